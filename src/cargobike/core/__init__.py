@@ -1,0 +1,5 @@
+"""Layer 0: records, facts, ids, states, errors, settings.
+
+Everything here is plain data and pure functions on the standard library and msgspec. No I/O, no thread, no
+clock: whoever knows the time passes it in. Every other room may import this one; this one imports none.
+"""

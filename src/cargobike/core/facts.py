@@ -1,0 +1,209 @@
+"""Facts: what an experiment's journal is made of.
+
+A fact is something that happened and will stay true. The journal is the list of facts in the order in which the
+driver learned or decided them; every other view of an experiment (result object, index, dashboard) is these facts
+folded. Facts carry their own time (`at`, seconds since the epoch, never running backwards within one driver).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from cargobike.core.records import Params
+
+JOURNAL_VERSION = 1
+
+
+class Fact(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="fact", kw_only=True):
+    """Base of all facts."""
+
+    at: float
+
+
+class ExperimentStarted(Fact, frozen=True, tag="experiment-started"):
+    """The first line of every journal: everything that was asked for."""
+
+    id: str
+    name: str
+    version: int = JOURNAL_VERSION
+    cargobike: str = ""
+    description: str = ""
+    function: str = ""
+    space: list[dict[str, Any]] | None = None
+    params: Params | None = None
+    optimizer: str = ""
+    num_trials: int | None = None
+    direction: Literal["max", "min"] = "max"
+    metric: str | None = None
+    seed: int = 0
+    workers: int = 1
+    gang: int = 1
+    engine: str = "local"
+    isolation: str = "fresh"
+    deterministic: bool = False
+    user: str = ""
+    host: str = ""
+    pid: int = 0
+    options: dict[str, Any] = msgspec.field(default_factory=dict)
+
+
+class WorkerJoined(Fact, frozen=True, tag="worker-joined"):
+    """A worker's agent connected and registered."""
+
+    worker: str
+    host: str = ""
+    pid: int = 0
+    gpus: tuple[str, ...] = ()
+
+
+class WorkerLost(Fact, frozen=True, tag="worker-lost"):
+    """A worker is gone: released on purpose, or lost for the reason given."""
+
+    worker: str
+    reason: str = ""
+
+
+class TrialSuggested(Fact, frozen=True, tag="trial-suggested"):
+    """The optimizer suggested a new trial.
+
+    `told` is how many ended trials the optimizer had been shown when it answered, `after` the trial whose end made
+    the driver ask: with both, the conversation with the optimizer can be repeated exactly.
+    """
+
+    trial: int
+    params: Params
+    seed: int = 0
+    told: int = 0
+    after: int | None = None
+    milestones: tuple[int, ...] | Literal["every"] = ()
+    copy_checkpoint_of: int | None = None
+    info: dict[str, Any] = msgspec.field(default_factory=dict)
+
+
+class TrialResumed(Fact, frozen=True, tag="trial-resumed"):
+    """The optimizer asked for a paused trial to go on."""
+
+    trial: int
+    told: int = 0
+    after: int | None = None
+    milestones: tuple[int, ...] | Literal["every"] = ()
+    info: dict[str, Any] = msgspec.field(default_factory=dict)
+
+
+class OptimizerIdled(Fact, frozen=True, tag="optimizer-idled"):
+    """The optimizer was asked and had nothing just now (`IDLE`), or nothing any more (`exhausted`)."""
+
+    told: int = 0
+    after: int | None = None
+    exhausted: bool = False
+
+
+class AttemptStarted(Fact, frozen=True, tag="attempt-started"):
+    """A gang of workers was told to run a trial."""
+
+    trial: int
+    attempt: int
+    workers: tuple[str, ...]
+
+
+class AttemptLost(Fact, frozen=True, tag="attempt-lost"):
+    """An attempt ended without a result and through no fault of the trial; another will follow."""
+
+    trial: int
+    attempt: int
+    reason: str
+
+
+class Reported(Fact, frozen=True, tag="reported"):
+    """A train function reported metrics at a step."""
+
+    trial: int
+    step: int
+    metrics: dict[str, float]
+    attempt: int = 1
+
+
+class Judged(Fact, frozen=True, tag="judged"):
+    """A decision was taken about a trial at a milestone."""
+
+    trial: int
+    step: int
+    decision: Literal["continue", "stop", "pause"]
+    by: str = ""
+    told: int = 0
+
+
+class CheckpointSaved(Fact, frozen=True, tag="checkpoint-saved"):
+    """A train function saved a checkpoint."""
+
+    trial: int
+    step: int
+    path: str
+    attempt: int = 1
+    size_bytes: int = 0
+
+
+class TrialPaused(Fact, frozen=True, tag="trial-paused"):
+    """A trial gave its workers back and may be resumed later."""
+
+    trial: int
+    step: int = 0
+
+
+class TrialEnded(Fact, frozen=True, tag="trial-ended"):
+    """A trial reached its final state. `value` and `metrics` are those of a completed trial only."""
+
+    trial: int
+    state: Literal["completed", "stopped", "failed"]
+    value: float | None = None
+    metrics: dict[str, float] = msgspec.field(default_factory=dict)
+    error: str | None = None
+    peak_memory_bytes: int | None = None
+
+
+class ExperimentEnded(Fact, frozen=True, tag="experiment-ended"):
+    """The driver closed the experiment; a resumed experiment may have several of these."""
+
+    state: Literal["completed", "interrupted", "failed"]
+    reason: str = ""
+
+
+class ExperimentResumed(Fact, frozen=True, tag="experiment-resumed"):
+    """A new driver took the experiment up again."""
+
+    pid: int = 0
+    host: str = ""
+
+
+AnyFact = (
+    ExperimentStarted
+    | WorkerJoined
+    | WorkerLost
+    | TrialSuggested
+    | TrialResumed
+    | OptimizerIdled
+    | AttemptStarted
+    | AttemptLost
+    | Reported
+    | Judged
+    | CheckpointSaved
+    | TrialPaused
+    | TrialEnded
+    | ExperimentEnded
+    | ExperimentResumed
+)
+
+_encoder = msgspec.json.Encoder(enc_hook=str)
+_decoder: msgspec.json.Decoder[AnyFact] = msgspec.json.Decoder(AnyFact)  # type: ignore[arg-type]
+
+
+def encode_fact(fact: Fact) -> bytes:
+    """Encode one fact as a JSON object without a newline; NaN and infinities become strings."""
+    return _encoder.encode(fact)
+
+
+def decode_fact(line: bytes) -> AnyFact:
+    """Decode what `encode_fact` wrote; raises `msgspec.DecodeError` for anything else."""
+    return _decoder.decode(line)

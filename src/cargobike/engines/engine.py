@@ -1,0 +1,70 @@
+"""The engine interface: start a worker, ask whether it lives, end it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+
+from cargobike.core.records import Resources
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerSpec:
+    """Everything an engine needs to start one worker.
+
+    Attributes:
+        name: Unique within the experiment, such as `w3`.
+        module: Python module that is the worker program; the engine runs it with the interpreter of the place.
+        config: Opaque settings for that program (address, keys, identity), to be handed over in memory or through a
+            private pipe: never on a command line, in an environment variable or in a file that others can read.
+        payload: The pickled train function and its surroundings, handed over the same way.
+        resources: What the worker gets.
+        peers: How many workers share the place, for dividing its cores.
+    """
+
+    name: str
+    module: str
+    config: bytes
+    payload: bytes = field(repr=False)
+    resources: Resources = field(default_factory=Resources)
+    peers: int = 1
+
+
+class WorkerHandle(ABC):
+    """A worker that was started. All methods may be called at any time, also after its end."""
+
+    name: str
+    gpus: tuple[str, ...] = ()
+    """Devices that the engine reserved for this worker until it is gone."""
+
+    @abstractmethod
+    def poll(self) -> str | None:
+        """Return `None` while the worker lives or is being started, else a sentence that says how it ended."""
+
+    @abstractmethod
+    def kill(self) -> None:
+        """End the worker and everything it started, now; returns at once, `poll` tells when it is done."""
+
+
+class Engine(ABC):
+    """A place where workers live.
+
+    Guarantees: `start_worker` returns at once, the worker appears by connecting back; a worker that ends or dies is not
+    restarted by the engine; what was reserved for it (devices) is free again once `poll` has returned a sentence;
+    `shutdown` leaves nothing running and may be called twice; when the process that owns the engine dies, even by
+    `kill -9`, its workers end by themselves within seconds.
+    """
+
+    name: str
+
+    @abstractmethod
+    def start_worker(self, spec: WorkerSpec) -> WorkerHandle:
+        """Start one worker; raises `EngineError` if it can never be started here."""
+
+    @abstractmethod
+    def capacity(self, resources: Resources) -> int:
+        """Return how many workers with these resources can run here at once."""
+
+    @abstractmethod
+    def shutdown(self, timeout_s: float = 5.0) -> None:
+        """End all workers and give back everything."""

@@ -1,0 +1,106 @@
+"""The optimizer interface: four methods that decide what to try next and what to stop."""
+
+from __future__ import annotations
+
+import random
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from typing import ClassVar, Literal
+
+from cargobike.core.records import IDLE, Direction, Params, Suggestion, Trial
+from cargobike.search.space import Searchspace
+
+__all__ = ["IDLE", "AbstractOptimizer", "Suggestion", "Trial"]
+
+
+class AbstractOptimizer(ABC):
+    """Decides what to try next, and what to stop.
+
+    Guarantees by the driver, on which an implementation may rely:
+
+    - `setup` is called once, then `initialize` once, before anything else.
+    - Calls never overlap: an optimizer needs no lock.
+    - Every trial that reaches a final state, and every pause, is shown to `observe` exactly once, before the next
+      `get_suggestion`. A failed or lost trial is shown too; look at `trial.state`.
+    - `get_suggestion` may be called before earlier suggestions have ended (several workers, and one ahead of need so
+      that no worker waits for a slow optimizer).
+    - After `None` it is not asked again; after `IDLE` it is asked again when something has changed.
+
+    Duties: be deterministic in `self.rng` (never the global `random`) and in the calls seen; treat `direction="min"`
+    and the negated objective with `"max"` alike; never change a `Trial` that it was shown.
+
+    Attributes:
+        space: What may be tried; set by `setup`.
+        num_trials: How many new trials will be asked for, `None` for no limit.
+        direction: `"max"` or `"min"`.
+        rng: Seeded source of randomness.
+        trials: Every trial suggested so far, by number, kept up to date by the driver.
+        final_store: Trials in a final state, in the order in which they were shown.
+    """
+
+    name: ClassVar[str] = ""
+    """Short name under which `optimizer="…"` finds it."""
+
+    judges_steps: bool | None = None
+    """Whether `early_check` wants to see every report; `None`: yes if the subclass overrides it."""
+
+    space: Searchspace
+    num_trials: int | None
+    direction: Direction
+    rng: random.Random
+    trials: dict[int, Trial]
+    final_store: list[Trial]
+
+    def setup(
+        self, space: Searchspace, *, num_trials: int | None, direction: Direction, seed: int
+    ) -> None:
+        """Receive what the experiment is about; called by the driver, overriding it is rarely needed."""
+        self.space = space
+        self.num_trials = num_trials
+        self.direction = direction
+        self.rng = random.Random(seed)
+        self.trials = {}
+        self.final_store = []
+
+    @abstractmethod
+    def initialize(self) -> None:
+        """Prepare, now that `space`, `num_trials`, `direction` and `rng` are known."""
+
+    @abstractmethod
+    def get_suggestion(
+        self, trial: Trial | None = None
+    ) -> Suggestion | Trial | Params | Literal["IDLE"] | None:
+        """Return what to try next.
+
+        Args:
+            trial: The trial whose end made the driver ask, if it was that.
+
+        Returns:
+            A `Suggestion`, a `Trial` or a dict of parameters to start a trial; `IDLE` if there is nothing just now;
+            `None` if there is nothing any more.
+        """
+
+    def observe(self, trial: Trial) -> None:
+        """Learn from a trial that ended or paused."""
+
+    def early_check(
+        self, to_check: Sequence[Trial], trials: Sequence[Trial], direction: Direction
+    ) -> Iterable[Trial | int]:
+        """Return those of `to_check` that should stop now.
+
+        Args:
+            to_check: Running trials that have just reported.
+            trials: All trials that may be compared with.
+            direction: `"max"` or `"min"`.
+        """
+        return ()
+
+    def finalize_experiment(self, trials: Sequence[Trial]) -> None:
+        """Look back once, when all trials have ended."""
+
+    @property
+    def wants_every_report(self) -> bool:
+        """Whether each report is a milestone for this optimizer."""
+        if self.judges_steps is not None:
+            return self.judges_steps
+        return type(self).early_check is not AbstractOptimizer.early_check

@@ -1,0 +1,114 @@
+"""Where things lie in a project, in one place so that no other file spells a path.
+
+    <project>/
+      index.sqlite                      derived, may be deleted
+      experiments/<id>/
+        journal.jsonl                   the truth
+        driver.lock                     held by the living driver
+        stop                            exists when somebody asked the driver to stop
+        code/                           the function as it was sent, its source, the launching script
+        trials/<trial>/
+          files/                        working directory of the train function
+          logs/                         what the train function writes for TensorBoard
+          checkpoints/<step>/
+          stdout.log, stderr.log        of all attempts, in order
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class TrialFolder:
+    """The folder of one trial."""
+
+    root: Path
+
+    @property
+    def files(self) -> Path:
+        """Working directory of the train function."""
+        return self.root / "files"
+
+    @property
+    def logs(self) -> Path:
+        """What the train function writes for TensorBoard."""
+        return self.root / "logs"
+
+    @property
+    def checkpoints(self) -> Path:
+        """One folder for each checkpoint."""
+        return self.root / "checkpoints"
+
+    @property
+    def stdout(self) -> Path:
+        """Captured standard output."""
+        return self.root / "stdout.log"
+
+    @property
+    def stderr(self) -> Path:
+        """Captured standard error."""
+        return self.root / "stderr.log"
+
+
+@dataclass(frozen=True, slots=True)
+class ExperimentFolder:
+    """The folder of one experiment."""
+
+    root: Path
+
+    @property
+    def id(self) -> str:
+        """The experiment's id."""
+        return self.root.name
+
+    @property
+    def journal(self) -> Path:
+        """The truth."""
+        return self.root / "journal.jsonl"
+
+    @property
+    def lock(self) -> Path:
+        """Held by the living driver with `flock`."""
+        return self.root / "driver.lock"
+
+    @property
+    def stop_request(self) -> Path:
+        """Exists when somebody asked the driver to stop."""
+        return self.root / "stop"
+
+    @property
+    def code(self) -> Path:
+        """The function as it was sent, its source, the launching script."""
+        return self.root / "code"
+
+    @property
+    def trials(self) -> Path:
+        """One folder for each trial that wrote anything."""
+        return self.root / "trials"
+
+    def trial(self, number: int) -> TrialFolder:
+        """Return the folder of one trial."""
+        return TrialFolder(self.trials / f"{number:04d}")
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectFolder:
+    """The root folder of a project."""
+
+    root: Path
+
+    @property
+    def index(self) -> Path:
+        """The SQLite index over all journals."""
+        return self.root / "index.sqlite"
+
+    @property
+    def experiments(self) -> Path:
+        """One folder for each experiment."""
+        return self.root / "experiments"
+
+    def experiment(self, experiment_id: str) -> ExperimentFolder:
+        """Return the folder of one experiment."""
+        return ExperimentFolder(self.experiments / experiment_id)
