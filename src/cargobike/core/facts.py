@@ -7,6 +7,7 @@ folded. Facts carry their own time (`at`, seconds since the epoch, never running
 
 from __future__ import annotations
 
+import math
 from typing import Any, Literal
 
 import msgspec
@@ -14,6 +15,31 @@ import msgspec
 from cargobike.core.records import Params
 
 JOURNAL_VERSION = 1
+
+Number = float | Literal["nan", "inf", "-inf"]
+"""A float as it stands in a journal: JSON has no word for NaN and infinities, and they must not be lost."""
+
+
+def pack_number(value: float) -> Number:
+    """Turn a float into what a journal can hold."""
+    if math.isfinite(value):
+        return value
+    return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
+
+
+def unpack_number(value: Number) -> float:
+    """Undo `pack_number`."""
+    return float(value)
+
+
+def pack_numbers(values: dict[str, float]) -> dict[str, Number]:
+    """Apply `pack_number` to every value."""
+    return {name: pack_number(value) for name, value in values.items()}
+
+
+def unpack_numbers(values: dict[str, Number]) -> dict[str, float]:
+    """Undo `pack_numbers`."""
+    return {name: float(value) for name, value in values.items()}
 
 
 class Fact(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="fact", kw_only=True):
@@ -121,7 +147,7 @@ class Reported(Fact, frozen=True, tag="reported"):
 
     trial: int
     step: int
-    metrics: dict[str, float]
+    metrics: dict[str, Number]
     attempt: int = 1
 
 
@@ -157,8 +183,8 @@ class TrialEnded(Fact, frozen=True, tag="trial-ended"):
 
     trial: int
     state: Literal["completed", "stopped", "failed"]
-    value: float | None = None
-    metrics: dict[str, float] = msgspec.field(default_factory=dict)
+    value: Number | None = None
+    metrics: dict[str, Number] = msgspec.field(default_factory=dict)
     error: str | None = None
     peak_memory_bytes: int | None = None
 
@@ -196,11 +222,11 @@ AnyFact = (
 )
 
 _encoder = msgspec.json.Encoder(enc_hook=str)
-_decoder: msgspec.json.Decoder[AnyFact] = msgspec.json.Decoder(AnyFact)  # type: ignore[arg-type]
+_decoder: msgspec.json.Decoder[AnyFact] = msgspec.json.Decoder(AnyFact)
 
 
 def encode_fact(fact: Fact) -> bytes:
-    """Encode one fact as a JSON object without a newline; NaN and infinities become strings."""
+    """Encode one fact as a JSON object without a newline; parameters of foreign types become text."""
     return _encoder.encode(fact)
 
 
