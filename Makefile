@@ -1,0 +1,70 @@
+# Everything a contributor does has a target here; `make help` lists them.
+# PYTHON chooses the interpreter that the virtual environment is made from, VENV where it lies.
+
+PYTHON ?= python3
+VENV ?= .venv
+PYTEST_ARGS ?=
+
+# Named in every install command: this is the release whose default build runs without a GPU on every machine that
+# we support, and no other package may replace it.
+TORCH := torch==2.13.0
+
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint format docs-test bench clean distclean system-packages
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(VENV)/.demo-installed ## Install the package and search a small real model on this machine
+	@$(BIN)/cargobike demo
+
+test: system-packages lint ## Install what the tests need, then check style, types and behaviour
+	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+lint: $(VENV)/.dev-installed ## Check style and types
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+	@$(BIN)/mypy
+
+format: $(VENV)/.dev-installed ## Rewrite the code in the house style
+	@$(BIN)/ruff check --fix
+	@$(BIN)/ruff format
+
+docs-test: $(VENV)/.dev-installed ## Run every snippet of the README and the docs, and every example
+	@$(BIN)/python -m pytest tests/docs $(PYTEST_ARGS)
+
+bench: $(VENV)/.dev-installed ## Measure, beside peers installed in environments of their own
+	@$(BIN)/python benchmarks/run.py
+
+clean: ## Remove caches and build products
+	@rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	@find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
+
+distclean: clean ## Remove the virtual environments too
+	@rm -rf $(VENV) .venvs
+
+system-packages:
+	@.ci/system-packages
+
+$(VENV)/.created:
+	@PYTHON="$(PYTHON)" .ci/create-venv "$(VENV)"
+	@$(PIP) install --quiet --upgrade "pip>=25.1"
+	@touch $@
+
+$(VENV)/.torch-installed: $(VENV)/.created
+	@echo "Installing PyTorch (once) ..."
+	@$(PIP) install --quiet $(TORCH)
+	@touch $@
+
+$(VENV)/.demo-installed: pyproject.toml $(VENV)/.torch-installed
+	@echo "Installing Cargobike ..."
+	@$(PIP) install --quiet $(TORCH) -e ".[demo]"
+	@touch $@
+
+$(VENV)/.dev-installed: pyproject.toml $(VENV)/.torch-installed
+	@echo "Installing Cargobike and what its tests need ..."
+	@$(PIP) install --quiet $(TORCH) -e ".[demo,notebook,pandas]" --group dev
+	@touch $@

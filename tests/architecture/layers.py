@@ -1,0 +1,132 @@
+"""The law of the house as data: which room may import which, and which library may be used where.
+
+A change here is a change of the design: argue for it in the commit message.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from import_graph import Import, Module
+
+PACKAGE = "cargobike"
+ROOT = "<package root>"
+
+LAYERS: dict[str, int] = {
+    ROOT: 4,
+    "__main__": 4,
+    "cli": 4,
+    "compat": 4,
+    "testing": 4,
+    "experiment": 3,
+    "trial": 3,
+    "tensorboard": 3,
+    "devices": 3,
+    "project": 3,
+    "ui": 3,
+    "driver": 2,
+    "training": 2,
+    "search": 1,
+    "engines": 1,
+    "worker": 1,
+    "store": 1,
+    "core": 0,
+}
+"""A room may import itself and every room of a lower layer."""
+
+NARROWED: dict[str, set[str]] = {"ui": {"core", "store"}}
+"""Rooms that may import less than their layer allows."""
+
+NEVER_IMPORTED: set[str] = {"testing"}
+"""Rooms for people who write tests; no other room may need them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """Where a third-party library may be imported, and why inside a function, if it may be."""
+
+    files: tuple[str, ...]
+    deferred_because: str = ""
+
+
+LIBRARIES: dict[str, Library] = {
+    "msgspec": Library(("core/*", "worker/*", "driver/*", "store/*", "experiment.py")),
+}
+"""Every library that the package imports. One that is not here is not used anywhere."""
+
+DEFERRED: dict[tuple[str, str], str] = {}
+"""Other imports that may stand inside a function, by file and module, each with its reason."""
+
+LONG_FILES: dict[str, str] = {}
+"""Files of more than `LOOK_TWICE` lines, each with the reason why it is not two files."""
+
+LOOK_TWICE = 400
+
+
+def room_of(module: str) -> str:
+    """Return the room that a module of the package belongs to."""
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 else ROOT
+
+
+def is_ours(target: str) -> bool:
+    """Tell whether an imported module belongs to the package."""
+    return target == PACKAGE or target.startswith(PACKAGE + ".")
+
+
+def direction_mistakes(modules: dict[str, Module]) -> list[str]:
+    """Return one sentence for each import that points up, sideways, or at a room that is closed to it."""
+    mistakes = [
+        f"{module.file}: room '{room_of(name)}' is not in the layer table"
+        for name, module in modules.items()
+        if room_of(name) not in LAYERS
+    ]
+    for module in modules.values():
+        for item in module.imports:
+            if is_ours(item.target) and room_of(module.name) in LAYERS:
+                mistakes.extend(_direction_mistake(item))
+    return mistakes
+
+
+def _direction_mistake(item: Import) -> list[str]:
+    source, target = room_of(item.importer), room_of(item.target)
+    if source == target:
+        return []
+    if target not in LAYERS:
+        return [f"{item}: room '{target}' is not in the layer table"]
+    if target in NEVER_IMPORTED:
+        return [f"{item}: '{target}' is for tests only"]
+    if LAYERS[target] >= LAYERS[source]:
+        way = "upward" if LAYERS[target] > LAYERS[source] else "sideways"
+        return [f"{item}: {way}, from layer {LAYERS[source]} ('{source}') to {LAYERS[target]} ('{target}')"]
+    if target not in NARROWED.get(source, {target}):
+        return [f"{item}: '{source}' may import only {', '.join(sorted(NARROWED[source]))}"]
+    return []
+
+
+def library_mistakes(modules: dict[str, Module], standard: frozenset[str]) -> list[str]:
+    """Return one sentence for each third-party import outside the files that its library is listed for."""
+    mistakes = []
+    for module in modules.values():
+        for item in module.imports:
+            top = item.target.partition(".")[0]
+            if is_ours(item.target) or top in standard:
+                continue
+            if top not in LIBRARIES:
+                mistakes.append(f"{item}: '{top}' is not in the table of libraries")
+            elif not any(fnmatchcase(module.file, pattern) for pattern in LIBRARIES[top].files):
+                mistakes.append(f"{item}: '{top}' belongs in {', '.join(LIBRARIES[top].files)}")
+    return mistakes
+
+
+def deferred_mistakes(modules: dict[str, Module]) -> list[str]:
+    """Return one sentence for each import that hides inside a function without a listed reason."""
+    mistakes = []
+    for module in modules.values():
+        for item in module.imports:
+            library = LIBRARIES.get(item.target.partition(".")[0])
+            listed = (library and library.deferred_because) or DEFERRED.get((item.file, item.target))
+            if item.deferred and not listed:
+                mistakes.append(f"{item} inside a function: move it to the top of the file")
+    return mistakes

@@ -1,0 +1,61 @@
+"""`import cargobike` is cheap, and what it offers is pinned."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).resolve().parents[2] / "src"
+
+FRAMEWORKS = {"torch", "tensorflow", "jax", "pyspark", "optuna", "pandas", "numpy", "sklearn", "fastapi"}
+COMFORTS = {"sqlalchemy", "plotly", "rich", "yaml", "IPython", "typer", "zmq", "cloudpickle"}
+DOORS = ("experiment", "trial", "tensorboard", "devices", "project")
+
+
+def loaded_by(statement: str) -> set[str]:
+    """Return the top-level names in `sys.modules` after a fresh interpreter ran `statement`."""
+    program = f"import sys\n{statement}\nimport json\nprint(json.dumps(sorted(sys.modules)))"
+    environment = dict(os.environ, PYTHONPATH=str(SOURCE))
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=60)
+    return {name.partition(".")[0] for name in json.loads(done.stdout)}
+
+
+def test_importing_the_package_loads_no_library() -> None:
+    loaded = loaded_by("import cargobike")
+    assert "cargobike" in loaded
+    assert loaded & (FRAMEWORKS | COMFORTS) == set()
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_opening_a_door_loads_no_framework(door: str) -> None:
+    loaded = loaded_by(f"from cargobike import {door}")
+    assert loaded & FRAMEWORKS == set()
+
+
+def test_what_a_train_function_imports_stays_light() -> None:
+    loaded = loaded_by("from cargobike import trial, tensorboard, devices, project")
+    assert loaded & (FRAMEWORKS | {"sqlalchemy", "plotly", "rich", "yaml", "IPython", "typer"}) == set()
+
+
+def test_the_public_names_are_these() -> None:
+    import cargobike
+
+    assert sorted(cargobike.__all__) == sorted(
+        [*DOORS, "AbstractOptimizer", "Searchspace", "__version__"],
+    )
+    for name in cargobike.__all__:
+        assert getattr(cargobike, name) is not None
+    assert set(cargobike.__all__) <= set(dir(cargobike))
+
+
+def test_a_wrong_name_is_an_attribute_error() -> None:
+    import cargobike
+
+    with pytest.raises(AttributeError, match="experiments"):
+        getattr(cargobike, "experiments")  # noqa: B009

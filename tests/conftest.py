@@ -1,0 +1,119 @@
+"""What holds for every test: a project of its own, and nothing left running afterwards."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import hypothesis
+import psutil
+import pytest
+
+PROJECT_VARIABLE = "CARGOBIKE_PROJECT"
+GRACE_S = 5.0
+
+# No deadlines anywhere: how long an example takes says more about the machine than about the code. `ci` tries
+# the same examples each time, so that a red run is about the change; `dev` tries new ones and prints how to
+# repeat a failure.
+hypothesis.settings.register_profile("dev", deadline=None, print_blob=True)
+hypothesis.settings.register_profile("ci", deadline=None, print_blob=True, derandomize=True, database=None)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
+
+
+class _Births:
+    """Counts the processes that this one starts, through the interpreter's own announcements."""
+
+    EVENTS = frozenset({"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.system"})
+
+    def __init__(self) -> None:
+        self.count = 0
+        sys.addaudithook(self._notice)
+
+    def _notice(self, event: str, _: tuple[object, ...]) -> None:
+        if event in self.EVENTS:
+            self.count += 1
+
+
+_births = _Births()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_test_writes_beside_the_code(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Give fixtures that live longer than a test a project too."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(PROJECT_VARIABLE, str(tmp_path_factory.mktemp("session-project")))
+        yield
+
+
+@pytest.fixture(autouse=True)
+def _own_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Give each test a project folder of its own, and fail it if it leaves a process behind."""
+    monkeypatch.setenv(PROJECT_VARIABLE, str(tmp_path))
+    births, before = _births.count, _children()
+    yield
+    if _births.count == births and _children() <= before:
+        return
+    left = _wait_for_end(before, tmp_path)
+    descriptions = [_describe(process) for process in left]
+    for process in left:
+        try:
+            process.kill()
+        except psutil.NoSuchProcess:
+            pass
+    if left:
+        pytest.fail("left running after the test:\n  " + "\n  ".join(descriptions))
+
+
+def _children() -> set[int]:
+    """Return the ids of our direct children; psutil would read every process there is for that."""
+    found: set[int] = set()
+    for task in Path("/proc/self/task").iterdir():
+        try:
+            found.update(int(word) for word in (task / "children").read_text().split())
+        except OSError:  # the thread ended, or this kernel keeps no such list
+            continue
+    return found
+
+
+def _wait_for_end(before: set[int], project: Path) -> list[psutil.Process]:
+    """Return those processes of the test that do not end by themselves within the grace period."""
+    deadline = time.monotonic() + GRACE_S
+    while True:
+        left = [process for process in _ours(project) if process.pid not in before and _runs(process)]
+        if not left or time.monotonic() > deadline:
+            return left
+        time.sleep(0.02)
+
+
+def _ours(project: Path) -> list[psutil.Process]:
+    """Return our descendants, and orphans that carry the test's project in their environment."""
+    found = {process.pid: process for process in psutil.Process().children(recursive=True)}
+    for process in psutil.process_iter():
+        if process.pid in found or process.pid == os.getpid():
+            continue
+        try:
+            if process.environ().get(PROJECT_VARIABLE) == str(project):
+                found[process.pid] = process
+        except (psutil.Error, OSError):
+            continue
+    return list(found.values())
+
+
+def _runs(process: psutil.Process) -> bool:
+    """Tell whether a process is alive and not one that Python keeps for itself until it exits."""
+    try:
+        if process.status() == psutil.STATUS_ZOMBIE:
+            return False
+        return "multiprocessing.resource_tracker" not in " ".join(process.cmdline())
+    except psutil.NoSuchProcess:
+        return False
+
+
+def _describe(process: psutil.Process) -> str:
+    try:
+        return f"{process.pid} {process.status()} {' '.join(process.cmdline()) or process.name()}"
+    except psutil.Error:
+        return f"{process.pid} (gone meanwhile)"
