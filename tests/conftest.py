@@ -54,6 +54,8 @@ def _own_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[No
     monkeypatch.setenv(PROJECT_VARIABLE, str(tmp_path))
     births, before = _births.count, _children()
     yield
+    if door := sys.modules.get("cargobike.project"):
+        door.use(None)  # what a test chose must not reach the next one
     if _births.count == births and _children() <= before:
         return
     left = _wait_for_end(before, tmp_path)

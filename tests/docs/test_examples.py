@@ -1,0 +1,67 @@
+"""Every example is a program that runs, with small budgets here."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import nbformat
+import pytest
+import snippets
+from nbclient import NotebookClient
+
+EXAMPLES = snippets.ROOT / "examples"
+
+
+def run_example(folder: Path, name: str, *arguments: str) -> str:
+    """Run an example in an empty folder and return what it printed."""
+    command = ["python", str(EXAMPLES / name), *arguments]
+    return snippets.run(command, folder, snippets.environment(folder))
+
+
+def number_after(words: str, output: str) -> float:
+    """Return the number that follows the words in a program's output."""
+    match = re.search(rf"{words} (-?[0-9.e-]+)", output)
+    assert match, output
+    return float(match[1])
+
+
+def test_quickstart_comes_near_the_best_point(tmp_path: Path) -> None:
+    output = run_example(tmp_path, "quickstart.py")
+    assert 0.8 < number_after("best score", output) <= 1
+    assert "'shape': 'round'" in output
+
+
+def test_an_optimizer_of_ones_own_is_used(tmp_path: Path) -> None:
+    output = run_example(tmp_path, "own_optimizer.py")
+    assert "60 trials, best" in output
+    assert 0 <= number_after("lowest", output) < 5
+
+
+def test_digits_trains_when_called_directly(tmp_path: Path) -> None:
+    output = run_example(tmp_path, "digits.py", "--direct", "--epochs", "5")
+    assert number_after("accuracy", output) > 0.8
+
+
+def test_digits_is_searched(tmp_path: Path) -> None:
+    output = run_example(tmp_path, "digits.py", "--trials", "4", "--workers", "2", "--epochs", "2")
+    assert number_after("best accuracy", output) > 0.2
+    assert re.search(r"cargobike show [0-9]{8}-[0-9]{6}-\w+", output)
+    assert len(list(tmp_path.glob("experiments/*/trials/*/checkpoints/*"))) >= 4
+
+
+def test_the_notebook_runs_from_top_to_bottom(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in snippets.environment(tmp_path).items():
+        monkeypatch.setenv(name, value)
+    notebook = nbformat.read(EXAMPLES / "notebook.ipynb", as_version=4)  # type: ignore[no-untyped-call]
+    client = NotebookClient(notebook, timeout=snippets.TIMEOUT_S, resources={"metadata": {"path": tmp_path}})
+    client.execute()
+    assert notebook.cells[-1].outputs[-1]["data"]["text/plain"] == "True"
+
+
+def test_every_example_is_listed_and_none_is_forgotten_here() -> None:
+    files = {path.name for path in EXAMPLES.iterdir() if path.suffix in {".py", ".ipynb"}}
+    listed = set(re.findall(r"\[([\w.]+)\]\(\1\)", (EXAMPLES / "README.md").read_text()))
+    assert files == listed
+    tested = Path(__file__).read_text()
+    assert [name for name in sorted(files) if f'"{name}"' not in tested] == []
