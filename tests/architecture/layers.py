@@ -51,11 +51,21 @@ class Library:
 
 
 LIBRARIES: dict[str, Library] = {
-    "msgspec": Library(("core/*", "worker/*", "driver/*", "store/*", "experiment.py")),
+    "IPython": Library(("driver/display_notebook.py",), "optional; loaded already wherever a notebook runs"),
+    "cloudpickle": Library(("worker/payload.py", "worker/checkpoint_state.py")),
+    "msgspec": Library(("core/*", "worker/*", "driver/*", "store/*", "engines/*")),
+    "pytest": Library(("testing/*",)),
+    "rich": Library(("cli/*", "driver/display_panel.py")),
+    "sqlalchemy": Library(("store/catch_up.py", "store/sql_index.py", "store/tables.py")),
+    "torch": Library(("worker/checkpoint_state.py",), "seconds to import; only who saves tensors pays"),
+    "zmq": Library(("driver/server.py", "worker/agent.py", "worker/connection.py")),
 }
 """Every library that the package imports. One that is not here is not used anywhere."""
 
-DEFERRED: dict[tuple[str, str], str] = {}
+DEFERRED: dict[tuple[str, str], str] = {
+    ("driver/display_terminal.py", "cargobike.driver.display_panel"): "rich must not delay the first trial",
+    ("store/index.py", "cargobike.store.sql_index"): "who only launches never pays for SQLAlchemy",
+}
 """Other imports that may stand inside a function, by file and module, each with its reason."""
 
 LONG_FILES: dict[str, str] = {}

@@ -18,20 +18,26 @@ def modules() -> dict[str, Module]:
     return read_package(SOURCE)
 
 
+def expect_none(mistakes: list[str]) -> None:
+    """Fail with every mistake on a line of its own."""
+    if mistakes:
+        pytest.fail("\n".join(mistakes), pytrace=False)
+
+
 def test_no_module_imports_itself_through_others(modules: dict[str, Module]) -> None:
-    assert find_cycles(modules) == []
+    expect_none([" and ".join(cycle) + " import each other" for cycle in find_cycles(modules)])
 
 
 def test_imports_point_down(modules: dict[str, Module]) -> None:
-    assert layers.direction_mistakes(modules) == []
+    expect_none(layers.direction_mistakes(modules))
 
 
 def test_libraries_stay_in_their_own_files(modules: dict[str, Module]) -> None:
-    assert layers.library_mistakes(modules, sys.stdlib_module_names) == []
+    expect_none(layers.library_mistakes(modules, sys.stdlib_module_names))
 
 
 def test_no_import_hides_in_a_function(modules: dict[str, Module]) -> None:
-    assert layers.deferred_mistakes(modules) == []
+    expect_none(layers.deferred_mistakes(modules))
 
 
 def test_only_the_command_line_prints(modules: dict[str, Module]) -> None:
