@@ -1,0 +1,317 @@
+"""An experiment as its facts tell it: the journal folded, in memory, one fact at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from cargobike.core.errors import StoreError
+from cargobike.core.facts import (
+    AnyFact,
+    AttemptLost,
+    AttemptStarted,
+    CheckpointSaved,
+    ExperimentEnded,
+    ExperimentResumed,
+    ExperimentStarted,
+    Fact,
+    Judged,
+    OptimizerIdled,
+    Reported,
+    TrialEnded,
+    TrialPaused,
+    TrialResumed,
+    TrialSuggested,
+    WorkerJoined,
+    WorkerLost,
+    decode_fact,
+    unpack_number,
+    unpack_numbers,
+)
+from cargobike.core.records import Curve, ExperimentState, Trial, TrialState, best_of, better
+from cargobike.store.journal import JournalReader, intact_lines
+from cargobike.store.layout import ExperimentFolder
+from cargobike.store.locking import is_held
+
+
+@dataclass(slots=True)
+class Attempt:
+    """One try at running a trial; `ended` is `None` while it runs, then a state or why it was lost."""
+
+    number: int
+    workers: tuple[str, ...]
+    started_at: float
+    ended_at: float | None = None
+    ended: str | None = None
+
+
+@dataclass(slots=True)
+class WorkerSeen:
+    """A worker that joined; `lost_at` is `None` while it is there."""
+
+    name: str
+    host: str
+    pid: int
+    gpus: tuple[str, ...]
+    joined_at: float
+    lost_at: float | None = None
+    reason: str = ""
+
+
+@dataclass(slots=True)
+class ExperimentRecord:
+    """Everything that an experiment's facts say, kept up to date by `apply`.
+
+    Attributes: header: What was asked for. trials: All trials by number, in the order of suggestion; `curve`
+    holds the objective's points. state: `running` until an end was recorded; only `read_record` can tell that
+    it is `lost`. reason: Why it ended. objective: Name of the metric in the curves: the one asked for or, if
+    none was, the only one in the first report. workers: Workers that joined, by name. attempts: Attempts of
+    each trial, by its number. checkpoints: Checkpoints of each trial, by its number, as saved. counts: How
+    many trials are in each state. best: The completed trial with the best finite value, the earliest one
+    among equals. last_at: Time of the latest fact.
+    """
+
+    header: ExperimentStarted
+    trials: dict[int, Trial] = field(default_factory=dict)
+    state: ExperimentState = ExperimentState.RUNNING
+    reason: str = ""
+    ended_at: float | None = None
+    objective: str | None = None
+    workers: dict[str, WorkerSeen] = field(default_factory=dict)
+    attempts: dict[int, list[Attempt]] = field(default_factory=dict)
+    checkpoints: dict[int, list[CheckpointSaved]] = field(default_factory=dict)
+    counts: dict[TrialState, int] = field(default_factory=dict)
+    best: Trial | None = None
+    last_at: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.objective = self.objective or self.header.metric
+        self.last_at = max(self.last_at, self.header.at)
+        self.counts = dict.fromkeys(TrialState, 0)
+        for trial in self.trials.values():
+            self.counts[trial.state] += 1
+        self.best = best_of(self.trials, self.header.direction)
+
+    @property
+    def id(self) -> str:
+        """The experiment's id."""
+        return self.header.id
+
+    @property
+    def started_at(self) -> float:
+        """Seconds since the epoch when the experiment began."""
+        return self.header.at
+
+    @property
+    def duration_s(self) -> float:
+        """Seconds from the start to the end, or to the latest fact while there is no end."""
+        return (self.last_at if self.ended_at is None else self.ended_at) - self.header.at
+
+    def apply(self, fact: AnyFact) -> None:
+        """Take one more fact into account.
+
+        Raises:
+            StoreError: If the fact speaks of a trial that was never suggested, or a trial is suggested twice.
+        """
+        self.last_at = fact.at
+        if type(fact) is Reported:
+            trial = self.trials.get(fact.trial)
+            if trial is None:
+                raise _unknown_trial(fact.trial, "reported")
+            objective = self.objective
+            if objective is None:
+                objective = self.objective = next(iter(fact.metrics)) if len(fact.metrics) == 1 else ""
+            value = fact.metrics.get(objective)
+            if value is not None:
+                trial.curve.add(fact.step, float(value))
+            return
+        _HANDLERS[type(fact)](self, fact)
+
+    def _trial(self, fact: Any) -> Trial:
+        try:
+            return self.trials[fact.trial]
+        except KeyError:
+            raise _unknown_trial(fact.trial, fact.__struct_config__.tag) from None
+
+    def _move(self, trial: Trial, state: TrialState) -> None:
+        self.counts[trial.state] -= 1
+        self.counts[state] += 1
+        trial.state = state
+
+    def _end_attempt(self, trial: Trial, at: float, how: str) -> None:
+        trial.worker = None if not trial.state.is_final else trial.worker
+        attempts = self.attempts.get(trial.number)
+        if attempts and attempts[-1].ended is None:
+            attempts[-1].ended, attempts[-1].ended_at = how, at
+
+    def _started(self, fact: ExperimentStarted) -> None:
+        raise StoreError(f"Experiment {self.id} is started twice in its journal.")
+
+    def _suggested(self, fact: TrialSuggested) -> None:
+        if fact.trial in self.trials:
+            raise StoreError(f"Trial {fact.trial} is suggested twice in the journal of {self.id}.")
+        self.trials[fact.trial] = Trial(fact.params, number=fact.trial, seed=fact.seed, info=fact.info)
+        self.counts[TrialState.PENDING] += 1
+
+    def _resumed(self, fact: TrialResumed) -> None:
+        trial = self._trial(fact)
+        self._move(trial, TrialState.PENDING)
+        if fact.info:
+            trial.info = {**trial.info, **fact.info}
+
+    def _attempt_started(self, fact: AttemptStarted) -> None:
+        trial = self._trial(fact)
+        self._move(trial, TrialState.RUNNING)
+        trial.attempts = fact.attempt
+        trial.worker = fact.workers[0] if fact.workers else None
+        if trial.started_at is None:
+            trial.started_at = fact.at
+        self.attempts.setdefault(fact.trial, []).append(Attempt(fact.attempt, fact.workers, fact.at))
+
+    def _attempt_lost(self, fact: AttemptLost) -> None:
+        trial = self._trial(fact)
+        self._move(trial, TrialState.PENDING)
+        self._end_attempt(trial, fact.at, fact.reason or "lost")
+
+    def _paused(self, fact: TrialPaused) -> None:
+        trial = self._trial(fact)
+        self._move(trial, TrialState.PAUSED)
+        self._end_attempt(trial, fact.at, "paused")
+
+    def _ended(self, fact: TrialEnded) -> None:
+        trial = self._trial(fact)
+        self._move(trial, TrialState(fact.state))
+        trial.value = None if fact.value is None else unpack_number(fact.value)
+        trial.metrics = unpack_numbers(fact.metrics)
+        trial.error = fact.error
+        trial.ended_at = fact.at
+        trial.peak_memory_bytes = fact.peak_memory_bytes
+        self._end_attempt(trial, fact.at, fact.state)
+        if (
+            trial.state is TrialState.COMPLETED
+            and trial.value is not None
+            and self._beats_best(trial, trial.value)
+        ):
+            self.best = trial
+
+    def _beats_best(self, trial: Trial, value: float) -> bool:
+        best = self.best
+        if best is None or best.value is None:
+            return better(value, float("nan"), self.header.direction)
+        return better(value, best.value, self.header.direction) or (
+            value == best.value and trial.number < best.number
+        )
+
+    def _worker_joined(self, fact: WorkerJoined) -> None:
+        self.workers[fact.worker] = WorkerSeen(fact.worker, fact.host, fact.pid, fact.gpus, fact.at)
+
+    def _worker_lost(self, fact: WorkerLost) -> None:
+        worker = self.workers.get(fact.worker)
+        if worker is not None:  # one that was given up before it had joined
+            worker.lost_at, worker.reason = fact.at, fact.reason
+
+    def _checkpoint_saved(self, fact: CheckpointSaved) -> None:
+        self._trial(fact)
+        self.checkpoints.setdefault(fact.trial, []).append(fact)
+
+    def _experiment_ended(self, fact: ExperimentEnded) -> None:
+        self.state, self.reason, self.ended_at = ExperimentState(fact.state), fact.reason, fact.at
+
+    def _experiment_resumed(self, fact: ExperimentResumed) -> None:
+        self.state, self.reason, self.ended_at = ExperimentState.RUNNING, "", None
+
+    def _judged(self, fact: Judged) -> None:
+        self._trial(fact)
+
+    def _idled(self, fact: OptimizerIdled) -> None:
+        pass
+
+
+_HANDLERS: dict[type[Fact], Callable[[ExperimentRecord, Any], None]] = {
+    ExperimentStarted: ExperimentRecord._started,
+    WorkerJoined: ExperimentRecord._worker_joined,
+    WorkerLost: ExperimentRecord._worker_lost,
+    TrialSuggested: ExperimentRecord._suggested,
+    TrialResumed: ExperimentRecord._resumed,
+    OptimizerIdled: ExperimentRecord._idled,
+    AttemptStarted: ExperimentRecord._attempt_started,
+    AttemptLost: ExperimentRecord._attempt_lost,
+    Judged: ExperimentRecord._judged,
+    CheckpointSaved: ExperimentRecord._checkpoint_saved,
+    TrialPaused: ExperimentRecord._paused,
+    TrialEnded: ExperimentRecord._ended,
+    ExperimentEnded: ExperimentRecord._experiment_ended,
+    ExperimentResumed: ExperimentRecord._experiment_resumed,
+}
+
+
+def fold(facts: Iterable[AnyFact]) -> ExperimentRecord:
+    """Fold facts into a record.
+
+    Raises:
+        StoreError: If the facts do not begin with the start of an experiment, or contradict each other.
+    """
+    source = iter(facts)
+    header = next(source, None)
+    if not isinstance(header, ExperimentStarted):
+        found = "nothing" if header is None else type(header).__name__
+        raise StoreError(f"A journal begins with the start of an experiment; this one begins with {found}.")
+    record = ExperimentRecord(header)
+    for fact in source:
+        record.apply(fact)
+    return record
+
+
+def read_record(folder: ExperimentFolder) -> ExperimentRecord:
+    """Read an experiment from its folder, and find out whether a driver that recorded no end is still alive.
+
+    Raises:
+        StoreError: If there is no journal, or it cannot be understood.
+    """
+    reader = JournalReader(folder.journal)
+    record = fold(reader.read_new())
+    settle(record, reader, folder)
+    return record
+
+
+def settle(record: ExperimentRecord, reader: JournalReader, folder: ExperimentFolder) -> list[AnyFact]:
+    """Bring a record up to the present and mark it lost if its driver died; returns the facts that were new.
+
+    The lock is looked at before the last read: a driver writes its end before it lets go, so an unheld lock
+    and still no end after it mean that there will be none.
+    """
+    alive = record.state is not ExperimentState.RUNNING or is_held(folder)
+    fresh = list[AnyFact]()
+    while new := reader.read_new():
+        fresh += new
+        for fact in new:
+            record.apply(fact)
+    if not alive and record.state is ExperimentState.RUNNING and not _resumed(fresh):
+        record.state = ExperimentState.LOST
+    return fresh
+
+
+def _resumed(facts: Iterable[AnyFact]) -> bool:
+    return any(isinstance(fact, ExperimentResumed) for fact in facts)
+
+
+def metrics_of(path: Path | str, trial: int) -> dict[str, Curve]:
+    """Read every reported point of every metric of one trial from a journal."""
+    curves: dict[str, Curve] = {}
+    mention = b'"trial":%d,' % trial
+    for lines, _ in intact_lines(Path(path)):
+        for line in lines:
+            # Decoding is ten times the cost of looking, and most lines are about other trials.
+            if mention not in line or b'"fact":"reported"' not in line:
+                continue
+            fact = decode_fact(line)
+            if isinstance(fact, Reported) and fact.trial == trial:
+                for name, value in fact.metrics.items():
+                    curves.setdefault(name, Curve()).add(fact.step, unpack_number(value))
+    return curves
+
+
+def _unknown_trial(trial: int, tag: object) -> StoreError:
+    return StoreError(f"A {tag!r} fact speaks of trial {trial}, which was never suggested.")

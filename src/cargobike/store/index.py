@@ -1,0 +1,196 @@
+"""The index interface: lists and queries over all journals of a project."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from cargobike.core.errors import NotFoundError, nearest
+from cargobike.core.records import Direction, ExperimentState, Params, TrialState
+from cargobike.store.layout import ProjectFolder
+
+ExperimentSort = Literal["started", "name", "state", "best", "duration", "trials"]
+TrialSort = Literal["number", "best", "duration", "ended"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExperimentRow:
+    """One experiment as a list shows it.
+
+    Attributes:
+        counts: How many trials are in each state.
+        best_value: Value of the best completed trial, always finite; `None` if there is none.
+        last_at: Time of the latest fact.
+        problem: Why its journal could not be read to the end, or an empty string.
+    """
+
+    id: str
+    name: str
+    state: ExperimentState
+    reason: str = ""
+    description: str = ""
+    function: str = ""
+    optimizer: str = ""
+    engine: str = ""
+    user: str = ""
+    host: str = ""
+    direction: Direction = "max"
+    metric: str | None = None
+    num_trials: int | None = None
+    started_at: float
+    ended_at: float | None = None
+    last_at: float = 0.0
+    counts: dict[TrialState, int] = field(default_factory=dict)
+    best_trial: int | None = None
+    best_value: float | None = None
+    best_params: Params | None = None
+    problem: str = ""
+
+    @property
+    def trials(self) -> int:
+        """How many trials were suggested."""
+        return sum(self.counts.values())
+
+    @property
+    def trials_done(self) -> int:
+        """How many trials are in a final state."""
+        return sum(count for state, count in self.counts.items() if state.is_final)
+
+    @property
+    def duration_s(self) -> float:
+        """Seconds from the start to the end, or to the latest fact while there is no end."""
+        return (self.last_at if self.ended_at is None else self.ended_at) - self.started_at
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialRow:
+    """One trial as a list shows it; `last_step` and `last_value` are the objective's latest point."""
+
+    experiment_id: str
+    number: int
+    state: TrialState
+    params: Params
+    value: float | None = None
+    metrics: dict[str, float] = field(default_factory=dict)
+    points: int = 0
+    last_step: int | None = None
+    last_value: float | None = None
+    attempts: int = 0
+    error: str | None = None
+    started_at: float | None = None
+    ended_at: float | None = None
+    seed: int = 0
+    worker: str | None = None
+    peak_memory_bytes: int | None = None
+    info: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def duration_s(self) -> float | None:
+        """Seconds from the first start to the end, `None` while it runs."""
+        if self.started_at is None or self.ended_at is None:
+            return None
+        return self.ended_at - self.started_at
+
+
+class Index(ABC):
+    """Answers questions about many experiments without reading their journals each time.
+
+    Guarantees: everything in it follows from the journals, so it may be deleted at any time; `sync` catches
+    up with what journals have gained (and forgets experiments whose folders are gone) and may run in several
+    processes at once; the other methods answer from what the last `sync` of anybody has seen, and never
+    write. A journal that cannot be read does not hide the others: its row has a `problem`, and holds what
+    precedes the damage.
+    """
+
+    @abstractmethod
+    def sync(self) -> None:
+        """Catch up with all journals of the project."""
+
+    @abstractmethod
+    def rebuild(self) -> None:
+        """Forget everything and read all journals anew."""
+
+    @abstractmethod
+    def experiments(
+        self,
+        *,
+        states: Sequence[ExperimentState] = (),
+        sort: ExperimentSort = "started",
+        descending: bool = True,
+        limit: int | None = None,
+    ) -> list[ExperimentRow]:
+        """Return experiments, the newest first unless asked otherwise; those without the key come last."""
+
+    @abstractmethod
+    def experiment(self, experiment_id: str) -> ExperimentRow:
+        """Return one experiment by its full id; raises `NotFoundError`."""
+
+    @abstractmethod
+    def trials(
+        self,
+        experiment_id: str,
+        *,
+        states: Sequence[TrialState] = (),
+        sort: TrialSort = "number",
+        limit: int | None = None,
+    ) -> list[TrialRow]:
+        """Return trials of one experiment; `sort="best"` puts the best first, whatever the direction."""
+
+    @abstractmethod
+    def names(self) -> list[tuple[str, str]]:
+        """Return `(id, name)` of all experiments, the newest first."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Give back connections; may be called twice."""
+
+    def resolve(self, text: str) -> str:
+        """Return the id that a person meant: full id, unique name, unique start or end of an id, or `last`.
+
+        Raises:
+            NotFoundError: If nothing fits, with the nearest name, or several do, with their list.
+        """
+        return resolve(text, self.names())
+
+    def __enter__(self) -> Index:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+
+def resolve(text: str, names: Sequence[tuple[str, str]]) -> str:
+    """Choose from `(id, name)` pairs, the newest first, the one that `text` means; see `Index.resolve`."""
+    if not names:
+        raise NotFoundError(f"There is no experiment {text!r}: this project has none yet. Start one first.")
+    if text == "last":
+        return names[0][0]
+    ids = [one for one, _ in names]
+    if text in ids:
+        return text
+    named = [one for one, name in names if name == text]
+    matches = named or [one for one in ids if text and (one.startswith(text) or one.endswith(text))]
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        raise NotFoundError(f"{text!r} fits {len(matches)} experiments: {_some(matches)}. Give a full id.")
+    hint = nearest(text, [*dict.fromkeys(name for _, name in names if name), *ids])
+    raise NotFoundError(f"There is no experiment {text!r}.{hint} `cargobike ls` lists them all.")
+
+
+def open_index(project: ProjectFolder) -> Index:
+    """Open the index of a project: a SQLite file in it, or one in memory where the project is read-only."""
+    # SQLAlchemy costs a third of a second; who only launches experiments never pays it.
+    from cargobike.store.sql_index import SqlIndex  # noqa: PLC0415
+
+    writable = os.access(project.root, os.W_OK)
+    return SqlIndex(project, f"sqlite:///{project.index}" if writable else "sqlite://")
+
+
+def _some(matches: Iterable[str], limit: int = 8) -> str:
+    shown = list(matches)
+    more = f" and {len(shown) - limit} more" if len(shown) > limit else ""
+    return ", ".join(shown[:limit]) + more

@@ -1,0 +1,223 @@
+"""The tables of the SQL index, and how records become rows and rows records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+import sqlalchemy as sa
+
+from cargobike.core.facts import ExperimentStarted, encode_fact, pack_number, pack_numbers, unpack_numbers
+from cargobike.core.records import ExperimentState, Trial, TrialState
+from cargobike.store.fold import ExperimentRecord
+from cargobike.store.index import ExperimentRow, TrialRow
+
+SCHEMA_VERSION: Final = 1
+"""Raise it with every change of the tables or their content: an index of another version is rebuilt."""
+
+metadata = sa.MetaData()
+
+meta = sa.Table(
+    "meta",
+    metadata,
+    sa.Column("name", sa.String(40), primary_key=True),
+    sa.Column("value", sa.Text, nullable=False),
+)
+
+experiments = sa.Table(
+    "experiments",
+    metadata,
+    sa.Column("id", sa.String(80), primary_key=True),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("state", sa.String(20), nullable=False),
+    sa.Column("reason", sa.Text, nullable=False),
+    sa.Column("header", sa.Text, nullable=False),
+    sa.Column("objective", sa.Text),
+    sa.Column("direction", sa.String(3), nullable=False),
+    sa.Column("started_at", sa.Double, nullable=False, index=True),
+    sa.Column("ended_at", sa.Double),
+    sa.Column("last_at", sa.Double, nullable=False),
+    *(sa.Column(state.value, sa.Integer, nullable=False) for state in TrialState),
+    sa.Column("best_trial", sa.Integer),
+    sa.Column("best_value", sa.Double),
+    sa.Column("best_params", sa.Text),
+    sa.Column("problem", sa.Text, nullable=False),
+    sa.Column("read_bytes", sa.BigInteger, nullable=False),
+    sa.Column("read_tail", sa.String(40), nullable=False),
+    sa.Column("journal_bytes", sa.BigInteger, nullable=False),
+    sa.Column("journal_mtime_ns", sa.BigInteger, nullable=False),
+)
+
+trials = sa.Table(
+    "trials",
+    metadata,
+    sa.Column("experiment_id", sa.String(80), primary_key=True),
+    sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("state", sa.String(20), nullable=False),
+    sa.Column("params", sa.Text, nullable=False),
+    sa.Column("value", sa.Double),
+    sa.Column("value_text", sa.String(4)),
+    sa.Column("metrics", sa.Text, nullable=False),
+    sa.Column("points", sa.Integer, nullable=False),
+    sa.Column("last_step", sa.BigInteger),
+    sa.Column("last_value", sa.String(40)),
+    sa.Column("attempts", sa.Integer, nullable=False),
+    sa.Column("error", sa.Text),
+    sa.Column("started_at", sa.Double),
+    sa.Column("ended_at", sa.Double),
+    sa.Column("seed", sa.BigInteger, nullable=False),
+    sa.Column("worker", sa.Text),
+    sa.Column("peak_memory_bytes", sa.BigInteger),
+    sa.Column("info", sa.Text, nullable=False),
+)
+
+Values = dict[str, Any]
+
+
+def experiment_values(record: ExperimentRecord) -> Values:
+    """Make the columns of an experiment that follow from its facts."""
+    best = record.best
+    return {
+        "id": record.id,
+        "name": record.header.name,
+        "state": record.state.value,
+        "reason": record.reason,
+        "header": encode_fact(record.header).decode(),
+        "objective": record.objective,
+        "direction": record.header.direction,
+        "started_at": record.started_at,
+        "ended_at": record.ended_at,
+        "last_at": record.last_at,
+        **{state.value: count for state, count in record.counts.items()},
+        "best_trial": best.number if best else None,
+        "best_value": best.value if best else None,
+        "best_params": _dump(best.params) if best else None,
+    }
+
+
+def trial_values(experiment_id: str, trial: Trial, before: Mapping[str, Any] | None) -> Values:
+    """Make the columns of a trial; `before` is its old row, which remembers the points read earlier."""
+    packed = None if trial.value is None else pack_number(trial.value)
+    points, step, last = 0, None, None
+    if before is not None:
+        points, step, last = before["points"], before["last_step"], before["last_value"]
+    if len(trial.curve):
+        points += len(trial.curve)
+        step, last = trial.curve.steps[-1], repr(trial.curve.values[-1])
+    return {
+        "experiment_id": experiment_id,
+        "number": trial.number,
+        "state": trial.state.value,
+        "params": _dump(trial.params),
+        "value": None if isinstance(packed, str) else packed,
+        "value_text": packed if isinstance(packed, str) else None,
+        "metrics": _dump(pack_numbers(trial.metrics)),
+        "points": points,
+        "last_step": step,
+        "last_value": last,
+        "attempts": trial.attempts,
+        "error": trial.error,
+        "started_at": trial.started_at,
+        "ended_at": trial.ended_at,
+        "seed": trial.seed,
+        "worker": trial.worker,
+        "peak_memory_bytes": trial.peak_memory_bytes,
+        "info": _dump(trial.info),
+    }
+
+
+def restore_record(row: Mapping[str, Any], trial_rows: list[Mapping[str, Any]]) -> ExperimentRecord:
+    """Make the record from which new facts can be folded on; curves begin empty."""
+    state = ExperimentState(row["state"])
+    return ExperimentRecord(
+        msgspec.json.decode(row["header"], type=ExperimentStarted),
+        trials={one["number"]: _restore_trial(one) for one in trial_rows},
+        # Lost is what a reader concludes; as far as the facts go, it is running.
+        state=ExperimentState.RUNNING if state is ExperimentState.LOST else state,
+        reason=row["reason"],
+        ended_at=row["ended_at"],
+        objective=row["objective"],
+        last_at=row["last_at"],
+    )
+
+
+def experiment_row(row: Mapping[str, Any]) -> ExperimentRow:
+    """Turn a row into what callers see."""
+    header = msgspec.json.decode(row["header"], type=ExperimentStarted)
+    return ExperimentRow(
+        id=row["id"],
+        name=row["name"],
+        state=ExperimentState(row["state"]),
+        reason=row["reason"],
+        description=header.description,
+        function=header.function,
+        optimizer=header.optimizer,
+        engine=header.engine,
+        user=header.user,
+        host=header.host,
+        direction=header.direction,
+        metric=row["objective"] or None,
+        num_trials=header.num_trials,
+        started_at=row["started_at"],
+        ended_at=row["ended_at"],
+        last_at=row["last_at"],
+        counts={state: row[state.value] for state in TrialState},
+        best_trial=row["best_trial"],
+        best_value=row["best_value"],
+        best_params=None if row["best_params"] is None else msgspec.json.decode(row["best_params"]),
+        problem=row["problem"],
+    )
+
+
+def trial_row(row: Mapping[str, Any]) -> TrialRow:
+    """Turn a row into what callers see."""
+    last = row["last_value"]
+    return TrialRow(
+        experiment_id=row["experiment_id"],
+        number=row["number"],
+        state=TrialState(row["state"]),
+        params=msgspec.json.decode(row["params"]),
+        value=_value(row),
+        metrics=unpack_numbers(msgspec.json.decode(row["metrics"])),
+        points=row["points"],
+        last_step=row["last_step"],
+        last_value=None if last is None else float(last),
+        attempts=row["attempts"],
+        error=row["error"],
+        started_at=row["started_at"],
+        ended_at=row["ended_at"],
+        seed=row["seed"],
+        worker=row["worker"],
+        peak_memory_bytes=row["peak_memory_bytes"],
+        info=msgspec.json.decode(row["info"]),
+    )
+
+
+def _restore_trial(row: Mapping[str, Any]) -> Trial:
+    seen = trial_row(row)
+    return Trial(
+        seen.params,
+        number=seen.number,
+        state=seen.state,
+        value=seen.value,
+        metrics=seen.metrics,
+        attempts=seen.attempts,
+        error=seen.error,
+        started_at=seen.started_at,
+        ended_at=seen.ended_at,
+        seed=seen.seed,
+        worker=seen.worker,
+        peak_memory_bytes=seen.peak_memory_bytes,
+        info=seen.info,
+    )
+
+
+def _value(row: Mapping[str, Any]) -> float | None:
+    # SQLite stores NaN as NULL, and databases disagree on how it sorts: it goes into a column of its own.
+    text = row["value_text"]
+    return row["value"] if text is None else float(text)
+
+
+def _dump(value: object) -> str:
+    return msgspec.json.encode(value, enc_hook=str).decode()

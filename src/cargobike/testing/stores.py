@@ -1,0 +1,410 @@
+"""A contract suite for indexes, and a builder of journals to test stores with.
+
+Write your own `Index`, then:
+
+```python
+class TestMyIndex(IndexContract):
+    def make_index(self, project: ProjectFolder) -> Index:
+        return MyIndex(project)
+```
+"""
+
+from __future__ import annotations
+
+import math
+import shutil
+from abc import ABC, abstractmethod
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from cargobike.core.errors import NotFoundError
+from cargobike.core.facts import (
+    AttemptLost,
+    AttemptStarted,
+    ExperimentEnded,
+    ExperimentResumed,
+    ExperimentStarted,
+    Fact,
+    Reported,
+    TrialEnded,
+    TrialPaused,
+    TrialResumed,
+    TrialSuggested,
+    WorkerJoined,
+    pack_number,
+    pack_numbers,
+)
+from cargobike.core.records import Direction, ExperimentState, Params, TrialState
+from cargobike.store.fold import read_record
+from cargobike.store.index import ExperimentRow, Index
+from cargobike.store.journal import JournalWriter, seal
+from cargobike.store.layout import ExperimentFolder, ProjectFolder
+from cargobike.store.locking import DriverLock
+
+START_S = 1_800_000_000.0
+
+
+class JournalBuilder:
+    """Writes the journal of an experiment as a driver would, one second per fact.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> project = ProjectFolder(pathlib.Path(tempfile.mkdtemp()))
+        >>> journal = JournalBuilder(project, "20270115-080000-abcd", name="digits")
+        >>> journal.complete(value=0.9, lr=0.1)
+        >>> journal.end()
+    """
+
+    def __init__(
+        self,
+        project: ProjectFolder,
+        experiment_id: str,
+        *,
+        name: str = "",
+        direction: Direction = "max",
+        metric: str | None = None,
+        num_trials: int | None = None,
+        start_s: float = START_S,
+    ) -> None:
+        self.folder: ExperimentFolder = project.experiment(experiment_id)
+        self.now_s = start_s - 1
+        self.trials = 0
+        self._lock = DriverLock(self.folder)
+        self._writer = JournalWriter(self.folder.journal)
+        self.add(
+            ExperimentStarted(
+                at=self.tick(),
+                id=experiment_id,
+                name=name,
+                direction=direction,
+                metric=metric,
+                num_trials=num_trials,
+                function="train",
+                optimizer="random",
+            )
+        )
+        self.add(WorkerJoined(at=self.tick(), worker="w0", host="tower", pid=4711))
+
+    def hold(self) -> JournalBuilder:
+        """Hold the driver's lock, as a living driver does, until `let_go`."""
+        self._lock.acquire()
+        return self
+
+    def let_go(self) -> None:
+        """Release the lock and close the file, as the death of a driver does."""
+        self._lock.release()
+        self._writer.close()
+
+    def tick(self) -> float:
+        """Let a second pass and return the time."""
+        self.now_s += 1
+        return self.now_s
+
+    def add(self, *facts: Fact) -> None:
+        """Append any facts."""
+        self._writer.append(facts)
+
+    def suggest(self, **params: object) -> int:
+        """Suggest a trial; returns its number."""
+        number, self.trials = self.trials, self.trials + 1
+        self.add(TrialSuggested(at=self.tick(), trial=number, params=dict(params), seed=number, told=0))
+        return number
+
+    def start(self, **params: object) -> int:
+        """Suggest and start a trial; returns its number."""
+        number = self.suggest(**params)
+        self.attempt(number)
+        return number
+
+    def attempt(self, number: int, attempt: int = 1) -> None:
+        """Start an attempt of a trial."""
+        self.add(AttemptStarted(at=self.tick(), trial=number, attempt=attempt, workers=("w0",)))
+
+    def report(self, number: int, step: int, **metrics: float) -> None:
+        """Report metrics of a trial."""
+        self.add(Reported(at=self.tick(), trial=number, step=step, metrics=pack_numbers(metrics)))
+
+    def finish(
+        self,
+        number: int,
+        value: float | None = None,
+        state: TrialState = TrialState.COMPLETED,
+        error: str = "",
+    ) -> None:
+        """End a trial."""
+        self.add(
+            TrialEnded(
+                at=self.tick(),
+                trial=number,
+                state=state.value,  # type: ignore[arg-type]  # the test gives a final one
+                value=None if value is None else pack_number(value),
+                metrics={} if value is None else {"score": pack_number(value)},
+                error=error or None,
+            )
+        )
+
+    def complete(self, value: float, **params: object) -> None:
+        """Suggest, start, report and complete a trial."""
+        number = self.start(**params)
+        self.report(number, 1, score=value)
+        self.finish(number, value)
+
+    def end(self, state: ExperimentState = ExperimentState.COMPLETED, reason: str = "") -> None:
+        """End the experiment and let go of it."""
+        self.add(ExperimentEnded(at=self.tick(), state=state.value, reason=reason))  # type: ignore[arg-type]
+        self.let_go()
+
+
+class IndexContract(ABC):
+    """What every `Index` promises; subclass it in a test module and say how to make yours."""
+
+    @abstractmethod
+    def make_index(self, project: ProjectFolder) -> Index:
+        """Open an index of this project; called several times for the same one."""
+
+    @pytest.fixture
+    def project(self, tmp_path: Path) -> ProjectFolder:
+        """Return an empty project."""
+        return ProjectFolder(tmp_path / "project")
+
+    @pytest.fixture
+    def index(self, project: ProjectFolder) -> Index:
+        """Return an index of the project."""
+        project.experiments.mkdir(parents=True)
+        return self.make_index(project)
+
+    def test_an_empty_project_has_no_rows(self, index: Index) -> None:
+        """Nothing in, nothing out."""
+        index.sync()
+        assert index.experiments() == []
+        assert index.names() == []
+
+    def test_rows_equal_the_folded_journal(self, index: Index, project: ProjectFolder) -> None:
+        """Every number in the index is the one that the journal tells."""
+        journal = _lively(project, "20270101-000000-aaaa")
+        index.sync()
+        assert_rows_equal_record(index, journal.folder)
+
+    def test_syncing_after_every_fact_equals_syncing_once(self, index: Index, project: ProjectFolder) -> None:
+        """Reading on from an offset gives what reading the whole gives."""
+        done = _lively(project, "20270101-000000-aaaa").folder
+        lines = done.journal.read_bytes().splitlines(keepends=True)
+        grown = project.experiment("20270101-000001-bbbb")
+        grown.root.mkdir(parents=True)
+        for line in lines:
+            with grown.journal.open("ab") as file:
+                file.write(line)
+            index.sync()
+        assert_rows_equal_record(index, grown)
+        assert _without_identity(index.experiment(grown.id)) == _without_identity(index.experiment(done.id))
+
+    def test_a_rebuild_equals_what_syncs_made(self, index: Index, project: ProjectFolder) -> None:
+        """Nothing in the index is more than the journals say."""
+        journal = JournalBuilder(project, "20270101-000000-aaaa", name="one")
+        index.sync()
+        journal.complete(0.5, lr=0.1)
+        index.sync()
+        journal.complete(math.nan, lr=0.2)
+        journal.end()
+        index.sync()
+        grown = index.experiments(), index.trials(journal.folder.id)
+        index.rebuild()
+        assert repr((index.experiments(), index.trials(journal.folder.id))) == repr(grown)
+
+    def test_another_index_of_the_project_sees_the_same(self, index: Index, project: ProjectFolder) -> None:
+        """What is open elsewhere does not matter."""
+        _lively(project, "20270101-000000-aaaa")
+        index.sync()
+        other = self.make_index(project)
+        other.sync()
+        assert other.experiments() == index.experiments()
+        other.close()
+
+    def test_a_torn_tail_is_not_counted_until_it_is_whole(self, index: Index, project: ProjectFolder) -> None:
+        """Half a line is no fact."""
+        journal = JournalBuilder(project, "20270101-000000-aaaa")
+        number = journal.start(lr=0.1)
+        line = seal(TrialEnded(at=journal.tick(), trial=number, state="completed", value=0.25))
+        with journal.folder.journal.open("ab") as file:
+            file.write(line[:30])
+        index.sync()
+        assert index.experiment(journal.folder.id).trials_done == 0
+        with journal.folder.journal.open("ab") as file:
+            file.write(line[30:])
+        index.sync()
+        assert index.experiment(journal.folder.id).best_value == 0.25
+
+    def test_a_journal_that_was_replaced_is_read_anew(self, index: Index, project: ProjectFolder) -> None:
+        """A file put back from a copy does not add up with what was read before."""
+        first = JournalBuilder(project, "20270101-000000-aaaa")
+        first.complete(0.9, lr=0.1)
+        first.end()
+        index.sync()
+        other = JournalBuilder(project, "20270101-000001-bbbb", direction="min")
+        for value in (0.3, 0.2, 0.4):
+            other.complete(value, lr=0.2)
+        other.end()
+        shutil.copyfile(other.folder.journal, first.folder.journal)
+        index.sync()
+        assert index.experiment(first.folder.id).best_value == 0.2
+        assert len(index.trials(first.folder.id)) == 3
+
+    def test_a_damaged_journal_does_not_hide_the_others(self, index: Index, project: ProjectFolder) -> None:
+        """One bad file is one bad row."""
+        good = JournalBuilder(project, "20270101-000000-aaaa")
+        good.end()
+        bad = JournalBuilder(project, "20270101-000001-bbbb")
+        bad.complete(0.5, lr=0.1)
+        bad.end()
+        text = bad.folder.journal.read_bytes()
+        bad.folder.journal.write_bytes(text.replace(b'"value":0.5', b'"value":9.5'))
+        index.sync()
+        assert index.experiment(good.folder.id).problem == ""
+        assert "damaged" in index.experiment(bad.folder.id).problem
+        assert index.experiment(bad.folder.id).best_value is None
+        bad.folder.journal.write_bytes(text)
+        index.sync()
+        assert index.experiment(bad.folder.id).problem == ""
+        assert index.experiment(bad.folder.id).best_value == 0.5
+
+    def test_a_deleted_experiment_disappears(self, index: Index, project: ProjectFolder) -> None:
+        """The folder is the experiment."""
+        journal = _lively(project, "20270101-000000-aaaa")
+        index.sync()
+        shutil.rmtree(journal.folder.root)
+        index.sync()
+        assert index.experiments() == []
+        assert index.trials(journal.folder.id) == []
+
+    def test_a_driver_that_died_leaves_a_lost_experiment(self, index: Index, project: ProjectFolder) -> None:
+        """Running means that somebody holds the lock."""
+        journal = JournalBuilder(project, "20270101-000000-aaaa").hold()
+        index.sync()
+        assert index.experiment(journal.folder.id).state is ExperimentState.RUNNING
+        journal.let_go()
+        index.sync()
+        assert index.experiment(journal.folder.id).state is ExperimentState.LOST
+        with DriverLock(journal.folder), JournalWriter(journal.folder.journal) as writer:
+            writer.append([ExperimentResumed(at=journal.tick())])
+            index.sync()
+            assert index.experiment(journal.folder.id).state is ExperimentState.RUNNING
+            writer.append([ExperimentEnded(at=journal.tick(), state="completed")])
+        index.sync()
+        assert index.experiment(journal.folder.id).state is ExperimentState.COMPLETED
+
+    def test_lists_are_filtered_sorted_and_cut(self, index: Index, project: ProjectFolder) -> None:
+        """Lists come as asked for, rows without the sorted value last."""
+        for number, (name, value, state) in enumerate(
+            [
+                ("b", 0.5, ExperimentState.COMPLETED),
+                ("c", 0.9, ExperimentState.FAILED),
+                ("a", math.nan, ExperimentState.COMPLETED),
+            ]
+        ):
+            journal = JournalBuilder(
+                project, f"2027010{number + 1}-000000-aaaa", name=name, start_s=START_S + 100 * number
+            )
+            journal.complete(value, lr=0.1)
+            journal.end(state)
+        index.sync()
+        assert _names(index.experiments()) == ["a", "c", "b"]
+        assert _names(index.experiments(limit=1)) == ["a"]
+        assert _names(index.experiments(sort="name", descending=False)) == ["a", "b", "c"]
+        assert _names(index.experiments(sort="best")) == ["c", "b", "a"]
+        assert _names(index.experiments(sort="best", descending=False)) == ["b", "c", "a"]
+        assert _names(index.experiments(states=[ExperimentState.FAILED])) == ["c"]
+
+    @pytest.mark.parametrize(("direction", "expected"), [("max", [2, 0, 1, 3]), ("min", [0, 2, 1, 3])])
+    def test_trials_are_sorted_by_what_is_best(
+        self, index: Index, project: ProjectFolder, direction: Direction, expected: list[int]
+    ) -> None:
+        """Best means the direction's best; NaN and missing values come last."""
+        journal = JournalBuilder(project, "20270101-000000-aaaa", direction=direction)
+        for value in (0.1, math.nan, 0.7):
+            journal.complete(value, lr=value)
+        journal.start(lr=1)
+        index.sync()
+        assert [row.number for row in index.trials(journal.folder.id, sort="best")] == expected
+        running = index.trials(journal.folder.id, states=[TrialState.RUNNING])
+        assert [row.number for row in running] == [3]
+        assert math.isnan(index.trials(journal.folder.id)[1].value or 0.0)
+
+    def test_an_unknown_experiment_is_not_found(self, index: Index) -> None:
+        """Asking for what is not there is an error, not an empty answer."""
+        with pytest.raises(NotFoundError, match="nothing-here"):
+            index.experiment("nothing-here")
+
+    def test_people_may_abbreviate(self, index: Index, project: ProjectFolder) -> None:
+        """Ids can be given by name, by their start or end, or as the last one."""
+        for number, name in enumerate(["digits", "mnist", "mnist"]):
+            experiment_id = f"2027010{number + 1}-000000-{'abc'[number] * 4}"
+            JournalBuilder(project, experiment_id, name=name, start_s=START_S + number).end()
+        index.sync()
+        first, second, third = (f"2027010{n + 1}-000000-{'abc'[n] * 4}" for n in range(3))
+        assert index.resolve("last") == third
+        assert index.resolve(second) == second
+        assert index.resolve("digits") == first
+        assert index.resolve("bbbb") == second
+        assert index.resolve("20270103") == third
+        with pytest.raises(NotFoundError, match=rf"fits 2 experiments: {third}, {second}"):
+            index.resolve("mnist")
+        with pytest.raises(NotFoundError, match="Did you mean 'digits'"):
+            index.resolve("digit")
+
+
+def assert_rows_equal_record(index: Index, folder: ExperimentFolder) -> None:
+    """Compare what an index says about an experiment with its journal, folded."""
+    record = read_record(folder)
+    row = index.experiment(folder.id)
+    assert (row.state, row.reason, row.name) == (record.state, record.reason, record.header.name)
+    assert (row.started_at, row.ended_at, row.last_at) == (record.started_at, record.ended_at, record.last_at)
+    assert row.counts == record.counts
+    assert row.duration_s == record.duration_s
+    best = record.best
+    assert row.best_trial == (best.number if best else None)
+    assert row.best_value == (best.value if best else None)
+    assert row.best_params == (best.params if best else None)
+    rows = index.trials(folder.id)
+    assert [one.number for one in rows] == sorted(record.trials)
+    for one in rows:
+        trial = record.trials[one.number]
+        for name in ("state", "params", "value", "metrics", "attempts", "error", "started_at", "ended_at"):
+            assert repr(getattr(one, name)) == repr(getattr(trial, name)), (one.number, name)
+        for name in ("seed", "worker", "peak_memory_bytes", "info"):
+            assert repr(getattr(one, name)) == repr(getattr(trial, name)), (one.number, name)
+        last = list(trial.curve)[-1] if len(trial.curve) else (None, None)
+        assert repr((one.last_step, one.last_value)) == repr(last)
+        assert one.points == len(trial.curve)
+
+
+def _lively(project: ProjectFolder, experiment_id: str) -> JournalBuilder:
+    """Write a journal in which most things happen."""
+    journal = JournalBuilder(project, experiment_id, name="lively", num_trials=5)
+    params: Params = {"lr": 1e-3, "act": "relu", "layers": 2, "tags": ["a", "ü"]}
+    journal.complete(0.5, **params)
+    stopped = journal.start(lr=0.2)
+    journal.report(stopped, 1, score=0.1)
+    journal.report(stopped, 2, score=math.inf)
+    journal.finish(stopped, state=TrialState.STOPPED)
+    failed = journal.start(lr=0.3)
+    journal.finish(failed, state=TrialState.FAILED, error="Traceback …\nValueError: no")
+    moved = journal.start(lr=0.4)
+    journal.add(AttemptLost(at=journal.tick(), trial=moved, attempt=1, reason="worker w0 was killed"))
+    journal.attempt(moved, 2)
+    journal.add(TrialPaused(at=journal.tick(), trial=moved, step=3))
+    journal.add(TrialResumed(at=journal.tick(), trial=moved, info={"rung": 2}))
+    journal.attempt(moved, 3)
+    journal.finish(moved, 0.75)
+    journal.suggest(lr=0.5)
+    journal.end(ExperimentState.INTERRUPTED, "Ctrl-C")
+    return journal
+
+
+def _names(rows: list[ExperimentRow]) -> list[str]:
+    return [row.name for row in rows]
+
+
+def _without_identity(row: ExperimentRow) -> dict[str, object]:
+    return {one.name: getattr(row, one.name) for one in fields(row) if one.name != "id"}
