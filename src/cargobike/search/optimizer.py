@@ -5,12 +5,15 @@ from __future__ import annotations
 import random
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, TypeAlias
 
-from cargobike.core.records import IDLE, Direction, Params, Suggestion, Trial
+from cargobike.core.records import IDLE, Decision, Direction, Params, Suggestion, Trial
 from cargobike.search.space import Searchspace
 
-__all__ = ["IDLE", "AbstractOptimizer", "Suggestion", "Trial"]
+__all__ = ["IDLE", "AbstractOptimizer", "Suggested", "Suggestion", "Trial"]
+
+Suggested: TypeAlias = Suggestion | Trial | Params | Literal["IDLE"] | None
+"""What `get_suggestion` may return."""
 
 
 class AbstractOptimizer(ABC):
@@ -20,14 +23,14 @@ class AbstractOptimizer(ABC):
 
     - `setup` is called once, then `initialize` once, before anything else.
     - Calls never overlap: an optimizer needs no lock.
-    - Every trial that reaches a final state, and every pause, is shown to `observe` exactly once, before the next
-      `get_suggestion`. A failed or lost trial is shown too; look at `trial.state`.
-    - `get_suggestion` may be called before earlier suggestions have ended (several workers, and one ahead of need so
-      that no worker waits for a slow optimizer).
+    - Every trial that reaches a final state, and every pause, is shown to `observe` exactly once, before the
+      next `get_suggestion`. A failed or lost trial is shown too; look at `trial.state`.
+    - `get_suggestion` may be called before earlier suggestions have ended (several workers, and one ahead of
+      need so that no worker waits for a slow optimizer).
     - After `None` it is not asked again; after `IDLE` it is asked again when something has changed.
 
-    Duties: be deterministic in `self.rng` (never the global `random`) and in the calls seen; treat `direction="min"`
-    and the negated objective with `"max"` alike; never change a `Trial` that it was shown.
+    Duties: be deterministic in `self.rng` (never the global `random`) and in the calls seen; treat
+    `direction="min"` and the negated objective with `"max"` alike; never change a `Trial` that it was shown.
 
     Attributes:
         space: What may be tried; set by `setup`.
@@ -44,6 +47,12 @@ class AbstractOptimizer(ABC):
     judges_steps: bool | None = None
     """Whether `early_check` wants to see every report; `None`: yes if the subclass overrides it."""
 
+    preset_space: Searchspace | None = None
+    """A space given to the constructor, as Maggy's users do; used if the experiment itself gives none."""
+
+    preset_num_trials: int | None = None
+    """A number of trials given to the constructor; used if the experiment itself gives none."""
+
     space: Searchspace
     num_trials: int | None
     direction: Direction
@@ -51,12 +60,10 @@ class AbstractOptimizer(ABC):
     trials: dict[int, Trial]
     final_store: list[Trial]
 
-    def setup(
-        self, space: Searchspace, *, num_trials: int | None, direction: Direction, seed: int
-    ) -> None:
+    def setup(self, space: Searchspace, *, num_trials: int | None, direction: Direction, seed: int) -> None:
         """Receive what the experiment is about; called by the driver, overriding it is rarely needed."""
         self.space = space
-        self.num_trials = num_trials
+        self.num_trials = self.preset_num_trials if num_trials is None else num_trials
         self.direction = direction
         self.rng = random.Random(seed)
         self.trials = {}
@@ -67,20 +74,18 @@ class AbstractOptimizer(ABC):
         """Prepare, now that `space`, `num_trials`, `direction` and `rng` are known."""
 
     @abstractmethod
-    def get_suggestion(
-        self, trial: Trial | None = None
-    ) -> Suggestion | Trial | Params | Literal["IDLE"] | None:
+    def get_suggestion(self, trial: Trial | None = None) -> Suggested:
         """Return what to try next.
 
         Args:
             trial: The trial whose end made the driver ask, if it was that.
 
         Returns:
-            A `Suggestion`, a `Trial` or a dict of parameters to start a trial; `IDLE` if there is nothing just now;
-            `None` if there is nothing any more.
+            A `Suggestion`, a `Trial` or a dict of parameters to start a trial; `IDLE` if there is nothing
+            just now; `None` if there is nothing any more.
         """
 
-    def observe(self, trial: Trial) -> None:
+    def observe(self, trial: Trial) -> None:  # noqa: B027 - most optimizers need none
         """Learn from a trial that ended or paused."""
 
     def early_check(
@@ -95,7 +100,19 @@ class AbstractOptimizer(ABC):
         """
         return ()
 
-    def finalize_experiment(self, trials: Sequence[Trial]) -> None:
+    def judge(self, trial: Trial, step: int, trials: Sequence[Trial]) -> Decision:
+        """Decide about a trial at a milestone; asks `early_check` unless overridden.
+
+        Args:
+            trial: The trial that has just reported `step` and now stands still.
+            step: The step it reported.
+            trials: All trials that may be compared with.
+        """
+        chosen = self.early_check([trial], trials, self.direction)
+        numbers = {other.number if isinstance(other, Trial) else other for other in chosen or ()}
+        return Decision.STOP if trial.number in numbers else Decision.CONTINUE
+
+    def finalize_experiment(self, trials: Sequence[Trial]) -> None:  # noqa: B027 - most need none
         """Look back once, when all trials have ended."""
 
     @property
