@@ -20,6 +20,7 @@ class WorkerSpec:
         payload: The pickled train function and its surroundings, handed over the same way.
         resources: What the worker gets.
         peers: How many workers share the place, for dividing its cores.
+        version: Version of Cargobike in the driver, which the worker reports back.
     """
 
     name: str
@@ -28,6 +29,7 @@ class WorkerSpec:
     payload: bytes = field(repr=False)
     resources: Resources = field(default_factory=Resources)
     peers: int = 1
+    version: str = ""
 
 
 class WorkerHandle(ABC):

@@ -1,0 +1,44 @@
+"""What an engine and the host process that it starts say to each other, over a socket that both inherited."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Begin(msgspec.Struct, frozen=True, tag="begin"):
+    """First order to a host; the descriptors of the payload and of the liveness pipe come with it."""
+
+    version: str
+
+
+class Fork(msgspec.Struct, frozen=True, tag="fork"):
+    """Start an agent; the descriptor of its config comes with it."""
+
+    name: str
+    gpus: tuple[str, ...] = ()
+
+
+class Warm(msgspec.Struct, frozen=True, tag="warm"):
+    """The host has imported what it could; `failed` says what not."""
+
+    failed: dict[str, str] = {}
+
+
+class Forked(msgspec.Struct, frozen=True, tag="forked"):
+    """An agent was started."""
+
+    name: str
+    pid: int
+
+
+class Gone(msgspec.Struct, frozen=True, tag="gone"):
+    """An agent has ended."""
+
+    name: str
+    how: str
+
+
+HostOrder = Begin | Fork
+HostNews = Warm | Forked | Gone
+decode_order = msgspec.msgpack.Decoder(HostOrder).decode
+decode_news = msgspec.msgpack.Decoder(HostNews).decode

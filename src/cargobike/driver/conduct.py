@@ -1,0 +1,234 @@
+"""Put an experiment together and run it to its end, leaving nothing behind whatever happens."""
+
+from __future__ import annotations
+
+import contextlib
+import getpass
+import os
+import socket
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from cargobike.core.errors import CargobikeError
+from cargobike.core.facts import ExperimentEnded, ExperimentStarted
+from cargobike.core.ids import experiment_id
+from cargobike.core.records import Resources
+from cargobike.driver.conversation import Conversation, StopRule
+from cargobike.driver.display import Display
+from cargobike.driver.function import Train, pickle_function, unsaved_sources
+from cargobike.driver.libraries import libraries_needed
+from cargobike.driver.loop import Callback, Clock, Loop, Parts
+from cargobike.driver.plan import Plan
+from cargobike.driver.scheduler import Scheduler
+from cargobike.driver.server import WireServer
+from cargobike.driver.staff import Patience, Staff
+from cargobike.engines.engine import Engine, WorkerSpec
+from cargobike.search.optimizer import AbstractOptimizer
+from cargobike.search.space import Searchspace
+from cargobike.store.fold import ExperimentRecord
+from cargobike.store.journal import JournalWriter
+from cargobike.store.layout import ExperimentFolder, ProjectFolder
+from cargobike.store.locking import DriverLock
+from cargobike.worker.connection import AgentConfig
+from cargobike.worker.payload import Payload
+
+WORKER_PROGRAM = "cargobike.worker.host"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One experiment, checked and complete, about to be run."""
+
+    train: Train
+    space: Searchspace
+    optimizer: AbstractOptimizer
+    plan: Plan
+    engine: Engine
+    project: ProjectFolder
+    display: Display
+    version: str
+    direction: Literal["max", "min"] = "max"
+    metric: str | None = None
+    params: dict[str, Any] | None = None
+    value_is_optional: bool = False
+    resources: Resources = field(default_factory=Resources)
+    isolation: Literal["fresh", "reuse"] = "fresh"
+    own_directory: bool = True
+    name: str = ""
+    description: str = ""
+    durability: Literal["process", "power"] = "process"
+    stop_rules: Sequence[StopRule] = ()
+    callbacks: Sequence[Callback] = ()
+    patience: Patience = field(default_factory=Patience)
+
+
+def conduct(request: Request) -> tuple[ExperimentRecord, ExperimentFolder]:
+    """Run an experiment to its end; returns what its journal says, folded."""
+    clock = Clock()
+    now = clock.now()
+    payload = _payload(request)
+    folder = request.project.experiment(experiment_id(now))
+    folder.root.mkdir(parents=True)
+    with contextlib.ExitStack() as exits:
+        exits.enter_context(DriverLock(folder))
+        journal = exits.enter_context(JournalWriter(folder.journal, durability=request.durability))
+        header = _header(request, folder, now)
+        journal.append([header])
+        record = ExperimentRecord(header)
+        exits.callback(_close_display, request.display, clock)
+        request.display.update([header])
+        request.display.phase("starting workers")
+        server = WireServer()
+        exits.callback(server.close)
+        exits.callback(request.engine.shutdown)
+        staff = Staff(request.engine, server, _spec_maker(request, server, folder, payload), request.patience)
+        _set_up(request)
+        conversation = Conversation(
+            request.optimizer,
+            record.trials,
+            allowed=request.space.names,
+            stop_rules=request.stop_rules,
+        )
+        exits.callback(conversation.close)
+        scheduler = Scheduler(request.plan, record)
+        loop = Loop(
+            Parts(
+                scheduler=scheduler,
+                conversation=conversation,
+                staff=staff,
+                server=server,
+                journal=journal,
+                folder=folder,
+                display=request.display,
+                clock=clock,
+                callbacks=(_CodeKeeper(request.train, folder, payload), *request.callbacks),
+            )
+        )
+        try:
+            loop.run()
+        except BaseException as error:
+            _close_record(record, journal, clock, error)
+            raise
+        request.optimizer.finalize_experiment(list(record.trials.values()))
+    return record, folder
+
+
+def _set_up(request: Request) -> None:
+    optimizer = request.optimizer
+    optimizer.setup(
+        request.space,
+        num_trials=request.plan.num_trials,
+        direction=request.direction,
+        seed=request.plan.seed,
+    )
+    optimizer.initialize()
+
+
+def _close_record(
+    record: ExperimentRecord, journal: JournalWriter, clock: Clock, error: BaseException
+) -> None:
+    """Write down that the driver gave up, if the journal can still be written to."""
+    state: Literal["interrupted", "failed"] = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
+    fact = ExperimentEnded(at=clock.now(), state=state, reason=f"{type(error).__name__}: {error}")
+    with contextlib.suppress(CargobikeError):
+        journal.append([fact])
+        record.apply(fact)
+
+
+def _close_display(display: Display, clock: Clock) -> None:
+    display.close(clock.now())
+
+
+def _payload(request: Request) -> bytes:
+    train = request.train
+    return Payload(
+        function=pickle_function(train),
+        sys_path=[os.path.abspath(path) for path in sys.path],
+        launch_dir=os.getcwd(),
+        preload=libraries_needed(train),
+        sources=unsaved_sources(),
+        metric=request.metric,
+        direction=request.direction,
+        value_is_optional=request.value_is_optional,
+        wants_reporter=train.wants_reporter,
+        own_directory=request.own_directory,
+    ).encode()
+
+
+def _header(request: Request, folder: ExperimentFolder, now: float) -> ExperimentStarted:
+    plan = request.plan
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):
+        user = ""
+    return ExperimentStarted(
+        at=now,
+        id=folder.id,
+        name=request.name or request.train.title.rpartition(":")[2],
+        cargobike=request.version,
+        description=request.description,
+        function=request.train.title,
+        space=request.space.describe(),
+        params=request.params,
+        optimizer=request.optimizer.name or type(request.optimizer).__name__,
+        num_trials=plan.num_trials,
+        direction=request.direction,
+        metric=request.metric,
+        seed=plan.seed,
+        workers=plan.workers,
+        gang=plan.gang,
+        engine=request.engine.name,
+        isolation=request.isolation,
+        deterministic=plan.deterministic,
+        user=user,
+        host=socket.gethostname(),
+        pid=os.getpid(),
+    )
+
+
+def _spec_maker(request: Request, server: WireServer, folder: ExperimentFolder, payload: bytes) -> Any:
+    def make(worker: str, keys: tuple[bytes, bytes]) -> WorkerSpec:
+        config = AgentConfig(
+            worker=worker,
+            address=server.address,
+            server_key=server.server_key,
+            public_key=keys[0],
+            secret_key=keys[1],
+            experiment=str(folder.root.absolute()),
+            project=str(request.project.root.absolute()),
+            reuse=request.isolation == "reuse",
+        )
+        return WorkerSpec(
+            name=worker,
+            module=WORKER_PROGRAM,
+            config=config.encode(),
+            payload=payload,
+            resources=request.resources,
+            peers=request.plan.workers,
+            version=request.version,
+        )
+
+    return make
+
+
+class _CodeKeeper:
+    """Keeps the code of an experiment in its folder, once its first trial is on its way."""
+
+    def __init__(self, train: Train, folder: ExperimentFolder, payload: bytes) -> None:
+        self._train = train
+        self._folder = folder
+        self._payload = payload
+        self._kept = False
+
+    def on_facts(self, facts: Sequence[object]) -> None:
+        """Write the files when the first facts after the start come in."""
+        if self._kept:
+            return
+        self._kept = True
+        self._folder.code.mkdir(exist_ok=True)
+        (self._folder.code / "payload.msgpack").write_bytes(self._payload)
+        source = self._train.source()
+        if source:
+            (self._folder.code / "function.py").write_text(source, encoding="utf-8")

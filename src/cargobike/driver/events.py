@@ -1,0 +1,182 @@
+"""What the scheduler hears (events) and what it wants done (commands).
+
+Events carry the driver's time in `at`; commands carry everything that is needed to carry them out.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from cargobike.core.facts import Fact
+from cargobike.core.records import Decision, Suggestion
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """Base of all events."""
+
+    at: float
+
+
+class WorkerArrived(Event, frozen=True):
+    """A worker connected and registered."""
+
+    worker: str
+    host: str = ""
+    pid: int = 0
+    gpus: tuple[str, ...] = ()
+
+
+class WorkerGone(Event, frozen=True):
+    """A worker is dead, silent for too long, or never came."""
+
+    worker: str
+    reason: str
+
+
+class SuggestionMade(Event, frozen=True, gc=True):
+    """The optimizer answered an `Ask`; `told` counts the ended trials it had been shown by then."""
+
+    suggestion: Suggestion | Literal["IDLE"] | None
+    told: int = 0
+    after: int | None = None
+
+
+class PointsReported(Event, frozen=True, gc=True):
+    """A train function reported; `waits` means that it stands still until it gets an `Answer`."""
+
+    worker: str
+    trial: int
+    attempt: int
+    step: int
+    metrics: dict[str, float]
+    waits: bool = False
+
+
+class DecisionMade(Event, frozen=True):
+    """The answer to a `Judge`."""
+
+    trial: int
+    attempt: int
+    step: int
+    decision: Decision
+    by: str = ""
+    told: int = 0
+
+
+class CheckpointWritten(Event, frozen=True):
+    """A train function saved a checkpoint."""
+
+    worker: str
+    trial: int
+    attempt: int
+    step: int
+    path: str
+    size_bytes: int = 0
+
+
+Outcome = Literal["completed", "stopped", "paused", "failed", "lost"]
+
+
+class AttemptEnded(Event, frozen=True, gc=True):
+    """One worker is done with an attempt and free again.
+
+    `alike` is equal for failures with the same cause; `lost` is an end through no fault of the trial.
+    """
+
+    worker: str
+    trial: int
+    attempt: int
+    outcome: Outcome
+    value: float | None = None
+    metrics: dict[str, float] = msgspec.field(default_factory=dict)
+    error: str | None = None
+    alike: str = ""
+    peak_memory_bytes: int | None = None
+
+
+class Tick(Event, frozen=True):
+    """Time has passed."""
+
+
+class StopRequested(Event, frozen=True):
+    """Somebody wants the experiment to end: the user, `cargobike stop`, a budget."""
+
+    reason: str
+    state: Literal["completed", "interrupted", "failed"] = "interrupted"
+
+
+class Command(msgspec.Struct, frozen=True, gc=False):
+    """Base of all commands."""
+
+
+class Record(Command, frozen=True):
+    """Write a fact into the journal, before any other command of the same list is carried out."""
+
+    fact: Fact
+
+
+class Ask(Command, frozen=True):
+    """Show the optimizer the trials in `tell`, then ask it for a suggestion; answer with `SuggestionMade`."""
+
+    tell: tuple[int, ...]
+    after: int | None
+
+
+class Judge(Command, frozen=True):
+    """Let optimizer and stop rules decide about a trial at a milestone; answer with `DecisionMade`.
+
+    Only trials with a number below `horizon` may be compared with (`None`: all).
+    """
+
+    trial: int
+    attempt: int
+    step: int
+    horizon: int | None = None
+
+
+class Run(Command, frozen=True):
+    """Let a gang of workers run a trial, the first of them as rank 0."""
+
+    trial: int
+    attempt: int
+    workers: tuple[str, ...]
+
+
+class Answer(Command, frozen=True):
+    """Let a waiting train function go on, stop or pause."""
+
+    worker: str
+    trial: int
+    attempt: int
+    step: int
+    decision: Decision
+
+
+class StopAttempt(Command, frozen=True):
+    """Make a worker end its attempt: politely first unless `kill`."""
+
+    worker: str
+    trial: int
+    attempt: int
+    kill: bool = False
+
+
+class StartWorker(Command, frozen=True):
+    """Ask the engine for a worker with this name."""
+
+    worker: str
+
+
+class ReleaseWorker(Command, frozen=True):
+    """Send a worker home; nobody needs it any more."""
+
+    worker: str
+
+
+class Finish(Command, frozen=True):
+    """The experiment has ended; always the last command."""
+
+    state: Literal["completed", "interrupted", "failed"]
+    reason: str = ""

@@ -1,0 +1,208 @@
+"""A train function, found, checked against its parameters and made ready to travel."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import inspect
+import linecache
+import os
+import sys
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import cloudpickle
+
+from cargobike.core.errors import FunctionError, SignatureError, nearest
+
+_REPORTER = "reporter"
+TrainFunction = Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Train:
+    """A train function and what we know about it.
+
+    Attributes:
+        function: The callable itself.
+        title: How it is called in records, such as `digits.py:train`.
+        wants_reporter: Whether it has a parameter named `reporter`.
+    """
+
+    function: TrainFunction
+    title: str
+    wants_reporter: bool
+
+    @property
+    def plain(self) -> Any:
+        """The function below partials, methods and callable objects, as far as it can be seen."""
+        function: Any = self.function
+        while isinstance(function, functools.partial):
+            function = function.func
+        if inspect.ismethod(function):
+            return function.__func__
+        if not inspect.isfunction(function) and not inspect.isclass(function):
+            return getattr(type(function), "__call__", function)
+        return function
+
+    def source(self) -> str:
+        """Return the function's source, empty if it cannot be had."""
+        try:
+            return inspect.getsource(self.plain)
+        except (OSError, TypeError):
+            return ""
+
+
+def find_train(train: object) -> Train:
+    """Accept a callable or `"file.py:function"`."""
+    if isinstance(train, str):
+        train = _load(train)
+    if not callable(train):
+        raise FunctionError(
+            f"train must be a function, {train!r} ({type(train).__name__}) was given; "
+            'give the function itself, without calling it, or "file.py:function"'
+        )
+    parameters = _parameters(train)
+    wants = parameters is not None and _REPORTER in parameters
+    return Train(train, _title(train), wants)
+
+
+def _load(reference: str) -> TrainFunction:
+    path_text, _, name = reference.rpartition(":")
+    path = Path(path_text).expanduser()
+    if not path_text or not name:
+        raise FunctionError(f'{reference!r} names no function; write "file.py:function"')
+    if path.suffix != ".py" or not path.is_file():
+        raise FunctionError(f"{path_text!r} is no Python file; looked in {Path.cwd()}")
+    spec = importlib.util.spec_from_file_location(path.stem, path.resolve())
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, str(path.resolve().parent))
+    sys.modules[path.stem] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise FunctionError(f"{path_text} cannot be imported: {type(error).__name__}: {error}") from error
+    names = [key for key, value in vars(module).items() if inspect.isfunction(value)]
+    if not callable(getattr(module, name, None)):
+        raise FunctionError(f"{path_text} has no function {name!r}; it has {names}.{nearest(name, names)}")
+    cloudpickle.register_pickle_by_value(module)
+    function: TrainFunction = getattr(module, name)
+    return function
+
+
+def _title(train: TrainFunction) -> str:
+    function: Any = train
+    while isinstance(function, functools.partial):
+        function = function.func
+    name = getattr(function, "__qualname__", type(function).__qualname__)
+    module = getattr(function, "__module__", type(function).__module__)
+    if module == "__main__":
+        file = getattr(sys.modules["__main__"], "__file__", None)
+        module = os.path.basename(file) if file else "__main__"
+    return f"{module}:{name}"
+
+
+def _parameters(train: TrainFunction) -> Mapping[str, inspect.Parameter] | None:
+    try:
+        return inspect.signature(train).parameters
+    except (ValueError, TypeError):
+        return None  # written in C: only the call itself can tell
+
+
+def check_signature(
+    train: Train, names: Iterable[str], *, optional_names: Collection[str] = ()
+) -> None:
+    """Make sure that the function can be called with these parameters, before anything starts.
+
+    Args:
+        train: The function.
+        names: Every parameter that will be given.
+        optional_names: Those of them that will not always be given.
+
+    Raises:
+        SignatureError: With every name that does not fit, and the nearest one that would.
+    """
+    parameters = _parameters(train.function)
+    if parameters is None:
+        return
+    given = list(names)
+    kinds = inspect.Parameter
+    named = {
+        key
+        for key, parameter in parameters.items()
+        if parameter.kind in (kinds.POSITIONAL_OR_KEYWORD, kinds.KEYWORD_ONLY)
+    }
+    takes_any = any(parameter.kind is kinds.VAR_KEYWORD for parameter in parameters.values())
+    mistakes = []
+    free = [key for key in parameters if key in named and key not in given and key != _REPORTER]
+    for name in given:
+        if name == _REPORTER and train.wants_reporter:
+            mistakes.append(f"{name!r} is filled by Cargobike and cannot be searched")
+        elif name not in named and not takes_any:
+            mistakes.append(f"{name!r} is given, but the function has no such parameter.{nearest(name, free)}")
+    for key in optional_names:
+        if key in named and parameters[key].default is kinds.empty:
+            mistakes.append(f"{key!r} is given only sometimes: give it a default value in the function, such as None")
+    for key, parameter in parameters.items():
+        if key in given or key == _REPORTER or parameter.default is not kinds.empty:
+            continue
+        if parameter.kind is kinds.POSITIONAL_ONLY:
+            mistakes.append(f"{key!r} is positional-only, and parameters are given by name")
+        elif key in named:
+            mistakes.append(f"{key!r} is needed by the function, but not given")
+    if mistakes:
+        shown = ", ".join(key for key in parameters)
+        raise SignatureError(
+            f"The parameters do not fit the function {train.title}({shown}):", mistakes
+        )
+
+
+def pickle_function(train: Train) -> bytes:
+    """Turn the function into bytes.
+
+    Raises:
+        FunctionError: Naming the part that cannot travel, if it can be found.
+    """
+    try:
+        return cloudpickle.dumps(train.function)
+    except Exception as error:
+        culprit = _find_culprit(train)
+        raise FunctionError(
+            f"The function {train.title} cannot be sent to a worker: {culprit or error}",
+            ["make such things (locks, open files, connections, generators) inside the function instead"],
+        ) from error
+
+
+def _find_culprit(train: Train) -> str:
+    parts: dict[str, Any] = {}
+    function = train.function
+    if isinstance(function, functools.partial):
+        parts |= {f"the argument {key!r} of the partial": value for key, value in function.keywords.items()}
+        parts |= {f"argument {i} of the partial": value for i, value in enumerate(function.args)}
+    owner = getattr(function, "__self__", function)
+    parts |= {f"its attribute {key!r}": value for key, value in getattr(owner, "__dict__", {}).items()}
+    plain = train.plain
+    if inspect.isfunction(plain):
+        captured = inspect.getclosurevars(plain)
+        parts |= {f"the variable {key!r} of its closure": value for key, value in captured.nonlocals.items()}
+        parts |= {f"the global {key!r} that it uses": value for key, value in captured.globals.items()}
+    for place, value in parts.items():
+        try:
+            cloudpickle.dumps(value)
+        except Exception:  # noqa: BLE001 - any failure means that this is the part
+            return f"{place} is a {type(value).__name__}, which cannot be pickled"
+    return ""
+
+
+def unsaved_sources() -> dict[str, str]:
+    """Return sources that exist in memory only (notebook cells), for tracebacks in workers."""
+    found: dict[str, str] = {}
+    for name, entry in list(linecache.cache.items()):
+        if len(entry) == 4 and entry[2] and not os.path.exists(name):
+            found[name] = "".join(entry[2])
+    return found
+
+

@@ -1,0 +1,304 @@
+"""The driver's loop: takes in what happens, lets the scheduler decide, and does it.
+
+One round: hear the workers, hand events to the scheduler, write the facts, carry out the commands. Facts are in the
+journal before anything that follows from them leaves this process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from cargobike.core.facts import Fact
+from cargobike.core.records import ExperimentState
+from cargobike.driver import events as ev
+from cargobike.driver.conversation import Conversation
+from cargobike.driver.display import Display
+from cargobike.driver.interrupt import InterruptWatch
+from cargobike.driver.scheduler import Scheduler
+from cargobike.driver.server import WireServer
+from cargobike.driver.staff import Staff
+from cargobike.store.journal import JournalWriter
+from cargobike.store.layout import ExperimentFolder
+from cargobike.worker import wire
+
+log = logging.getLogger(__name__)
+
+POLITE_STOP_S = 1.0
+GOODBYE_S = 2.0
+_STOP_FILE_EVERY_S = 0.25
+_REFRESH_EVERY_S = 0.1
+_ACK_EVERY_S = 5.0
+
+
+class Callback(Protocol):
+    """Is told every fact of an experiment, in order, as it is recorded."""
+
+    def on_facts(self, facts: Sequence[Fact]) -> None:
+        """Take in some facts."""
+        ...
+
+
+class Clock:
+    """The driver's time: seconds since the epoch that never run backwards, whatever the wall clock does."""
+
+    def __init__(self) -> None:
+        self._offset = time.time() - time.monotonic()
+
+    def now(self) -> float:
+        """Return the time."""
+        return time.monotonic() + self._offset
+
+
+@dataclass(slots=True)
+class Parts:
+    """Everything that a loop joins."""
+
+    scheduler: Scheduler
+    conversation: Conversation
+    staff: Staff
+    server: WireServer
+    journal: JournalWriter
+    folder: ExperimentFolder
+    display: Display
+    clock: Clock
+    callbacks: Sequence[Callback] = ()
+    interrupt: InterruptWatch = field(default_factory=InterruptWatch)
+
+
+class Loop:
+    """Runs an experiment to its end."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._p = parts
+        self._facts: list[Fact] = []
+        self._now = parts.clock.now()
+        self._next_refresh = 0.0
+        self._next_look = 0.0
+        self._next_ack = self._now + _ACK_EVERY_S
+        self._actions: dict[type[ev.Command], Callable[..., None]] = {
+            ev.Ask: self._ask,
+            ev.Judge: self._ask,
+            ev.Run: self._run,
+            ev.Answer: self._answer,
+            ev.StopAttempt: self._stop_attempt,
+            ev.StartWorker: self._start_worker,
+            ev.ReleaseWorker: self._release_worker,
+            ev.Finish: lambda _: None,
+        }
+
+    def run(self) -> None:
+        """Run until the scheduler says that it is over, then see everybody off."""
+        p = self._p
+        p.server.poller.register(p.conversation.wake_fd)
+        with p.interrupt:
+            if p.interrupt.wake_fd is not None:
+                p.server.poller.register(p.interrupt.wake_fd)
+            self._do(p.scheduler.begin(self._now))
+            while not p.scheduler.finished:
+                self._round()
+            self._see_off()
+
+    # -- one round -----------------------------------------------------------------------------------------------
+
+    def _round(self) -> None:
+        p = self._p
+        p.server.flush()
+        if not p.server.poll(0):
+            self._commit()
+            p.server.poll(self._wait_ms())
+        self._now = p.clock.now()
+        self._hear_workers()
+        self._answer_from_optimizer()
+        for event in p.staff.check(self._now):
+            self._happen(event)
+        if p.interrupt.requested:
+            self._happen(ev.StopRequested(at=self._now, reason="interrupted by the user"))
+        due = p.scheduler.next_deadline
+        if due is not None and self._now >= due:
+            self._happen(ev.Tick(at=self._now))
+        if self._now >= self._next_look:
+            self._look_around()
+
+    def _wait_ms(self) -> int:
+        due = self._next_look
+        for other in (self._p.scheduler.next_deadline, self._p.staff.next_check):
+            if other is not None:
+                due = min(due, other)
+        return max(0, min(250, int((due - self._now) * 1000) + 1))
+
+    def _look_around(self) -> None:
+        """Do what need not be done in every round."""
+        p = self._p
+        self._next_look = self._now + _REFRESH_EVERY_S
+        p.display.refresh(self._now)
+        p.journal.sync_if_due(self._now)
+        if self._now >= self._next_ack:
+            self._next_ack = self._now + _ACK_EVERY_S
+            p.server.acknowledge_all()
+        if self._now >= self._next_refresh:
+            self._next_refresh = self._now + _STOP_FILE_EVERY_S
+            if p.folder.stop_request.exists():
+                self._happen(ev.StopRequested(at=self._now, reason="stopped by request"))
+
+    def _happen(self, event: ev.Event) -> None:
+        self._do(self._p.scheduler.handle(event))
+
+    def _do(self, commands: Iterable[ev.Command]) -> None:
+        acts: list[ev.Command] = []
+        for command in commands:
+            if type(command) is ev.Record:
+                self._facts.append(command.fact)
+            else:
+                acts.append(command)
+        for command in acts:
+            self._actions[type(command)](command)
+        self._answer_from_optimizer()
+
+    def _commit(self) -> None:
+        """Write down what was recorded; nothing that follows from it has left this process yet."""
+        facts = self._facts
+        if not facts:
+            return
+        self._facts = []
+        self._p.journal.append(facts)
+        self._p.display.update(facts)
+        for callback in self._p.callbacks:
+            callback.on_facts(facts)
+
+    # -- hearing -------------------------------------------------------------------------------------------------
+
+    def _hear_workers(self) -> None:
+        p = self._p
+        messages, disconnected = p.server.receive()
+        for worker, message in messages:
+            p.staff.heard(worker, self._now)
+            event = self._as_event(worker, message)
+            if event is not None:
+                self._happen(event)
+        for worker in disconnected:
+            p.staff.disconnected(worker, self._now)
+
+    def _as_event(self, worker: str, message: wire.WorkerMessage) -> ev.Event | None:
+        at = self._now
+        if isinstance(message, wire.Point):
+            return ev.PointsReported(
+                at=at,
+                worker=worker,
+                trial=message.trial,
+                attempt=message.attempt,
+                step=message.step,
+                metrics=message.metrics,
+                waits=message.waits,
+            )
+        if isinstance(message, wire.Ended):
+            return ev.AttemptEnded(
+                at=at,
+                worker=worker,
+                trial=message.trial,
+                attempt=message.attempt,
+                outcome=message.outcome,
+                value=message.value,
+                metrics=message.metrics,
+                error=message.error,
+                alike=message.alike,
+                peak_memory_bytes=message.peak_memory_bytes,
+            )
+        if isinstance(message, wire.Saved):
+            return ev.CheckpointWritten(
+                at=at,
+                worker=worker,
+                trial=message.trial,
+                attempt=message.attempt,
+                step=message.step,
+                path=message.path,
+                size_bytes=message.size_bytes,
+            )
+        if isinstance(message, wire.Output):
+            self._keep_output(message)
+        elif isinstance(message, wire.Hello):
+            return self._p.staff.arrived(worker, message, at)
+        elif isinstance(message, wire.Bye):
+            self._p.staff.left(worker)
+        return None
+
+    def _keep_output(self, message: wire.Output) -> None:
+        folder = self._p.folder.trial(message.trial)
+        path = folder.stdout if message.stream == "stdout" else folder.stderr
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("ab") as file:
+                file.write(message.data)
+        except OSError as error:
+            log.warning("output of trial %s could not be kept: %s", message.trial, error)
+
+    def _answer_from_optimizer(self) -> None:
+        for event in self._p.conversation.answers():
+            self._happen(event)
+
+    # -- doing ---------------------------------------------------------------------------------------------------
+
+    def _ask(self, command: ev.Ask | ev.Judge) -> None:
+        self._p.conversation.put(command, self._now)
+
+    def _run(self, command: ev.Run) -> None:
+        self._commit()
+        p = self._p
+        trial = p.scheduler.record.trials[command.trial]
+        source = p.scheduler.start_from(command.trial)
+        start_from = str(p.folder.trial(source).checkpoints) if source is not None else None
+        for rank, worker in enumerate(command.workers):
+            p.server.send(
+                worker,
+                wire.Assign(
+                    command.trial,
+                    command.attempt,
+                    trial.params,
+                    trial.seed,
+                    rank,
+                    len(command.workers),
+                    p.scheduler.milestones(command.trial),
+                    start_from,
+                ),
+            )
+
+    def _answer(self, command: ev.Answer) -> None:
+        self._commit()
+        self._p.server.send(
+            command.worker,
+            wire.Verdict(command.trial, command.attempt, command.step, command.decision.value),
+        )
+        self._p.server.flush()  # a train function stands still until this arrives
+
+    def _stop_attempt(self, command: ev.StopAttempt) -> None:
+        grace_s = 0.0 if command.kill else POLITE_STOP_S
+        self._p.server.send(command.worker, wire.Halt(command.trial, command.attempt, grace_s))
+        self._p.server.flush()
+
+    def _start_worker(self, command: ev.StartWorker) -> None:
+        self._p.staff.start(command.worker, self._now)
+
+    def _release_worker(self, command: ev.ReleaseWorker) -> None:
+        self._p.server.send(command.worker, wire.Release())
+        self._p.staff.released(command.worker)
+
+    # -- the end -------------------------------------------------------------------------------------------------
+
+    def _see_off(self) -> None:
+        """Let the workers deliver what they still have; a worker that takes too long is ended."""
+        p = self._p
+        self._commit()
+        p.server.flush()
+        p.display.refresh(self._now)
+        in_a_hurry = p.scheduler.record.state is ExperimentState.INTERRUPTED
+        deadline = p.clock.now() + (GOODBYE_S / 2 if in_a_hurry else GOODBYE_S)
+        while p.staff.leaving and (left := deadline - p.clock.now()) > 0 and not p.interrupt.insisted:
+            p.server.poll(max(1, int(min(left, 0.05) * 1000)))
+            self._now = p.clock.now()
+            with contextlib.suppress(OSError):
+                self._hear_workers()
+            p.staff.check(self._now)

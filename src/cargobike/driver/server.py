@@ -1,0 +1,195 @@
+"""The driver's end of the wire: one encrypted ROUTER socket, known workers only, a numbered link to each.
+
+Strangers are turned away before a byte of theirs is parsed: the handshake needs the experiment's server key, and the
+authenticator admits only the keys that were made for this experiment's workers.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+
+import msgspec
+import zmq
+from zmq.utils import z85
+from zmq.utils.monitor import recv_monitor_message
+
+from cargobike.worker.wire import (
+    DriverMessage,
+    Hello,
+    Link,
+    WorkerMessage,
+    decode_worker_message,
+    encode_message,
+)
+
+log = logging.getLogger(__name__)
+
+_ACK_AFTER = 64
+_MOST_PER_ROUND = 1000
+
+
+@dataclass(slots=True)
+class _Peer:
+    name: str
+    public_key: bytes
+    link: Link = field(default_factory=Link)
+    outbox: list[bytes] = field(default_factory=list)
+    descriptor: int | None = None
+    unacknowledged: int = 0
+
+
+class WireServer:
+    """Receives from and sends to the workers of one experiment.
+
+    Args:
+        host: Address to listen on; loopback unless told otherwise.
+    """
+
+    def __init__(self, host: str = "127.0.0.1") -> None:
+        self._context = zmq.Context()
+        self._server_key, secret = zmq.curve_keypair()
+        self._zap = self._context.socket(zmq.REP)
+        self._zap.linger = 0
+        self._zap.bind("inproc://zeromq.zap.01")
+        self.router: zmq.Socket[bytes] = self._context.socket(zmq.ROUTER)
+        self.router.linger = 500
+        self.router.curve_server = True
+        self.router.curve_publickey = self._server_key
+        self.router.curve_secretkey = secret
+        self.router.zap_domain = b"cargobike"
+        self.router.setsockopt(zmq.ROUTER_HANDOVER, 1)
+        self.router.sndhwm = 0
+        self.router.rcvhwm = 0
+        self.router.setsockopt(zmq.MAXMSGSIZE, 64 << 20)
+        self._monitor = self.router.get_monitor_socket(zmq.EVENT_DISCONNECTED)
+        port = self.router.bind_to_random_port(f"tcp://{host}")
+        self.address = f"tcp://{host}:{port}"
+        self._peers: dict[bytes, _Peer] = {}
+        self._by_key: dict[bytes, _Peer] = {}
+        self._by_descriptor: dict[int, _Peer] = {}
+        self._dirty: dict[str, _Peer] = {}
+        self.poller = zmq.Poller()
+        for socket in (self.router, self._zap, self._monitor):
+            self.poller.register(socket, zmq.POLLIN)
+
+    @property
+    def server_key(self) -> bytes:
+        """The public key that workers check us by."""
+        return self._server_key
+
+    def admit(self, worker: str) -> tuple[bytes, bytes]:
+        """Make keys for a worker and let it in; returns its public and secret key."""
+        public, secret = zmq.curve_keypair()
+        peer = _Peer(worker, public)
+        self._peers[worker.encode()] = peer
+        self._by_key[z85.decode(public)] = peer
+        return public, secret
+
+    def forget(self, worker: str) -> None:
+        """Let a worker in no more."""
+        peer = self._peers.pop(worker.encode(), None)
+        if peer is not None:
+            self._by_key.pop(z85.decode(peer.public_key), None)
+            self._dirty.pop(worker, None)
+            if peer.descriptor is not None:
+                self._by_descriptor.pop(peer.descriptor, None)
+
+    def poll(self, timeout_ms: int) -> set[object]:
+        """Wait for something to happen on our sockets or on what others registered with `poller`."""
+        return {source for source, _ in self.poller.poll(timeout_ms)}
+
+    def receive(self) -> tuple[list[tuple[str, WorkerMessage]], list[str]]:
+        """Return the messages that have arrived, in order, and the workers whose connection has closed."""
+        self._authenticate()
+        lost = self._disconnected()
+        messages: list[tuple[str, WorkerMessage]] = []
+        for _ in range(_MOST_PER_ROUND):
+            try:
+                identity = self.router.recv(zmq.NOBLOCK)
+            except zmq.Again:
+                break
+            peer = self._peers.get(identity)
+            known = peer is not None and peer.descriptor is not None
+            greeting = self.router.recv(copy=known)
+            body = self.router.recv()
+            while self.router.getsockopt(zmq.RCVMORE):
+                self.router.recv()
+            if peer is not None:
+                self._take(peer, greeting, body, messages)
+        return messages, lost
+
+    def _take(
+        self, peer: _Peer, greeting: object, body: bytes, messages: list[tuple[str, WorkerMessage]]
+    ) -> None:
+        try:
+            if isinstance(greeting, zmq.Frame):
+                if greeting.get("User-Id") != peer.name:
+                    return  # a worker that calls itself by another's name
+                self._connected(peer, greeting.get(zmq.SRCFD))
+                greeting = greeting.bytes
+            if greeting:
+                hello = decode_worker_message(greeting)
+                if isinstance(hello, Hello):
+                    messages.append((peer.name, hello))
+                    for envelope in peer.link.unacknowledged():
+                        self.router.send_multipart([peer.name.encode(), envelope])
+            for raw in peer.link.unpack(body):
+                messages.append((peer.name, decode_worker_message(raw)))
+            peer.unacknowledged += 1
+            if peer.unacknowledged >= _ACK_AFTER:
+                self._dirty[peer.name] = peer
+        except msgspec.MsgspecError:
+            log.warning("worker %s sent something that is no message; ignored", peer.name)
+
+    def _connected(self, peer: _Peer, descriptor: int) -> None:
+        if peer.descriptor is not None:
+            self._by_descriptor.pop(peer.descriptor, None)
+        peer.descriptor = descriptor
+        self._by_descriptor[descriptor] = peer
+
+    def _disconnected(self) -> list[str]:
+        lost: list[str] = []
+        while self._monitor.poll(0):
+            event = recv_monitor_message(self._monitor)
+            peer = self._by_descriptor.pop(event["value"], None)
+            if peer is not None:
+                peer.descriptor = None
+                lost.append(peer.name)
+        return lost
+
+    def _authenticate(self) -> None:
+        while self._zap.poll(0):
+            version, request, _domain, _address, _identity, mechanism, *credentials = self._zap.recv_multipart()
+            peer = self._by_key.get(credentials[0]) if mechanism == b"CURVE" and credentials else None
+            status, text = (b"200", b"OK") if peer is not None else (b"400", b"unknown key")
+            user = peer.name.encode() if peer is not None else b""
+            self._zap.send_multipart([version, request, status, text, user, b""])
+
+    def send(self, worker: str, message: DriverMessage) -> None:
+        """Put a message on its way; `flush` sends it."""
+        peer = self._peers.get(worker.encode())
+        if peer is not None:
+            peer.outbox.append(encode_message(message))
+            self._dirty[worker] = peer
+
+    def acknowledge_all(self) -> None:
+        """Tell every worker that we live and what has arrived."""
+        for peer in self._peers.values():
+            self._dirty[peer.name] = peer
+
+    def flush(self) -> None:
+        """Send everything that is on its way."""
+        for peer in self._dirty.values():
+            self.router.send_multipart([peer.name.encode(), peer.link.pack(peer.outbox)])
+            peer.outbox = []
+            peer.unacknowledged = 0
+        self._dirty.clear()
+
+    def close(self) -> None:
+        """Close all sockets."""
+        self.router.disable_monitor()
+        self._monitor.close(0)
+        self._zap.close(0)
+        self.router.close()
+        self._context.term()

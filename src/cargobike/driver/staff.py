@@ -1,0 +1,164 @@
+"""The staff: which workers were started, which have come, which have fallen silent."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from cargobike.core.errors import EngineError
+from cargobike.driver.events import Event, WorkerArrived, WorkerGone
+from cargobike.driver.server import WireServer
+from cargobike.engines.engine import Engine, WorkerHandle, WorkerSpec
+from cargobike.worker.wire import Hello
+
+log = logging.getLogger(__name__)
+
+_LOOK_AT_SUSPECTS_S = 0.01
+_LOOK_AT_NEWCOMERS_S = 0.1
+_LOOK_AT_ALL_S = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """How long to wait for a worker before giving it up.
+
+    Attributes:
+        join_s: From its start to its first word.
+        silence_s: Without any word, although its connection is open (its machine hangs, its process is stopped).
+        reconnect_s: After its connection closed, if the engine says that it lives (the network was cut).
+    """
+
+    join_s: float = 120.0
+    silence_s: float = 30.0
+    reconnect_s: float = 10.0
+
+
+@dataclass(slots=True)
+class _Member:
+    handle: WorkerHandle
+    since: float
+    joined: bool = False
+    released: bool = False
+
+
+class Staff:
+    """Starts workers through the engine and notices when they are gone."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        server: WireServer,
+        make_spec: Callable[[str, tuple[bytes, bytes]], WorkerSpec],
+        patience: Patience,
+    ) -> None:
+        self._engine = engine
+        self._server = server
+        self._make_spec = make_spec
+        self._patience = patience
+        self._members: dict[str, _Member] = {}
+        self._newcomers: dict[str, _Member] = {}
+        self._suspects: dict[str, float] = {}
+        self._stillborn: list[tuple[str, str]] = []
+        self._next_round = 0.0
+
+    @property
+    def leaving(self) -> bool:
+        """Whether somebody is still on the way out."""
+        return any(member.joined for member in self._members.values())
+
+    @property
+    def next_check(self) -> float:
+        """When `check` has something to do at the latest, in the driver's time."""
+        return 0.0 if self._stillborn else self._next_round
+
+    def start(self, worker: str, now_s: float) -> None:
+        """Start a worker; a failure to do so is reported by `check`."""
+        keys = self._server.admit(worker)
+        try:
+            handle = self._engine.start_worker(self._make_spec(worker, keys))
+        except EngineError as error:
+            self._stillborn.append((worker, str(error)))
+            return
+        member = _Member(handle, now_s)
+        self._members[worker] = member
+        self._newcomers[worker] = member
+        self._next_round = min(self._next_round, now_s + _LOOK_AT_NEWCOMERS_S)
+
+    def arrived(self, worker: str, hello: Hello, now_s: float) -> Event | None:
+        """Take in a worker that introduced itself, for the first time or after a reconnect."""
+        member = self._members.get(worker)
+        if member is None:
+            return None
+        self._suspects.pop(worker, None)
+        self._newcomers.pop(worker, None)
+        if member.joined or member.released:
+            return None
+        member.joined = True
+        member.since = now_s
+        return WorkerArrived(at=now_s, worker=worker, host=hello.host, pid=hello.pid, gpus=hello.gpus)
+
+    def heard(self, worker: str, now_s: float) -> None:
+        """Remember that a worker lives."""
+        member = self._members.get(worker)
+        if member is not None:
+            member.since = now_s
+
+    def disconnected(self, worker: str, now_s: float) -> None:
+        """Look closely at a worker whose connection has closed."""
+        if worker in self._members:
+            self._suspects[worker] = now_s
+            self._next_round = now_s
+
+    def released(self, worker: str) -> None:
+        """Expect a worker to leave."""
+        member = self._members.get(worker)
+        if member is not None:
+            member.released = True
+            if not member.joined:
+                member.handle.kill()
+
+    def left(self, worker: str) -> None:
+        """A worker has said goodbye."""
+        if self._members.pop(worker, None) is not None:
+            self._newcomers.pop(worker, None)
+            self._suspects.pop(worker, None)
+            self._server.forget(worker)
+
+    def check(self, now_s: float) -> list[Event]:
+        """Return who is gone, looking no more often than useful."""
+        gone = [WorkerGone(at=now_s, worker=worker, reason=why) for worker, why in self._stillborn]
+        self._stillborn.clear()
+        if now_s < self._next_round:
+            return list[Event](gone)
+        everybody = not self._suspects and not self._newcomers
+        looked_at = self._members if everybody else {**self._newcomers, **{w: self._members[w] for w in self._suspects}}
+        for worker, member in list(looked_at.items()):
+            reason = self._why_gone(worker, member, now_s)
+            if reason is not None:
+                released = member.released
+                self.left(worker)
+                if not released:
+                    gone.append(WorkerGone(at=now_s, worker=worker, reason=reason))
+        pause_s = (
+            _LOOK_AT_SUSPECTS_S if self._suspects else _LOOK_AT_NEWCOMERS_S if self._newcomers else _LOOK_AT_ALL_S
+        )
+        self._next_round = now_s + pause_s
+        return list[Event](gone)
+
+    def _why_gone(self, worker: str, member: _Member, now_s: float) -> str | None:
+        ended = member.handle.poll()
+        if ended is not None:
+            return f"its process {ended}"
+        patience = self._patience
+        suspect_since = self._suspects.get(worker)
+        why = None
+        if suspect_since is not None and now_s - suspect_since > patience.reconnect_s:
+            why = f"its connection closed and did not come back within {patience.reconnect_s:g} s"
+        elif not member.joined and now_s - member.since > patience.join_s:
+            why = f"it did not connect within {patience.join_s:g} s"
+        elif member.joined and now_s - member.since > patience.silence_s:
+            why = f"it has been silent for {patience.silence_s:g} s"
+        if why is not None:
+            member.handle.kill()
+        return why

@@ -1,0 +1,231 @@
+"""The local engine: workers are processes on this machine. No server, no Java, no port but the driver's own."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from cargobike.core.errors import EngineError
+from cargobike.core.hosting import Begin, Fork, Forked, Gone, HostOrder, decode_news
+from cargobike.core.records import Resources
+from cargobike.engines.engine import Engine, WorkerHandle, WorkerSpec
+from cargobike.engines.gpus import GpuPool, detect_gpus
+
+_PACKAGE_DIR = str(Path(__file__).resolve().parents[2])
+_THREAD_VARIABLES = (
+    "OMP_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+    "TF_NUM_INTRAOP_THREADS",
+)
+
+
+class LocalEngine(Engine):
+    """Starts workers as processes below one host process, which imports the function's libraries once for all.
+
+    Args:
+        cores: How many cores to share among the workers; those this process may use by default.
+        gpus: Names of the devices to hand out; those of the machine by default.
+    """
+
+    name = "local"
+
+    def __init__(self, *, cores: int | None = None, gpus: tuple[str, ...] | None = None) -> None:
+        self._cores = cores or len(os.sched_getaffinity(0))
+        self._gpus = GpuPool(detect_gpus() if gpus is None else gpus)
+        self._host: _HostProcess | None = None
+        self._handles: dict[str, LocalHandle] = {}
+
+    def capacity(self, resources: Resources) -> int:
+        """Return how many workers fit: by GPUs where they want some, else by cores."""
+        share = self._share(resources)
+        if share:
+            return self._gpus.capacity(share)
+        return max(1, self._cores // (resources.cpus or 1))
+
+    def _share(self, resources: Resources) -> float:
+        if resources.gpus is not None:
+            return resources.gpus
+        return 1.0 if self._gpus.devices else 0.0
+
+    def start_worker(self, spec: WorkerSpec) -> LocalHandle:
+        """Fork a worker from the host, which is started first if there is none."""
+        host = self._host
+        if host is None or host.process.poll() is not None:
+            cpus = spec.resources.cpus or max(1, self._cores // spec.peers)
+            host = self._host = _HostProcess(spec, cpus)
+        share = self._share(spec.resources)
+        self._hear()
+        devices = self._gpus.take(spec.name, share) if share else ()
+        handle = LocalHandle(spec.name, self, host, devices)
+        self._handles[spec.name] = handle
+        with _memory_file(spec.config) as config_fd:
+            host.order(Fork(spec.name, devices), [config_fd])
+        return handle
+
+    def shutdown(self, timeout_s: float = 5.0) -> None:
+        """End the host, which takes everything below it along."""
+        host, self._host = self._host, None
+        if host is not None:
+            host.close(timeout_s)
+        for handle in self._handles.values():
+            handle.kill()
+            handle.gone = handle.gone or "was ended with its engine"
+            handle.close()
+        self._handles.clear()
+
+    def _hear(self) -> None:
+        """Take in what the host has to say."""
+        if self._host is None:
+            return
+        for news in self._host.news():
+            if isinstance(news, Forked) and news.name in self._handles:
+                self._handles[news.name].born(news.pid)
+            elif isinstance(news, Gone) and news.name in self._handles:
+                self._handles[news.name].gone = news.how
+
+    def forget(self, handle: LocalHandle) -> None:
+        """Take back the devices of a worker that is gone."""
+        if self._handles.pop(handle.name, None) is not None:
+            self._gpus.give_back(handle.name)
+            handle.close()
+
+
+class LocalHandle(WorkerHandle):
+    """A worker process on this machine."""
+
+    def __init__(
+        self, name: str, engine: LocalEngine, host: _HostProcess, gpus: tuple[str, ...]
+    ) -> None:
+        self.name = name
+        self.gpus = gpus
+        self.gone: str | None = None
+        self.pid: int | None = None
+        self._pidfd = -1
+        self._engine = engine
+        self._host = host
+        self._kill_when_born = False
+
+    def born(self, pid: int) -> None:
+        """Remember the agent's process, by a descriptor that no reuse of its number can redirect."""
+        self.pid = pid
+        with contextlib.suppress(ProcessLookupError):
+            self._pidfd = os.pidfd_open(pid)
+        if self._kill_when_born:
+            self.kill()
+
+    def poll(self) -> str | None:
+        """Return how the worker ended, or `None`."""
+        if self.gone is None:
+            self._engine._hear()
+        if self.gone is None:
+            host_ended = self._host.process.poll()
+            if host_ended is not None and (self.pid is None or self._has_exited()):
+                self.gone = f"ended with its host process (exit code {host_ended}): {self._host.last_words()}"
+        if self.gone is not None:
+            self._engine.forget(self)
+        return self.gone
+
+    def _has_exited(self) -> bool:
+        return self._pidfd < 0 or bool(select.select([self._pidfd], [], [], 0)[0])
+
+    def kill(self) -> None:
+        """Kill the agent; what is below it dies with it."""
+        if self.pid is None:
+            self._kill_when_born = True
+        elif self._pidfd >= 0:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
+
+    def close(self) -> None:
+        """Give back the descriptor."""
+        if self._pidfd >= 0:
+            os.close(self._pidfd)
+            self._pidfd = -1
+
+
+class _HostProcess:
+    """The host process and the engine's end of the connection to it."""
+
+    def __init__(self, spec: WorkerSpec, cpus: int) -> None:
+        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._control.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
+        self._words_fd = os.memfd_create("cargobike-host-stderr")
+        liveness_read, self._liveness_fd = os.pipe()
+        program = (
+            f"import sys; sys.path.append({_PACKAGE_DIR!r}); from {spec.module} import main; main(int(sys.argv[1]))"
+        )
+        environment = dict(os.environ)
+        for name in _THREAD_VARIABLES:
+            environment.setdefault(name, str(cpus))
+        environment["CARGOBIKE_CPUS"] = str(cpus)
+        try:
+            self.process = subprocess.Popen(
+                [sys.executable, "-P", "-c", program, str(theirs.fileno())],
+                pass_fds=(theirs.fileno(),),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=self._words_fd,
+                start_new_session=True,
+                env=environment,
+            )
+        except OSError as error:
+            raise EngineError(f"no worker can be started with {sys.executable}: {error}") from error
+        finally:
+            theirs.close()
+        with _memory_file(spec.payload) as payload_fd:
+            self.order(Begin(spec.version), [payload_fd, liveness_read])
+        os.close(liveness_read)
+
+    def order(self, order: HostOrder, descriptors: list[int]) -> None:
+        """Send an order; a host that is dead is found out by `poll`."""
+        with contextlib.suppress(BrokenPipeError, ConnectionError):
+            socket.send_fds(self._control, [msgspec.msgpack.encode(order)], descriptors)
+
+    def news(self) -> list[object]:
+        """Return what the host has said since the last call."""
+        found: list[object] = []
+        with contextlib.suppress(BlockingIOError, ConnectionError):
+            while data := self._control.recv(1 << 16, socket.MSG_DONTWAIT):
+                found.append(decode_news(data))
+        return found
+
+    def last_words(self) -> str:
+        """Return the end of what the host wrote to its standard error."""
+        size = os.fstat(self._words_fd).st_size
+        return os.pread(self._words_fd, 4000, max(0, size - 4000)).decode(errors="replace").strip()
+
+    def close(self, timeout_s: float) -> None:
+        """Let the host end, and make it if it does not."""
+        os.close(self._liveness_fd)
+        self._control.close()
+        try:
+            self.process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        os.close(self._words_fd)
+
+
+@contextlib.contextmanager
+def _memory_file(content: bytes) -> Iterator[int]:
+    """Hold a file in memory with the given content for the length of a `with` block."""
+    fd = os.memfd_create("cargobike")
+    try:
+        view = memoryview(content)
+        while view:
+            view = view[os.write(fd, view) :]
+        yield fd
+    finally:
+        os.close(fd)

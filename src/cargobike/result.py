@@ -1,0 +1,130 @@
+"""What an experiment returns, and what `experiment.load` gives back later: the same object."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cargobike.core.records import Curve, Direction, ExperimentState, Trial, TrialState
+from cargobike.store.fold import ExperimentRecord, metrics_of
+from cargobike.store.layout import ExperimentFolder
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class BestTrial:
+    """The best completed trial, in short."""
+
+    number: int
+    params: dict[str, Any]
+    metric: float
+    metrics: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Result:
+    """Everything that is known about an experiment.
+
+    Attributes:
+        id: The experiment's id; `experiment.load(id)` gives this object again.
+        best: The best completed trial, `None` if no trial completed with a finite value.
+        trials: All trials, in the order of suggestion.
+        state: How the experiment ended.
+        reason: Why, if there is something to say.
+    """
+
+    id: str
+    name: str
+    state: ExperimentState
+    reason: str
+    direction: Direction
+    trials: list[Trial]
+    best: BestTrial | None
+    duration_s: float
+    folder: Path
+    seed: int
+    _record: ExperimentRecord = field(repr=False, compare=False)
+
+    @staticmethod
+    def from_record(record: ExperimentRecord, folder: ExperimentFolder) -> Result:
+        """Make a result from a folded journal."""
+        best = record.best
+        return Result(
+            id=record.id,
+            name=record.header.name,
+            state=record.state,
+            reason=record.reason,
+            direction=record.header.direction,
+            trials=list(record.trials.values()),
+            best=None
+            if best is None or best.value is None
+            else BestTrial(best.number, best.params, best.value, best.metrics),
+            duration_s=record.duration_s,
+            folder=folder.root.absolute(),
+            seed=record.header.seed,
+            _record=record,
+        )
+
+    @property
+    def value(self) -> float | None:
+        """What the only trial of a tracked run returned; the best value of a search."""
+        if len(self.trials) == 1:
+            return self.trials[0].value
+        return self.best.metric if self.best is not None else None
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many trials ended how."""
+        return {state.value: count for state, count in self._record.counts.items() if count}
+
+    def of_state(self, state: TrialState | str) -> list[Trial]:
+        """Return the trials in one state, such as `"failed"`."""
+        return [trial for trial in self.trials if trial.state == state]
+
+    @property
+    def failures(self) -> list[Trial]:
+        """The failed trials; `trial.error` says why."""
+        return self.of_state(TrialState.FAILED)
+
+    def curves(self, trial: Trial | int) -> dict[str, Curve]:
+        """Return all reported points of a trial by metric name, read from the journal."""
+        number = trial.number if isinstance(trial, Trial) else trial
+        return metrics_of(ExperimentFolder(self.folder).journal, number)
+
+    def logs(self, trial: Trial | int, stream: str = "stdout") -> str:
+        """Return the captured output of a trial."""
+        number = trial.number if isinstance(trial, Trial) else trial
+        place = ExperimentFolder(self.folder).trial(number)
+        path = place.stdout if stream == "stdout" else place.stderr
+        return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return one row for each trial; needs pandas."""
+        import pandas as pd  # noqa: PLC0415 - heavy, and optional
+
+        return pd.DataFrame(list(self._rows()))
+
+    def _rows(self) -> Iterator[dict[str, Any]]:
+        for trial in self.trials:
+            yield {
+                "trial": trial.number,
+                "state": trial.state.value,
+                "value": trial.value,
+                "attempts": trial.attempts,
+                "duration_s": trial.duration_s,
+                **{f"params.{name}": value for name, value in trial.params.items()},
+                **{f"metrics.{name}": value for name, value in trial.metrics.items()},
+            }
+
+    def __str__(self) -> str:
+        counts = ", ".join(f"{count} {state}" for state, count in self.counts.items()) or "no trials"
+        best = (
+            "no best trial"
+            if self.best is None
+            else f"best {self.best.metric:.6g} (trial {self.best.number}) with {self.best.params}"
+        )
+        return f"{self.name} [{self.id}]: {self.state}, {counts}; {best}"

@@ -1,0 +1,15 @@
+"""Where a train function writes its TensorBoard files."""
+
+from __future__ import annotations
+
+from cargobike.worker.context import current
+
+__all__ = ["logdir"]
+
+
+def logdir() -> str:
+    """Return the directory for TensorBoard files of the trial that runs, made if need be.
+
+    Outside an experiment it is a temporary directory, removed when the process ends.
+    """
+    return str(current().logdir)

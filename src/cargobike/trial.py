@@ -1,0 +1,86 @@
+"""What a train function may call: report, checkpoint, parameters, rank.
+
+Everything here also works outside an experiment (rank 0 of 1, a temporary directory), so that a train function can be
+called and debugged directly.
+
+Example:
+    >>> from cargobike import trial
+    >>> def train(lr):
+    ...     for epoch in range(3):
+    ...         trial.report(accuracy=0.5 + lr * epoch, step=epoch)
+    ...     return 0.5 + lr * epoch
+    >>> train(lr=0.1)
+    0.7
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from cargobike.core.errors import TrialPaused, TrialStopped, nearest
+from cargobike.worker.checkpoint import Checkpoints
+from cargobike.worker.context import current
+
+__all__ = ["TrialPaused", "TrialStopped", "report"]
+
+id: str
+"""The trial's name, such as `0003`."""
+number: int
+"""The trial's position in the experiment."""
+attempt: int
+"""How often the trial has been started, this time included."""
+params: Mapping[str, Any]
+"""The hyperparameters, read-only."""
+seed: int
+"""The trial's own seed; `random`, NumPy and PyTorch have been seeded with it."""
+rank: int
+local_rank: int
+world_size: int
+is_distributed: bool
+logdir: Path
+"""Where to write TensorBoard files; made when first asked for."""
+checkpoint: Checkpoints
+"""The trial's checkpoints: `save(state)` and `load()`."""
+should_stop: bool
+"""Whether the trial was asked to stop: for loops that want to end by themselves."""
+
+_ATTRIBUTES = (
+    "id",
+    "number",
+    "attempt",
+    "params",
+    "seed",
+    "rank",
+    "local_rank",
+    "world_size",
+    "logdir",
+    "checkpoint",
+    "should_stop",
+)
+
+
+def report(*, step: int | None = None, **metrics: Any) -> None:
+    """Report metrics at a step; returns at once, except where the optimizer wants to decide.
+
+    Args:
+        step: Epoch or step number; counts up by itself when left out.
+        **metrics: Named numbers; NumPy and PyTorch scalars are fine.
+
+    Raises:
+        TrialStopped: If the trial is to end here. Let it pass; `finally` blocks run.
+    """
+    current().report(metrics, step)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _ATTRIBUTES:
+        return getattr(current(), name)
+    if name == "is_distributed":
+        return current().world_size > 1
+    raise AttributeError(f"cargobike.trial has no {name!r}.{nearest(name, [*_ATTRIBUTES, *__all__])}")
+
+
+def __dir__() -> list[str]:
+    return [*_ATTRIBUTES, *__all__, "is_distributed"]

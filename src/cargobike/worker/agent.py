@@ -1,0 +1,308 @@
+"""The agent: a worker's link to the driver. It watches the runner, never runs user code and never waits for it.
+
+One thread, one poll: orders from the driver, packets from the runner, exits from the template, captured output, and the
+pipe whose closing says that the driver's machine has no use for us any more.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import signal
+import socket
+import time
+from dataclasses import dataclass
+
+import msgspec
+import zmq
+
+from cargobike.worker.connection import AgentConfig, Connection
+from cargobike.worker.output import OutputStream
+from cargobike.worker.processes import describe_exit, kill_descendants
+from cargobike.worker.template import Exit
+from cargobike.worker.wire import (
+    Assign,
+    Beat,
+    Bye,
+    Ended,
+    Halt,
+    Hello,
+    Output,
+    Release,
+    Verdict,
+    decode_driver_message,
+    decode_worker_message,
+    encode_message,
+)
+
+BEAT_S = 1.0
+OUTPUT_EVERY_S = 0.2
+EXIT_GRACE_S = 10.0
+MOST_IN_FLIGHT = 512
+
+
+@dataclass(slots=True)
+class Below:
+    """The agent's ends of the connections to what is below it."""
+
+    template_pid: int
+    template: socket.socket
+    runner: socket.socket
+    stdout: OutputStream
+    stderr: OutputStream
+    flags: memoryview
+    liveness_fd: int
+
+
+class Agent:
+    """The state of one agent."""
+
+    def __init__(self, config: AgentConfig, below: Below, gpus: tuple[str, ...], version: str) -> None:
+        self._config = config
+        self._below = below
+        self._connection = Connection(config)
+        self._hello = encode_message(
+            Hello(
+                config.worker,
+                os.getpid(),
+                socket.gethostname(),
+                platform.python_version(),
+                version,
+                gpus=gpus,
+            )
+        )
+        self._current: Assign | None = None
+        self._last_trial = 0
+        self._runner_lives = False
+        self._halted = False
+        self._releasing = False
+        self._kill_at: float | None = None
+        self._leave_by: float | None = None
+        self._batch: list[bytes] = []
+        self._last_sent = 0.0
+        self._last_heard = time.monotonic()
+        self._output_due: float | None = None
+
+    def serve(self) -> None:
+        """Work until released, or until the driver is gone."""
+        below = self._below
+        poller = zmq.Poller()
+        link, monitor = self._connection.socket, self._connection.monitor
+        runner_fd, template_fd = below.runner.fileno(), below.template.fileno()
+        for source in (link, monitor, template_fd, below.stdout.fd, below.stderr.fd, below.liveness_fd):
+            poller.register(source, zmq.POLLIN)
+        poller.register(runner_fd, zmq.POLLIN)
+        listening = True
+        while True:
+            ready = dict(poller.poll(self._wait_ms()))
+            if below.liveness_fd in ready:
+                return
+            if monitor in ready and self._connection.reconnected():
+                self._connection.repeat(self._hello)
+            if link in ready:
+                self._last_heard = time.monotonic()
+                for raw in self._connection.receive():
+                    self._order(raw)
+            if runner_fd in ready:
+                self._drain_runner()
+            if template_fd in ready and not self._hear_template():
+                return
+            if below.stdout.fd in ready or below.stderr.fd in ready:
+                self._drain_output()
+            self._keep_time()
+            self._flush()
+            if self._releasing and self._current is None and not self._runner_lives:
+                self._say_goodbye()
+                return
+            # A runner that reports faster than the driver takes it in must wait, not fill our memory.
+            congested = self._connection.link.in_flight > MOST_IN_FLIGHT
+            if congested == listening:
+                (poller.unregister if congested else lambda fd: poller.register(fd, zmq.POLLIN))(runner_fd)
+                listening = not congested
+
+    def _wait_ms(self) -> int:
+        now = time.monotonic()
+        due = self._last_sent + BEAT_S
+        for other in (self._kill_at, self._leave_by, self._output_due):
+            if other is not None:
+                due = min(due, other)
+        return max(0, int((due - now) * 1000) + 1)
+
+    # -- from above ----------------------------------------------------------------------------------------------
+
+    def _order(self, raw: msgspec.Raw) -> None:
+        message = decode_driver_message(raw)
+        below = self._below
+        if isinstance(message, Assign):
+            self._finish_output()
+            self._current = message
+            self._last_trial = message.trial
+            self._halted = False
+            self._kill_at = None
+            below.flags[0] = 0
+            packet = b"A" + bytes(raw)
+            if self._config.reuse and self._runner_lives:
+                below.runner.send(packet)
+            else:
+                self._runner_lives = True
+                below.template.send(packet)
+        elif isinstance(message, Verdict):
+            if self._is_current(message.trial, message.attempt):
+                below.runner.send(b"V" + bytes(raw))
+        elif isinstance(message, Halt):
+            if self._is_current(message.trial, message.attempt):
+                self._halted = True
+                below.flags[0] = 1
+                self._kill_at = time.monotonic() + message.grace_s
+        elif isinstance(message, Release):
+            self._releasing = True
+            if self._runner_lives and self._current is None and self._config.reuse:
+                below.template.send(b"K")
+
+    def _is_current(self, trial: int, attempt: int) -> bool:
+        current = self._current
+        return current is not None and (current.trial, current.attempt) == (trial, attempt)
+
+    # -- from below ----------------------------------------------------------------------------------------------
+
+    def _drain_runner(self) -> None:
+        runner = self._below.runner
+        for _ in range(256):
+            try:
+                packet = runner.recv(1 << 20, socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                return
+            kind, body = packet[:1], packet[1:]
+            if kind == b"M":
+                self._below.template.send(b"P" + body)
+            elif kind in (b"E", b"F"):
+                self._ended(decode_worker_message(body), body)
+            elif self._current is not None:
+                self._batch.append(body)
+
+    def _ended(self, message: object, body: bytes) -> None:
+        if not isinstance(message, Ended) or not self._is_current(message.trial, message.attempt):
+            return
+        self._drain_output()
+        if message.outcome == "failed":
+            body = encode_message(msgspec.structs.replace(message, error=self._with_last_output(message.error)))
+        self._close_attempt(body)
+        if not self._config.reuse:
+            self._leave_by = time.monotonic() + EXIT_GRACE_S
+
+    def _hear_template(self) -> bool:
+        packet = self._below.template.recv(1 << 16)
+        if not packet:
+            return False
+        end = msgspec.msgpack.decode(packet[1:], type=Exit)
+        self._drain_runner()
+        self._drain_output()
+        self._runner_lives = False
+        self._kill_at = None
+        kill_descendants(os.getpid(), spare=(self._below.template_pid,))
+        if self._leave_by is not None:
+            # The runner had delivered its result; an assignment in hand is still waiting for its own fork.
+            self._leave_by = None
+            self._runner_lives = self._current is not None
+        elif self._current is not None:
+            self._died(self._current, end)
+        return True
+
+    def _died(self, current: Assign, end: Exit) -> None:
+        how = describe_exit(end.status)
+        error = f"the process of the trial {how} before the train function returned"
+        if self._halted:
+            outcome, error = "stopped", "did not stop when asked, and was ended"
+        else:
+            outcome = "failed"
+            if "SIGKILL" in how:
+                error += f"; the machine may have run out of memory (peak {end.peak_memory_bytes / 2**20:.0f} MiB)"
+            error = self._with_last_output(error) or error
+        self._close_attempt(
+            encode_message(
+                Ended(
+                    current.trial,
+                    current.attempt,
+                    outcome,  # type: ignore[arg-type]
+                    error=error,
+                    alike=how,
+                    peak_memory_bytes=end.peak_memory_bytes,
+                )
+            )
+        )
+
+    def _close_attempt(self, ended: bytes) -> None:
+        self._pass_on_output()
+        self._batch.append(ended)
+        self._current = None
+        self._kill_at = None
+
+    # -- output --------------------------------------------------------------------------------------------------
+
+    def _drain_output(self) -> None:
+        for stream in (self._below.stdout, self._below.stderr):
+            stream.drain()
+            if stream.has_news and self._output_due is None:
+                self._output_due = time.monotonic() + OUTPUT_EVERY_S
+
+    def _pass_on_output(self) -> None:
+        self._output_due = None
+        for stream in (self._below.stdout, self._below.stderr):
+            while stream.has_news:
+                self._batch.append(encode_message(Output(self._last_trial, stream.name, stream.take())))
+
+    def _finish_output(self) -> None:
+        """Attribute everything printed so far to the trial that printed it."""
+        self._drain_output()
+        self._output_due = None
+        for stream in (self._below.stdout, self._below.stderr):
+            rest = stream.finish()
+            if rest:
+                self._batch.append(encode_message(Output(self._last_trial, stream.name, rest)))
+
+    def _with_last_output(self, error: str | None) -> str | None:
+        lines = [text for stream in (self._below.stdout, self._below.stderr) if (text := stream.last_lines())]
+        return f"{error}\nLast output:\n" + "".join(lines) if lines else error
+
+    # -- time ----------------------------------------------------------------------------------------------------
+
+    def _keep_time(self) -> None:
+        now = time.monotonic()
+        for due in (self._kill_at, self._leave_by):
+            if due is not None and now >= due:
+                self._kill_at = None
+                self._leave_by = self._leave_by and now + EXIT_GRACE_S
+                self._below.template.send(b"K")
+        if self._output_due is not None and now >= self._output_due:
+            self._pass_on_output()
+        if now - self._last_heard > self._config.driver_silence_s:
+            raise TimeoutError(f"the driver has been silent for {self._config.driver_silence_s:g} s")
+
+    def _flush(self) -> None:
+        now = time.monotonic()
+        if self._batch:
+            self._connection.send(self._batch)
+            self._batch = []
+        elif now - self._last_sent >= BEAT_S:
+            self._connection.send([encode_message(Beat())])
+        else:
+            return
+        self._last_sent = now
+
+    def _say_goodbye(self) -> None:
+        self._finish_output()
+        self._connection.send([*self._batch, encode_message(Bye())])
+        self._connection.close(linger_ms=2000)
+
+
+def run_agent(config: AgentConfig, below: Below, gpus: tuple[str, ...], version: str) -> None:
+    """Be an agent until it is over; takes everything below along at the end."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        Agent(config, below, gpus, version).serve()
+    finally:
+        below.template.close()
+        kill_descendants(os.getpid())
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(below.template_pid, 0)

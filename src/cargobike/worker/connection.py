@@ -1,0 +1,86 @@
+"""An agent's connection to its driver: encrypted, authenticated both ways, reconnecting, nothing lost or repeated."""
+
+from __future__ import annotations
+
+import msgspec
+import zmq
+from zmq.utils.monitor import recv_monitor_message
+
+from cargobike.worker.wire import Link
+
+
+class AgentConfig(msgspec.Struct, frozen=True):
+    """What an agent must know; handed over by the engine, in memory only."""
+
+    worker: str
+    address: str
+    server_key: bytes
+    public_key: bytes
+    secret_key: bytes
+    experiment: str
+    project: str
+    reuse: bool
+    driver_silence_s: float = 60.0
+
+    def encode(self) -> bytes:
+        """Turn into bytes."""
+        return msgspec.msgpack.encode(self)
+
+    @staticmethod
+    def decode(data: bytes) -> AgentConfig:
+        """Undo `encode`."""
+        return msgspec.msgpack.decode(data, type=AgentConfig)
+
+
+class Connection:
+    """A DEALER socket with a `Link` on top."""
+
+    def __init__(self, config: AgentConfig) -> None:
+        self._context = zmq.Context()
+        self.socket: zmq.Socket[bytes] = self._context.socket(zmq.DEALER)
+        self.socket.identity = config.worker.encode()
+        self.socket.linger = 0
+        self.socket.sndhwm = 0
+        self.socket.rcvhwm = 0
+        self.socket.curve_serverkey = config.server_key
+        self.socket.curve_publickey = config.public_key
+        self.socket.curve_secretkey = config.secret_key
+        self.socket.reconnect_ivl = 50
+        self.socket.reconnect_ivl_max = 2000
+        self.monitor = self.socket.get_monitor_socket(zmq.EVENT_HANDSHAKE_SUCCEEDED)
+        self.link = Link()
+        self.socket.connect(config.address)
+
+    def reconnected(self) -> bool:
+        """Tell whether a handshake has been completed since the last call."""
+        seen = False
+        while self.monitor.poll(0):
+            recv_monitor_message(self.monitor)
+            seen = True
+        return seen
+
+    def repeat(self, hello: bytes) -> None:
+        """After a reconnect: introduce ourselves and repeat what may not have arrived."""
+        for envelope in [self.link.pack([]), *self.link.unacknowledged()]:
+            self.socket.send_multipart([hello, envelope])
+
+    def send(self, items: list[bytes]) -> None:
+        """Send some messages."""
+        self.socket.send_multipart([b"", self.link.pack(items)])
+
+    def receive(self) -> list[msgspec.Raw]:
+        """Return the messages that have arrived."""
+        messages: list[msgspec.Raw] = []
+        while True:
+            try:
+                data = self.socket.recv(zmq.NOBLOCK)
+            except zmq.Again:
+                return messages
+            messages += self.link.unpack(data)
+
+    def close(self, linger_ms: int) -> None:
+        """Close, giving what was sent some time to leave."""
+        self.socket.disable_monitor()
+        self.monitor.close(0)
+        self.socket.close(linger_ms)
+        self._context.term()

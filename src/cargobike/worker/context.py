@@ -1,0 +1,217 @@
+"""What a train function sees of the trial it runs in; the doors `trial` and `tensorboard` only look here."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import select
+import socket
+import tempfile
+import weakref
+from collections.abc import Mapping
+from pathlib import Path
+from shutil import rmtree
+from types import MappingProxyType
+from typing import Any
+
+from cargobike.core.errors import InvalidInputError, TrialPaused, TrialStopped, WaitError
+from cargobike.worker.checkpoint import Checkpoints, SavedCheckpoint
+from cargobike.worker.outcome import read_metrics
+from cargobike.worker.wire import Assign, Point, Saved, decode_driver_message, encode_message
+from cargobike.worker.wire import Verdict as VerdictMessage
+
+VERDICT_TIMEOUT_S = 600.0
+
+
+class Context:
+    """The surroundings of a train function outside any experiment: rank 0 of 1, a temporary directory.
+
+    A train function can therefore be called and debugged directly; `report` then only checks its arguments.
+    """
+
+    number: int = 0
+    attempt: int = 1
+    rank: int = 0
+    world_size: int = 1
+    local_rank: int = 0
+    seed: int = 0
+
+    def __init__(self, params: Mapping[str, Any] | None = None) -> None:
+        self.params: Mapping[str, Any] = MappingProxyType(dict(params or {}))
+        self.last_step: int | None = None
+        self._folder: Path | None = None
+        self._checkpoints: Checkpoints | None = None
+
+    @property
+    def id(self) -> str:
+        """The trial's name."""
+        return f"{self.number:04d}"
+
+    @property
+    def folder(self) -> Path:
+        """The trial's own folder; made when first asked for."""
+        if self._folder is None:
+            self._folder = Path(tempfile.mkdtemp(prefix="cargobike-"))
+            weakref.finalize(self, rmtree, self._folder, ignore_errors=True)
+        return self._folder
+
+    @property
+    def logdir(self) -> Path:
+        """Where the train function may write TensorBoard files."""
+        path = self.folder / "logs"
+        path.mkdir(parents=True, exist_ok=True)
+        return path
+
+    @property
+    def checkpoint(self) -> Checkpoints:
+        """The trial's checkpoints."""
+        if self._checkpoints is None:
+            self._checkpoints = Checkpoints(
+                self.folder / "checkpoints",
+                on_saved=self._announce,
+                current_step=lambda: self.last_step,
+            )
+        return self._checkpoints
+
+    @property
+    def should_stop(self) -> bool:
+        """Whether the trial was asked to stop; the next `report` will raise."""
+        return False
+
+    def report(self, metrics: Mapping[str, Any], step: int | None) -> None:
+        """Check the values and count the step."""
+        read_metrics(metrics)
+        self._next_step(step)
+
+    def _next_step(self, step: int | None) -> int:
+        if step is None:
+            step = 0 if self.last_step is None else self.last_step + 1
+        elif type(step) is not int:
+            step = _whole(step)
+        self.last_step = step
+        return step
+
+    def _announce(self, saved: SavedCheckpoint) -> None:
+        """Tell others about a checkpoint."""
+
+
+class TrialContext(Context):
+    """The surroundings of a train function that runs as a trial in a runner."""
+
+    def __init__(
+        self,
+        assignment: Assign,
+        *,
+        folder: Path,
+        agent: socket.socket,
+        flags: mmap.mmap,
+        direction: str,
+    ) -> None:
+        super().__init__(assignment.params)
+        self.number = assignment.trial
+        self.attempt = assignment.attempt
+        self.rank = assignment.rank
+        self.world_size = assignment.world_size
+        self.seed = assignment.seed
+        self._folder = folder
+        self._agent = agent
+        self._flags = flags
+        self._direction = direction
+        self._start_from = assignment.start_from
+        self._every = assignment.milestones == "every"
+        self._milestones = [] if self._every else sorted(assignment.milestones, reverse=True)  # type: ignore[arg-type]
+
+    @property
+    def checkpoint(self) -> Checkpoints:
+        """The trial's checkpoints, kept in the project."""
+        if self._checkpoints is None:
+            self._checkpoints = Checkpoints(
+                self.folder / "checkpoints",
+                on_saved=self._announce,
+                current_step=lambda: self.last_step,
+                direction=self._direction,  # type: ignore[arg-type]
+                start_from=Path(self._start_from) if self._start_from else None,
+            )
+        return self._checkpoints
+
+    @property
+    def should_stop(self) -> bool:
+        """Whether the trial was asked to stop: one byte of memory shared with the agent."""
+        return self._flags[0] != 0
+
+    def report(self, metrics: Mapping[str, Any], step: int | None) -> None:
+        """Send the values on their way; wait only at a milestone."""
+        values = read_metrics(metrics)
+        step = self._next_step(step)
+        waits = self._every or bool(self._milestones and step >= self._milestones[-1])
+        kind = b"W" if waits else b"R"
+        self._agent.send(kind + encode_message(Point(self.number, self.attempt, step, values, waits)))
+        if waits:
+            self._await_verdict(step)
+        if self._flags[0]:
+            raise TrialStopped(f"trial {self.id} was asked to stop")
+
+    def _await_verdict(self, step: int) -> None:
+        while self._milestones and step >= self._milestones[-1]:
+            self._milestones.pop()
+        poller = select.poll()
+        poller.register(self._agent, select.POLLIN)
+        while True:
+            if not poller.poll(VERDICT_TIMEOUT_S * 1000):
+                raise WaitError(
+                    f"the driver has not answered for {VERDICT_TIMEOUT_S:g} s what to do with trial "
+                    f"{self.id} at step {step}"
+                )
+            packet = self._agent.recv(1 << 16)
+            if not packet:
+                os._exit(1)
+            message = decode_driver_message(packet[1:])
+            if not isinstance(message, VerdictMessage):
+                continue
+            if (message.trial, message.attempt, message.step) != (self.number, self.attempt, step):
+                continue  # meant for an earlier runner on this channel
+            if message.decision == "stop":
+                raise TrialStopped(f"trial {self.id} was stopped at step {step}")
+            if message.decision == "pause":
+                raise TrialPaused(f"trial {self.id} was paused at step {step}")
+            return
+
+    def _announce(self, saved: SavedCheckpoint) -> None:
+        message = Saved(self.number, self.attempt, saved.step, str(saved.path), saved.size_bytes)
+        self._agent.send(b"C" + encode_message(message))
+
+
+class Reporter:
+    """What a train function with a parameter named `reporter` gets: Maggy's way to report."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    def broadcast(self, metric: float, step: int | None = None) -> None:
+        """Report the objective."""
+        self._context.report({"metric": metric}, step)
+
+
+_outside = Context()
+_current: Context | None = None
+
+
+def current() -> Context:
+    """Return the context of the trial that runs in this process, or the one for code outside any."""
+    return _outside if _current is None else _current
+
+
+def enter(context: Context | None) -> None:
+    """Make a context current; `None` to leave it."""
+    global _current
+    _current = context
+
+
+def _whole(step: object) -> int:
+    try:
+        number = int(step)  # type: ignore[call-overload]
+        if number == step:
+            return int(number)
+    except (TypeError, ValueError):
+        pass
+    raise InvalidInputError(f"step must be a whole number, {step!r} ({type(step).__name__}) was given")

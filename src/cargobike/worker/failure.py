@@ -1,0 +1,54 @@
+"""Failures in user code, told the way its author wants to read them: their own traceback, our frames cut away."""
+
+from __future__ import annotations
+
+import os
+import traceback
+from pathlib import Path
+from types import TracebackType
+
+_OURS = str(Path(__file__).resolve().parent.parent) + os.sep
+_LONGEST = 60_000
+
+
+def describe_exception(error: BaseException, launch_dir: str) -> tuple[str, str]:
+    """Return the text to show, and a key that is equal for failures with the same cause."""
+    trace = _without_our_frames(error.__traceback__)
+    if isinstance(error, SystemExit):
+        text = f"SystemExit: the train function called sys.exit({error.code!r})"
+        text = "".join(traceback.format_exception(type(error), error, trace)).rstrip() + "\n" + text
+    else:
+        text = "".join(traceback.format_exception(type(error), error, trace)).rstrip()
+    hint = _hint(error, launch_dir)
+    if hint:
+        text += f"\n{hint}"
+    if len(text) > _LONGEST:
+        half = _LONGEST // 2
+        text = f"{text[:half]}\n[… {len(text) - _LONGEST} characters left out …]\n{text[-half:]}"
+    last = trace
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    place = f"{last.tb_frame.f_code.co_filename}:{last.tb_lineno}" if last is not None else ""
+    return text, f"{type(error).__qualname__}@{place}"
+
+
+def _without_our_frames(trace: TracebackType | None) -> TracebackType | None:
+    """Drop the leading frames that are ours; frames of ours further in (a `report` that raised) stay."""
+    while trace is not None and trace.tb_frame.f_code.co_filename.startswith(_OURS):
+        trace = trace.tb_next
+    return trace
+
+
+def _hint(error: BaseException, launch_dir: str) -> str:
+    """Explain the one mistake that a directory per trial invites."""
+    name = getattr(error, "filename", None)
+    if not isinstance(error, FileNotFoundError) or not isinstance(name, (str, os.PathLike)):
+        return ""
+    path = Path(name)
+    there = Path(launch_dir) / path
+    if path.is_absolute() or not there.exists():
+        return ""
+    return (
+        f"Hint: {str(path)!r} exists in {launch_dir}, where the experiment was launched, but each trial works in a "
+        f'directory of its own. Give the absolute path, or launch with working_directory="launch".'
+    )

@@ -1,0 +1,225 @@
+"""The host: one process per machine and experiment that has imported the function's libraries and forks agents.
+
+Because agents, templates and runners descend from it by fork, they share its memory: eight workers with PyTorch cost one
+import and one copy. It has a single thread and runs no user code.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import mmap
+import os
+import select
+import signal
+import socket
+import sys
+import traceback
+from pathlib import Path
+
+import msgspec
+
+from cargobike.core.hosting import Begin, Fork, Forked, Gone, HostNews, HostOrder, Warm, decode_order
+from cargobike.worker.agent import Below, run_agent
+from cargobike.worker.connection import AgentConfig
+from cargobike.worker.output import OutputStream
+from cargobike.worker.payload import Payload
+from cargobike.worker.processes import adopt_orphans, children_of, describe_exit, kill_descendants
+from cargobike.worker.runner import Seat
+from cargobike.worker.template import serve
+
+
+_encode = msgspec.msgpack.encode
+
+
+class Host:
+    """The state of one host."""
+
+    def __init__(self, control: socket.socket) -> None:
+        self._control = control
+        self._agents: dict[int, str] = {}
+        self._wake_fd, wake = os.pipe()
+        os.set_blocking(wake, False)
+        signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        order, descriptors = self._receive()
+        assert isinstance(order, Begin)
+        self._version = order.version
+        payload_fd, self._liveness_fd = descriptors
+        self._payload = Payload.decode(_read_all(payload_fd))
+
+    def serve(self) -> None:
+        """Fork agents on demand until the driver is gone."""
+        adopt_orphans()
+        self._warm_up()
+        poller = select.poll()
+        for fd in (self._control.fileno(), self._wake_fd, self._liveness_fd):
+            poller.register(fd, select.POLLIN)
+        while True:
+            ready = {fd for fd, _ in poller.poll()}
+            if self._liveness_fd in ready:
+                return
+            if self._wake_fd in ready:
+                os.read(self._wake_fd, 4096)
+                self._reap()
+            if self._control.fileno() in ready:
+                order, descriptors = self._receive()
+                if order is None:
+                    return
+                if isinstance(order, Fork):
+                    self._fork(order, descriptors[0])
+
+    def _receive(self) -> tuple[HostOrder | None, list[int]]:
+        data, descriptors, _, _ = socket.recv_fds(self._control, 1 << 16, 4)
+        return (decode_order(data) if data else None), descriptors
+
+    def _send(self, news: HostNews) -> None:
+        with contextlib.suppress(OSError):
+            self._control.send(_encode(news))
+
+    def _warm_up(self) -> None:
+        self._payload.prepare_imports()
+        failed: dict[str, str] = {}
+        for name in self._payload.preload:
+            try:
+                importlib.import_module(name)
+            except Exception as error:  # noqa: BLE001 - a broken library is the train function's to report
+                failed[name] = f"{type(error).__name__}: {error}"
+        self._send(Warm(failed))
+
+    def _fork(self, order: Fork, config_fd: int) -> None:
+        pid = os.fork()
+        if pid == 0:
+            status = 1
+            try:
+                self._control.close()
+                signal.set_wakeup_fd(-1)
+                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                become_agent(self._payload, config_fd, order.gpus, self._liveness_fd, self._version)
+                status = 0
+            except BaseException:  # noqa: BLE001 - nothing may leave a forked child but its exit status
+                traceback.print_exc()
+            finally:
+                os._exit(status)
+        os.close(config_fd)
+        self._agents[pid] = order.name
+        self._send(Forked(order.name, pid))
+
+    def _reap(self) -> None:
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            name = self._agents.pop(pid, None)
+            if name is not None:
+                self._end_orphans()
+                self._send(Gone(name, describe_exit(status)))
+
+    def _end_orphans(self) -> None:
+        """Kill what a dead agent has left: orphans become our children."""
+        for child in children_of(os.getpid()):
+            if child not in self._agents:
+                kill_descendants(child)
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(child, signal.SIGKILL)
+
+
+def become_agent(
+    payload: Payload, config_fd: int, gpus: tuple[str, ...], liveness_fd: int, version: str
+) -> None:
+    """Fork a template, then be its agent.
+
+    The config with the keys is read only after the fork, so that no process in which user code runs ever has it in
+    its memory.
+    """
+    os.setpgid(0, 0)
+    adopt_orphans()
+    agent_end, template_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    agent_runner_end, runner_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    for end in (agent_end, template_end, agent_runner_end, runner_end):
+        end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
+    stdout_read, stdout_write = os.pipe()
+    stderr_read, stderr_write = os.pipe()
+    flags = mmap.mmap(-1, mmap.PAGESIZE)
+    settings_read, settings_write = os.pipe()
+    me = os.getpid()
+    template_pid = os.fork()
+    if template_pid == 0:
+        try:
+            for fd in (config_fd, liveness_fd, stdout_read, stderr_read, settings_write):
+                os.close(fd)
+            agent_end.close()
+            agent_runner_end.close()
+            settings = msgspec.msgpack.decode(_read_all(settings_read), type=_Settings)
+            _redirect(stdout_write, stderr_write)
+            os.environ.update(settings.environment)
+            seat = Seat(
+                agent=runner_end,
+                flags=flags,
+                payload=payload,
+                experiment=Path(settings.experiment),
+                gpus=gpus,
+                reuse=settings.reuse,
+            )
+            serve(template_end, seat, me)
+        except BaseException:  # noqa: BLE001 - nothing may leave a forked child but its exit status
+            traceback.print_exc()
+        finally:
+            os._exit(1)
+    for fd in (stdout_write, stderr_write, settings_read):
+        os.close(fd)
+    template_end.close()
+    runner_end.close()
+    config = AgentConfig.decode(_read_all(config_fd))
+    environment = {"CARGOBIKE_PROJECT": config.project}
+    with os.fdopen(settings_write, "wb") as pipe:
+        pipe.write(_encode(_Settings(config.experiment, config.reuse, environment)))
+    below = Below(
+        template_pid=template_pid,
+        template=agent_end,
+        runner=agent_runner_end,
+        stdout=OutputStream("stdout", stdout_read),
+        stderr=OutputStream("stderr", stderr_read),
+        flags=memoryview(flags),
+        liveness_fd=liveness_fd,
+    )
+    run_agent(config, below, gpus, version)
+
+
+class _Settings(msgspec.Struct, frozen=True):
+    """The part of an agent's config that its template may know."""
+
+    experiment: str
+    reuse: bool
+    environment: dict[str, str]
+
+
+def _redirect(stdout_fd: int, stderr_fd: int) -> None:
+    """Send output to the agent, line by line, and take input from nowhere."""
+    null = os.open(os.devnull, os.O_RDONLY)
+    for source, target in ((null, 0), (stdout_fd, 1), (stderr_fd, 2)):
+        os.dup2(source, target)
+        os.close(source)
+    sys.stdout = open(1, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
+    sys.stderr = open(2, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
+
+
+def _read_all(fd: int) -> bytes:
+    """Read a descriptor from its beginning (where it has one) to its end, and close it."""
+    with os.fdopen(fd, "rb") as file:
+        if file.seekable():
+            file.seek(0)
+        return file.read()
+
+
+def main(control_fd: int) -> None:
+    """Be a host on the given control socket."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        Host(socket.socket(fileno=control_fd)).serve()
+    finally:
+        kill_descendants(os.getpid())
+        os._exit(0)

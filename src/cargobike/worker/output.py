@@ -1,0 +1,84 @@
+"""Captured output of the trial that runs: passed on in pieces, cut in the middle when it grows without bound."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from typing import Literal
+
+_PIECE = 1 << 16
+HEAD_BYTES = 8 << 20
+TAIL_BYTES = 1 << 20
+
+
+class OutputStream:
+    """One captured stream of one worker.
+
+    The first `HEAD_BYTES` of a trial are passed on as they come; of what follows the last `TAIL_BYTES` are kept and passed
+    on when the trial ends, with a line that says how much is missing.
+    """
+
+    def __init__(self, name: Literal["stdout", "stderr"], fd: int) -> None:
+        self.name: Literal["stdout", "stderr"] = name
+        self.fd = fd
+        self._fresh = bytearray()
+        self._passed_on = 0
+        self._tail = bytearray()
+        self._left_out = 0
+        self._recent = bytearray()
+        os.set_blocking(fd, False)
+
+    def drain(self) -> None:
+        """Read what is there, without waiting."""
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                data = os.read(self.fd, _PIECE)
+                if not data:
+                    return
+                self._take(data)
+                if len(data) < _PIECE:
+                    return
+
+    def _take(self, data: bytes) -> None:
+        self._recent += data
+        if len(self._recent) > 8192:
+            del self._recent[:-4096]
+        room = HEAD_BYTES - self._passed_on
+        if room > 0:
+            self._fresh += data[:room]
+            self._passed_on += len(data[:room])
+            data = data[room:]
+        if data:
+            self._tail += data
+            if len(self._tail) > 2 * TAIL_BYTES:
+                cut = len(self._tail) - TAIL_BYTES
+                self._left_out += cut
+                del self._tail[:cut]
+
+    @property
+    def has_news(self) -> bool:
+        """Whether there is something to pass on."""
+        return bool(self._fresh)
+
+    def take(self, limit: int = 1 << 20) -> bytes:
+        """Return what was read since the last call."""
+        piece = bytes(self._fresh[:limit])
+        del self._fresh[:limit]
+        return piece
+
+    def last_lines(self) -> str:
+        """Return the end of the output, for the report of a failure."""
+        return self._recent[-2000:].decode(errors="replace")
+
+    def finish(self) -> bytes:
+        """Return everything that is still held back, and start over for the next trial."""
+        rest = bytes(self._fresh)
+        if self._left_out:
+            rest += f"\n[… {self._left_out} bytes left out …]\n".encode()
+        rest += self._tail
+        self._fresh.clear()
+        self._tail.clear()
+        self._recent.clear()
+        self._passed_on = 0
+        self._left_out = 0
+        return rest

@@ -1,0 +1,62 @@
+"""The train function on its way to a worker: packed by the driver, opened in the runner.
+
+It travels by the engine's own channel only (an inherited file descriptor, Spark's closure), never over the wire.
+"""
+
+from __future__ import annotations
+
+import linecache
+import sys
+from collections.abc import Callable
+from typing import Any, Literal
+
+import cloudpickle
+import msgspec
+
+
+class Payload(msgspec.Struct, frozen=True, kw_only=True):
+    """What a runner needs to be able to call the train function.
+
+    Attributes:
+        function: The function, pickled by cloudpickle.
+        sys_path: The driver's `sys.path`, so that modules are found by the same names.
+        launch_dir: The directory that the experiment was launched from.
+        preload: Libraries that the function needs, imported before the first fork.
+        sources: Text of files that exist only in the driver's memory (notebook cells), for tracebacks.
+        metric: Which entry of a returned dict is the objective.
+        value_is_optional: Whether the function may return nothing (a single tracked run).
+        wants_reporter: Whether the function has a parameter `reporter` for us to fill.
+        own_directory: Whether each trial works in a directory of its own.
+    """
+
+    function: bytes
+    sys_path: list[str]
+    launch_dir: str
+    preload: list[str] = []
+    sources: dict[str, str] = {}
+    metric: str | None = None
+    direction: Literal["max", "min"] = "max"
+    value_is_optional: bool = False
+    wants_reporter: bool = False
+    own_directory: bool = True
+
+    def encode(self) -> bytes:
+        """Turn into bytes."""
+        return msgspec.msgpack.encode(self)
+
+    @staticmethod
+    def decode(data: bytes) -> Payload:
+        """Undo `encode`."""
+        return msgspec.msgpack.decode(data, type=Payload)
+
+    def prepare_imports(self) -> None:
+        """Make the driver's modules importable here, and its sources visible to tracebacks."""
+        known = set(sys.path)
+        sys.path.extend(path for path in self.sys_path if path not in known)
+        for name, text in self.sources.items():
+            linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
+
+    def load(self) -> Callable[..., Any]:
+        """Unpickle the function; user code may run here (imports, `__setstate__`)."""
+        function: Callable[..., Any] = cloudpickle.loads(self.function)
+        return function

@@ -1,0 +1,61 @@
+"""What the kernel can do so that no process outlives the one it belongs to (Linux; elsewhere: pipes only)."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import sys
+from collections.abc import Collection
+from pathlib import Path
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+_libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
+
+
+def die_with_parent(parent_pid: int) -> None:
+    """Make the kernel kill this process when its parent dies, and die now if that has already happened."""
+    if _libc is not None:
+        _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent_pid:
+        os._exit(1)
+
+
+def adopt_orphans() -> None:
+    """Make orphaned descendants children of this process, so that it can end them."""
+    if _libc is not None:
+        _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def children_of(pid: int) -> list[int]:
+    """Return the pids of the direct children of a process."""
+    found: list[int] = []
+    with contextlib.suppress(OSError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            with contextlib.suppress(OSError):
+                found += [int(word) for word in (task / "children").read_text().split()]
+    return found
+
+
+def kill_descendants(pid: int, spare: Collection[int] = ()) -> None:
+    """Kill everything below a process, deepest last, except `spare` and what is below them."""
+    for child in children_of(pid):
+        if child in spare:
+            continue
+        kill_descendants(child)
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(child, signal.SIGKILL)
+
+
+def describe_exit(status: int) -> str:
+    """Say in words how a process ended, from the status that `os.waitpid` gives."""
+    code = os.waitstatus_to_exitcode(status)
+    if code >= 0:
+        return f"exited with code {code}"
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:
+        name = f"signal {-code}"
+    return f"was ended by {name}"

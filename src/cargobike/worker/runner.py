@@ -1,0 +1,181 @@
+"""The runner: the process in which user code runs, one trial after the other or one only."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import logging
+import mmap
+import os
+import resource
+import signal
+import socket
+import sys
+import sysconfig
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from cargobike.core.errors import InvalidInputError, TrialPaused, TrialStopped
+from cargobike.worker import context
+from cargobike.worker.context import Reporter, TrialContext
+from cargobike.worker.failure import describe_exception
+from cargobike.worker.outcome import read_outcome
+from cargobike.worker.payload import Payload
+from cargobike.worker.processes import die_with_parent
+from cargobike.worker.seeding import seed_everything
+from cargobike.worker.wire import Assign, Ended, decode_driver_message, encode_message
+
+_LIBRARIES = tuple(
+    {sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+)
+
+
+@dataclass(slots=True)
+class Seat:
+    """Where a runner sits: its connections and its surroundings; made before the fork, used after it."""
+
+    agent: socket.socket
+    flags: mmap.mmap
+    payload: Payload
+    experiment: Path
+    gpus: tuple[str, ...]
+    reuse: bool
+    function: Callable[..., Any] | None = None
+    modules_before: set[str] = field(default_factory=set)
+
+
+def main(seat: Seat, first: Assign, parent_pid: int) -> None:
+    """Run the first assignment and, if runners are reused, those that follow; never returns."""
+    os.setpgid(0, 0)
+    die_with_parent(parent_pid)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(seat.gpus)
+    seat.modules_before = set(sys.modules)
+    assignment: Assign | None = first
+    while assignment is not None:
+        _run_and_tell(seat, assignment)
+        assignment = _next(seat) if seat.reuse else None
+    _leave()
+
+
+def _run_and_tell(seat: Seat, assignment: Assign) -> None:
+    ended = run(seat, assignment)
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):  # user code may have closed or replaced it
+            stream.flush()
+    _tell_imports(seat)
+    kind = b"F" if ended.outcome == "failed" else b"E"
+    with contextlib.suppress(BrokenPipeError, ConnectionError):
+        seat.agent.send(kind + encode_message(ended))
+
+
+def run(seat: Seat, assignment: Assign) -> Ended:
+    """Call the train function once and say how it went."""
+    payload = seat.payload
+    folder = seat.experiment / "trials" / f"{assignment.trial:04d}"
+    place = context.TrialContext(
+        assignment, folder=folder, agent=seat.agent, flags=seat.flags, direction=payload.direction
+    )
+    context.enter(place)
+    try:
+        with _directory(folder / "files" if payload.own_directory else Path(payload.launch_dir)):
+            ended = _call(seat, assignment, place)
+    except BaseException as error:  # noqa: BLE001 - user code may raise anything, SystemExit included
+        ended = _failure(assignment, error, payload.launch_dir)
+    finally:
+        context.enter(None)
+    return msgspec.structs.replace(ended, peak_memory_bytes=peak_memory_bytes())
+
+
+def _call(seat: Seat, assignment: Assign, place: TrialContext) -> Ended:
+    trial, attempt = assignment.trial, assignment.attempt
+    payload = seat.payload
+    try:
+        if seat.function is None:
+            seat.function = payload.load()
+        seed_everything(assignment.seed)
+        arguments = dict(assignment.params)
+        if payload.wants_reporter:
+            arguments["reporter"] = Reporter(place)
+        returned = seat.function(**arguments)
+    except TrialPaused:
+        return Ended(trial, attempt, "paused")
+    except TrialStopped:
+        return Ended(trial, attempt, "stopped")
+    try:
+        outcome = read_outcome(returned, payload.metric, optional=payload.value_is_optional)
+    except InvalidInputError as error:
+        # The traceback would point into our code: the message alone says what is wrong with the user's.
+        return Ended(trial, attempt, "failed", error=str(error), alike="returned value")
+    return Ended(trial, attempt, "completed", value=outcome.value, metrics=outcome.metrics)
+
+
+def _failure(assignment: Assign, error: BaseException, launch_dir: str) -> Ended:
+    text, alike = describe_exception(error, launch_dir)
+    return Ended(assignment.trial, assignment.attempt, "failed", error=text, alike=alike)
+
+
+@contextlib.contextmanager
+def _directory(path: Path) -> Any:
+    """Work in a directory, and remove it again if nothing was left in it."""
+    before = os.getcwd()
+    made = not path.is_dir()
+    if made:
+        path.mkdir(parents=True, exist_ok=True)
+    os.chdir(path)
+    try:
+        yield
+    finally:
+        os.chdir(before)
+        if made:
+            with contextlib.suppress(OSError):
+                path.rmdir()
+                path.parent.rmdir()
+
+
+def peak_memory_bytes() -> int:
+    """Return the most memory this process has used so far."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def _tell_imports(seat: Seat) -> None:
+    """Name the libraries that were imported here, so that the template can have them ready for the next runner."""
+    if seat.reuse or len(sys.modules) == len(seat.modules_before):
+        return
+    names = [name for name in sys.modules if name not in seat.modules_before and _is_library(name)]
+    if names:
+        with contextlib.suppress(OSError):
+            seat.agent.send(b"M" + msgspec.msgpack.encode(names[:4000]))
+
+
+def _is_library(name: str) -> bool:
+    """Tell whether a module is installed, not the user's own: theirs may compute at import, which no fork survives."""
+    module = sys.modules.get(name)
+    origin = getattr(getattr(module, "__spec__", None), "origin", None)
+    return isinstance(origin, str) and origin.startswith(_LIBRARIES)
+
+
+def _next(seat: Seat) -> Assign | None:
+    while True:
+        packet = seat.agent.recv(1 << 20)
+        if not packet:
+            return None
+        message = decode_driver_message(packet[1:])
+        if isinstance(message, Assign):
+            return message
+
+
+def _leave() -> None:
+    """End without running destructors, some of which deadlock, but with what user code registered for the end."""
+    logging.shutdown()
+    with contextlib.suppress(BaseException):
+        atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):
+            stream.flush()
+    os._exit(0)
