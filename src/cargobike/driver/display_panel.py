@@ -97,7 +97,7 @@ def _bar_line(snapshot: ProgressSnapshot, width: int) -> Text:
     said = words.ended_of_total(snapshot)
     if not snapshot.total:
         return Text(said, no_wrap=True, overflow="ellipsis")
-    said = f"  {said} · {100 * snapshot.ended // snapshot.total} %"
+    said = f"  {said} · {min(100, 100 * snapshot.ended // snapshot.total)} %"
     cells = max(4, width - len(said))
     line = Text(no_wrap=True, overflow="ellipsis")
     reached = drawn = 0
