@@ -1,0 +1,285 @@
+"""Checkpoints of one trial: what a train function sees as `trial.checkpoint`."""
+
+from __future__ import annotations
+
+import logging
+import math
+import operator
+import os
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cargobike.core.errors import InvalidInputError, StoreError
+from cargobike.core.records import Direction
+from cargobike.worker.checkpoint_folder import (
+    DamagedError,
+    Meta,
+    delete_folder,
+    is_checkpoint,
+    list_folders,
+    read_meta,
+    sweep,
+    verify,
+    write_folder,
+)
+from cargobike.worker.checkpoint_state import read_state
+from cargobike.worker.outcome import read_number
+
+_LOG = logging.getLogger(__name__)
+_RESCANS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class SavedCheckpoint:
+    """One checkpoint that is safely on disk."""
+
+    step: int
+    path: Path
+    size_bytes: int
+    metric: float | None = None
+
+
+class Checkpoints:
+    """Saves the state of a trial, and gives it back to a later attempt.
+
+    Guarantees: a checkpoint appears whole or not at all, whenever the process is killed; when `save`
+    returns it survives a power cut; older ones are deleted only after that. One that is damaged is never
+    returned: `load` takes the newest intact one and logs a warning. Nothing is created before the first
+    `save`. Threads of one process may share it.
+
+    Args:
+        root: Folder of this trial's checkpoints; need not exist.
+        keep_last: How many of the newest to keep, at least 1.
+        keep_best: How many of those with the best `metric` to keep besides.
+        direction: Whether the best metric is the highest (`"max"`) or the lowest (`"min"`).
+        on_saved: Called with each checkpoint once it is safe, before older ones are deleted.
+        start_from: Checkpoints of another trial, its root or a single one of them, that are read while this
+            trial has none of its own. A root is the safer choice if that trial still runs and may delete
+            its older ones.
+        current_step: Gives the step of the trial's last report, for a `save` that names none.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        *,
+        keep_last: int = 1,
+        keep_best: int = 0,
+        direction: Direction = "max",
+        on_saved: Callable[[SavedCheckpoint], None] | None = None,
+        start_from: Path | None = None,
+        current_step: Callable[[], int | None] | None = None,
+    ) -> None:
+        # The train function may change its working directory at any time.
+        self._root = Path(os.path.abspath(root))
+        self._start_from = None if start_from is None else Path(os.path.abspath(start_from))
+        self._direction = direction
+        self._on_saved = on_saved
+        self._current_step = current_step
+        self._lock = threading.RLock()
+        self._metas: dict[Path, Meta] = {}
+        self._intact: set[Path] = set()
+        self._damaged: set[Path] = set()
+        self._warned_about_metric = False
+        self.keep(last=keep_last, best=keep_best)
+
+    def keep(self, *, last: int = 1, best: int = 0) -> None:
+        """Choose how many checkpoints to keep from the next `save` on: the newest, and the best besides."""
+        mistakes = []
+        if last < 1:
+            mistakes.append(f"last={last}: at least the newest one is kept, give 1 or more")
+        if best < 0:
+            mistakes.append(f"best={best}: give 0 or more")
+        if mistakes:
+            raise InvalidInputError("These numbers of checkpoints cannot be kept.", mistakes)
+        self._keep_last, self._keep_best = last, best
+
+    def save(self, state: object, *, step: int | None = None, metric: float | None = None) -> SavedCheckpoint:
+        """Save a state.
+
+        Args:
+            state: Bytes; a file or folder given as a `Path`, which is copied; anything with torch tensors
+                in it, such as a dict of `state_dict()`s; or any other object that can be pickled.
+            step: Where the training is; the step of the last report if not given, else one more than the
+                last save's.
+            metric: How good this state is, for keeping the best.
+
+        Raises:
+            InvalidInputError: If the state cannot be saved; names the parts that are to blame.
+            StoreError: If the disk refuses; earlier checkpoints are untouched.
+        """
+        if isinstance(state, str) and len(state) < 1000 and "\0" not in state and os.path.exists(state):
+            _LOG.warning(
+                "checkpoint.save(%r) saves this text itself. To save the file or folder, pass Path(%r).",
+                state,
+                state,
+            )
+        score = None if metric is None else read_number(metric, "metric")
+        if score is None and self._keep_best and not self._warned_about_metric:
+            self._warned_about_metric = True
+            _LOG.warning("The best checkpoints are to be kept, but save() was called without metric=.")
+        with self._lock:
+            at = self._next_step() if step is None else _whole_number(step)
+            sweep(self._root)
+            try:
+                path, meta = write_folder(self._root, state, at, score)
+            except OSError as error:
+                raise StoreError(
+                    f"The checkpoint of step {at} could not be saved in {self._root}: {error}. "
+                    "Earlier checkpoints are untouched; free some space or check the permissions."
+                ) from error
+            self._metas[path] = meta
+            self._intact.add(path)
+            saved = _describe(path, meta)
+            if self._on_saved is not None:
+                self._on_saved(saved)
+            self._delete_superfluous(path)
+        return saved
+
+    def load(self, default: Any = None, *, best: bool = False) -> Any:
+        """Return the newest intact state, in the form in which it was saved, or `default` if there is none.
+
+        Bytes come back as bytes and objects as objects; of a file or folder the path of the stored copy is
+        returned, to be read but not changed, and valid until the next `save`. Tensors come back on the
+        device they were on, or on the CPU where that device does not exist. Pickled objects run code when
+        they are loaded: load only from projects whose writers you trust.
+
+        Args:
+            default: What to return if nothing was saved.
+            best: Whether to take the checkpoint with the best metric instead of the newest.
+        """
+        with self._lock:
+            for _ in range(_RESCANS):
+                vanished = False
+                for path in self._candidates(best=best):
+                    self._intact.discard(path)
+                    if not self._is_intact(path):
+                        vanished |= not path.exists()
+                        continue
+                    meta = self._metas[path]
+                    try:
+                        return read_state(meta.kind, path / meta.entry)
+                    except FileNotFoundError:
+                        vanished = True
+                if not vanished:  # else the trial it belongs to replaced it while we looked: look again
+                    break
+        return default
+
+    @property
+    def exists(self) -> bool:
+        """Whether `load` has something to return."""
+        return self._newest() is not None
+
+    @property
+    def step(self) -> int | None:
+        """The step of the newest intact checkpoint, `None` if there is none."""
+        newest = self._newest()
+        return None if newest is None else newest.step
+
+    @property
+    def path(self) -> Path | None:
+        """The folder of the newest intact checkpoint, `None` if there is none."""
+        newest = self._newest()
+        return None if newest is None else newest.path
+
+    def all(self) -> list[SavedCheckpoint]:
+        """Return this trial's own checkpoints, oldest first, as far as they are not known to be damaged."""
+        with self._lock:
+            return [_describe(path, meta) for path, meta in self._own()]
+
+    def __repr__(self) -> str:
+        return f"Checkpoints({str(self._root)!r}, steps={[saved.step for saved in self.all()]})"
+
+    def _newest(self) -> SavedCheckpoint | None:
+        with self._lock:
+            for path in self._candidates(best=False):
+                if self._is_intact(path):
+                    return _describe(path, self._metas[path])
+        return None
+
+    def _candidates(self, *, best: bool) -> Iterator[Path]:
+        """Yield what could be loaded, the most wanted first."""
+        if best:
+            yield from self._ranked(self._own())
+        yield from reversed([path for path, _ in self._own()])
+        if self._start_from is not None:
+            if is_checkpoint(self._start_from):
+                yield self._start_from
+            else:
+                yield from reversed(list_folders(self._start_from))
+
+    def _own(self) -> list[tuple[Path, Meta]]:
+        found = []
+        for path in list_folders(self._root):
+            if path not in self._metas and path not in self._damaged:
+                try:
+                    self._metas[path] = read_meta(path)
+                except DamagedError as error:
+                    self._warn(path, error)
+            if path not in self._damaged:
+                found.append((path, self._metas[path]))
+        return found
+
+    def _ranked(self, found: list[tuple[Path, Meta]]) -> list[Path]:
+        scored = [
+            (meta.metric, path)
+            for path, meta in found
+            if meta.metric is not None and math.isfinite(meta.metric)
+        ]
+        return [
+            path for _, path in sorted(scored, key=operator.itemgetter(0), reverse=self._direction == "max")
+        ]
+
+    def _is_intact(self, path: Path) -> bool:
+        if path in self._intact:
+            return True
+        try:
+            self._metas[path] = verify(path)
+        except DamagedError as error:
+            if path.exists():  # else it was deleted meanwhile, which is no damage
+                self._warn(path, error)
+            return False
+        self._intact.add(path)
+        return True
+
+    def _warn(self, path: Path, error: DamagedError) -> None:
+        if path not in self._damaged:
+            _LOG.warning(
+                "The checkpoint %s is damaged (%s) and is not used; an earlier one is, if there is any.",
+                path,
+                error,
+            )
+        self._damaged.add(path)
+
+    def _next_step(self) -> int:
+        reported = None if self._current_step is None else self._current_step()
+        if reported is not None:
+            return reported
+        newest = self.step
+        return 0 if newest is None else newest + 1
+
+    def _delete_superfluous(self, newest: Path) -> None:
+        own = self._own()
+        kept = {newest, *(path for path, _ in own[-self._keep_last :]), *self._ranked(own)[: self._keep_best]}
+        for path in list_folders(self._root):
+            if path not in kept:
+                delete_folder(path)
+                self._metas.pop(path, None)
+                self._intact.discard(path)
+                self._damaged.discard(path)
+
+
+def _describe(path: Path, meta: Meta) -> SavedCheckpoint:
+    return SavedCheckpoint(meta.step, path, meta.size_bytes, meta.metric)
+
+
+def _whole_number(step: object) -> int:
+    if not isinstance(step, bool):
+        try:
+            return operator.index(step)  # type: ignore[arg-type] # asks whether it is one
+        except TypeError:
+            pass
+    raise InvalidInputError(f"step must be a whole number, got {step!r}.")

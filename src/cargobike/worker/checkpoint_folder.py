@@ -1,0 +1,233 @@
+"""One checkpoint on disk: a folder that appears whole or not at all, and can tell whether it is intact.
+
+    <root>/000004-step12/
+      meta.json             kind, step, metric, and the size and SHA-256 of every file
+      state.pkl             or state.bin, state.pt, files/<name>
+
+Folders are numbered in the order of saving, not by step: a trial that goes back to an earlier step and
+saves again has its newest checkpoint there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import itertools
+import os
+import platform
+import re
+import shutil
+import time
+from pathlib import Path
+
+import msgspec
+
+from cargobike.core.facts import Number, pack_number, unpack_number
+from cargobike.worker.checkpoint_files import Kind
+from cargobike.worker.checkpoint_state import write_state
+
+_NAME = re.compile(r"(\d{6,})-step(-?\d+)")
+_META = "meta.json"
+_SAVING, _DELETING = ".saving.", ".deleting."
+_FOREIGN_LEFTOVER_S = 24 * 3600.0
+
+_counter = itertools.count()
+_being_saved: set[str] = set()
+
+
+class DamagedError(Exception):
+    """A checkpoint is not what was saved; says why."""
+
+
+class Meta(msgspec.Struct, frozen=True, kw_only=True):
+    """What `meta.json` holds."""
+
+    kind: Kind
+    step: int
+    entry: str
+    created_at: float
+    size_bytes: int
+    sizes: dict[str, int]
+    sha256: dict[str, str]
+    links: dict[str, str] = {}
+    packed_metric: Number | None = msgspec.field(name="metric", default=None)
+
+    @property
+    def metric(self) -> float | None:
+        """The metric that was given at the save."""
+        return None if self.packed_metric is None else unpack_number(self.packed_metric)
+
+
+_decoder = msgspec.json.Decoder(Meta)
+
+
+def list_folders(root: Path) -> list[Path]:
+    """Return the checkpoint folders under a root, oldest first; none if there is no root."""
+    try:
+        names = os.listdir(root)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    numbered = [(int(match[1]), name) for name in names if (match := _NAME.fullmatch(name))]
+    return [root / name for _, name in sorted(numbered)]
+
+
+def is_checkpoint(folder: Path) -> bool:
+    """Tell whether a folder is one checkpoint, rather than a root of several."""
+    return (folder / _META).is_file()
+
+
+def write_folder(root: Path, state: object, step: int, metric: float | None) -> tuple[Path, Meta]:
+    """Save a state under a root, atomically and durably: when this returns, it survives a power cut.
+
+    The folder is built under a temporary name and renamed when all of it is on disk. On any error nothing
+    is left.
+    """
+    _make_root(root)
+    building = root / f"{_SAVING}{os.getpid()}.{next(_counter)}.{platform.node()}"
+    _being_saved.add(building.name)
+    try:
+        building.mkdir()
+        stored = write_state(state, building)
+        meta = Meta(
+            kind=stored.kind,
+            step=step,
+            entry=stored.entry,
+            created_at=time.time(),
+            size_bytes=sum(stored.sizes.values()),
+            sizes=stored.sizes,
+            sha256=stored.sha256,
+            links=stored.links,
+            packed_metric=None if metric is None else pack_number(metric),
+        )
+        with (building / _META).open("xb") as file:
+            file.write(msgspec.json.format(msgspec.json.encode(meta), indent=1))
+            file.flush()
+            os.fsync(file.fileno())
+        for parent, _, _ in os.walk(building):
+            _sync_folder(Path(parent))
+        folder = _rename_to_next(building, root, step)
+    except BaseException:
+        shutil.rmtree(building, ignore_errors=True)
+        raise
+    finally:
+        _being_saved.discard(building.name)
+    _sync_folder(root)
+    return folder, meta
+
+
+def read_meta(folder: Path) -> Meta:
+    """Read a checkpoint's description without looking at its files.
+
+    Raises:
+        DamagedError: If there is none that can be understood.
+    """
+    try:
+        meta = _decoder.decode((folder / _META).read_bytes())
+    except FileNotFoundError:
+        raise DamagedError(f"{_META} is missing") from None
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise DamagedError(f"{_META} cannot be read: {error}") from error
+    match = _NAME.fullmatch(folder.name)
+    if match is not None and int(match[2]) != meta.step:
+        raise DamagedError(f"{_META} speaks of step {meta.step}")
+    return meta
+
+
+def verify(folder: Path) -> Meta:
+    """Read a checkpoint's description and compare every file with it.
+
+    Raises:
+        DamagedError: If anything is missing or differs.
+    """
+    meta = read_meta(folder)
+    for name, link in meta.links.items():
+        if not (folder / name).is_symlink() or os.readlink(folder / name) != link:
+            raise DamagedError(f"the link {name} is missing or points elsewhere")
+    for name, size in meta.sizes.items():
+        try:
+            with (folder / name).open("rb") as file:
+                actual = os.fstat(file.fileno()).st_size
+                if actual != size:
+                    raise DamagedError(f"{name} has {actual} bytes instead of {size}")
+                if hashlib.file_digest(file, "sha256").hexdigest() != meta.sha256.get(name):
+                    raise DamagedError(f"the checksum of {name} does not match")
+        except FileNotFoundError:
+            raise DamagedError(f"{name} is missing") from None
+        except OSError as error:
+            raise DamagedError(f"{name} cannot be read: {error}") from error
+    if not (folder / meta.entry).exists():
+        raise DamagedError(f"{meta.entry} is missing")
+    return meta
+
+
+def delete_folder(folder: Path) -> None:
+    """Delete a checkpoint; killed in the middle, it is gone all the same, and `sweep` finishes the work."""
+    doomed = folder.parent / f"{_DELETING}{os.getpid()}.{next(_counter)}.{platform.node()}"
+    with contextlib.suppress(OSError):  # somebody else deleted it
+        os.rename(folder, doomed)
+        shutil.rmtree(doomed, ignore_errors=True)
+
+
+def sweep(root: Path) -> None:
+    """Remove what killed processes left behind: saves that never ended and deletions half done."""
+    try:
+        names = os.listdir(root)
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    for name in names:
+        if name.startswith(_DELETING) or (name.startswith(_SAVING) and _is_abandoned(root / name)):
+            shutil.rmtree(root / name, ignore_errors=True)
+
+
+def _is_abandoned(building: Path) -> bool:
+    if building.name in _being_saved:
+        return False
+    pid, _, host = building.name.removeprefix(_SAVING).split(".", 2)
+    if host != platform.node():
+        try:
+            return time.time() - building.stat().st_mtime > _FOREIGN_LEFTOVER_S
+        except FileNotFoundError:
+            return False
+    if int(pid) == os.getpid():
+        return True
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
+    return False
+
+
+def _rename_to_next(building: Path, root: Path, step: int) -> Path:
+    existing = list_folders(root)
+    number = int(existing[-1].name.partition("-")[0]) + 1 if existing else 1
+    while True:
+        folder = root / f"{number:06d}-step{step}"
+        try:
+            os.rename(building, folder)
+        except OSError:
+            # A lost attempt that still breathes may have taken the name between our look and our rename.
+            if not folder.exists():
+                raise
+            number += 1
+        else:
+            return folder
+
+
+def _make_root(root: Path) -> None:
+    missing = [root] if not root.exists() else []
+    while missing and not missing[-1].parent.exists():
+        missing.append(missing[-1].parent)
+    root.mkdir(parents=True, exist_ok=True)
+    for made in missing:
+        _sync_folder(made.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        with contextlib.suppress(OSError):  # some network filesystems do not sync folders
+            os.fsync(handle)
+    finally:
+        os.close(handle)
