@@ -1,0 +1,15 @@
+"""One file for each question; `ALL` is their order in the report."""
+
+from __future__ import annotations
+
+from measurements import first_trial, lost_worker, memory, report, simulation, stop, throughput
+
+ALL = [
+    throughput.MEASUREMENT,
+    first_trial.MEASUREMENT,
+    report.MEASUREMENT,
+    stop.MEASUREMENT,
+    lost_worker.MEASUREMENT,
+    memory.MEASUREMENT,
+    simulation.MEASUREMENT,
+]

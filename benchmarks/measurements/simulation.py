@@ -1,0 +1,58 @@
+"""Does the driver's cost per event grow with the number of workers?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rig.measuring import Case, Figures, Measurement, Samples, Target, show
+from rig.processes import Run
+
+WORKERS = (10, 100, 1_000, 10_000)
+
+
+def _label(workers: int) -> str:
+    return f"{workers:,} workers"
+
+
+def _cases(quick: bool) -> Sequence[Case]:
+    trials = "5000" if quick else "40000"
+    return [
+        Case(
+            label=_label(workers),
+            program="ours.py",
+            arguments=("simulate", str(workers), trials),
+            timeout_s=300,
+        )
+        for workers in WORKERS
+    ]
+
+
+def _read(case: Case, run: Run) -> Figures:
+    found = run.answer
+    return {"us": found["cpu_s"] / found["events"] * 1e6, "events": found["events"], "cpu_s": found["cpu_s"]}
+
+
+def _targets(samples: Samples) -> Sequence[Target]:
+    costs = [samples.median(_label(workers), "us") for workers in WORKERS]
+    known = [cost for cost in costs if cost is not None]
+    spread = max(known) / min(known) if len(known) == len(costs) else None
+    return [
+        Target(
+            text="driver CPU per event flat, within 2 times, from 10 to 10,000 workers",
+            found=show(spread, ".2f", " × between the cheapest and the dearest"),
+            met=None if spread is None else spread <= 2,
+        )
+    ]
+
+
+MEASUREMENT = Measurement(
+    name="simulation",
+    title="Driver CPU per event in virtual time",
+    cases=_cases,
+    read=_read,
+    columns=[("us", "CPU µs per event", ".3g"), ("events", "events", ",.0f"), ("cpu_s", "CPU s", ".3g")],
+    compare=("us", _label(WORKERS[0])),
+    targets=_targets,
+    rounds=(3, 1),
+    note="The scheduler and the optimizer that real experiments use, driven by the simulated engine.",
+)

@@ -1,0 +1,108 @@
+"""How many trials that do nothing pass through in a second, with two workers in processes of their own?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rig.measuring import Case, Figures, Measurement, Samples, Target, show
+from rig.processes import Run
+
+OURS_POWER = "Cargobike, reuse, power"
+OURS_PROCESS = "Cargobike, reuse, process"
+OURS_FRESH = "Cargobike, fresh"
+FLOOR_POWER = "floor, power"
+FLOOR_PROCESS = "floor, process"
+OPTUNA = "Optuna journal, 2 processes"
+RAY_REUSE = "Ray Tune, reused actors"
+RAY_FRESH = "Ray Tune, fresh actors"
+SYNE = "Syne Tune, poll 50 ms"
+
+
+def _cases(quick: bool) -> Sequence[Case]:
+    share = 4 if quick else 1
+    many, some = str(4000 // share), str(1000 // share)
+
+    def ours(label: str, count: str, *settings: str) -> Case:
+        return Case(
+            label=label, program="ours.py", arguments=("throughput", count, *settings), tags=("ours",)
+        )
+
+    def floor(label: str, durability: str) -> Case:
+        return Case(label=label, program="peers/floor.py", arguments=("throughput", many, durability))
+
+    def ray(label: str, count: int, isolation: str) -> Case:
+        arguments = ("throughput", str(count // share), isolation)
+        return Case(label=label, program="peers/ray_tasks.py", arguments=arguments, venv="ray", rounds=3)
+
+    return [
+        floor(FLOOR_PROCESS, "process"),
+        ours(OURS_PROCESS, many, "reuse", "process"),
+        floor(FLOOR_POWER, "power"),
+        ours(OURS_POWER, many, "reuse", "power"),
+        Case(label=OPTUNA, program="peers/optuna_tasks.py", arguments=("throughput", some), venv="optuna"),
+        ours(OURS_FRESH, str(400 // share), "fresh", "process"),
+        ray(RAY_REUSE, 120, "reuse"),
+        ray(RAY_FRESH, 16, "fresh"),
+        Case(
+            label=SYNE,
+            program="peers/syne_tune_tasks.py",
+            arguments=("throughput", str(20 // share)),
+            venv="syne-tune",
+            rounds=3,
+        ),
+    ]
+
+
+def _read(case: Case, run: Run) -> Figures:
+    trials = run.answer["trials"]
+    return {
+        "per_s": trials / run.answer["seconds"],
+        "per_s_of_call": trials / run.answer["call_s"],
+        "cpu_ms": run.cpu_s / trials * 1e3,
+    }
+
+
+def _targets(samples: Samples) -> Sequence[Target]:
+    power = samples.ratio(OURS_POWER, OPTUNA, "per_s")
+    process = samples.ratio(OURS_PROCESS, OPTUNA, "per_s")
+    fresh = samples.ratio(OURS_FRESH, RAY_FRESH, "per_s")
+    return [
+        Target(
+            text="reuse, forced to disk: at least 5 × Optuna's journal storage",
+            found=show(power, ".1f", " ×"),
+            met=None if power is None else power >= 5,
+        ),
+        Target(
+            text="reuse, surviving kill -9 only: reported apart (bare pipes reach 27 × on a quiet machine)",
+            found=show(process, ".1f", " ×"),
+            met=None if process is None else True,
+            kind="information",
+        ),
+        Target(
+            text="a fresh process for each trial: at least 50 × Ray Tune's fresh actors",
+            found=show(fresh, ".0f", " ×"),
+            met=None if fresh is None else fresh >= 50,
+        ),
+    ]
+
+
+MEASUREMENT = Measurement(
+    name="throughput",
+    title="No-op trials per second, 2 workers in separate processes",
+    cases=_cases,
+    read=_read,
+    columns=[
+        ("per_s", "trials/s", ",.3g"),
+        ("per_s_of_call", "trials/s, whole call", ",.3g"),
+        ("cpu_ms", "CPU ms/trial", ".3g"),
+    ],
+    compare=("per_s", OPTUNA),
+    targets=_targets,
+    note=(
+        "trials/s counts from the start of the first trial to the end of the last; the whole call adds "
+        "starting and stopping workers. CPU counts the whole process tree with start-up, which weighs "
+        "heavily where few trials were run (Ray Tune, Syne Tune). `power`: every event is forced to disk "
+        "before it is acted on, several at a time; `process`: every event survives `kill -9` of the "
+        "driver, not a power cut."
+    ),
+)

@@ -1,0 +1,45 @@
+"""A venv for each peer, made on demand, so that no peer's dependencies meet ours or another's."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+REQUIREMENTS = {"optuna": "optuna", "ray": "ray[tune]", "syne-tune": "syne-tune"}
+
+
+def python_of(peer: str, root: Path) -> Path:
+    """Return the interpreter of a peer's venv, made and filled first if it is not there.
+
+    Raises:
+        subprocess.CalledProcessError: pip could not install it.
+    """
+    folder = root / ".venvs" / peer
+    python = folder / "bin" / "python"
+    done = folder / "installed"
+    if not done.exists():
+        print(f"making a venv for {peer} in {folder} (once)", file=sys.stderr, flush=True)
+        subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
+        subprocess.run(
+            [
+                str(python),
+                "-m",
+                "pip",
+                "install",
+                "--quiet",
+                "--disable-pip-version-check",
+                REQUIREMENTS[peer],
+            ],
+            check=True,
+        )
+        done.touch()
+    return python
+
+
+def version_of(peer: str, python: Path) -> str:
+    """Return the version of a peer that its venv holds."""
+    code = f"import importlib.metadata as m; print(m.version({peer!r}))"
+    return subprocess.run(
+        [str(python), "-c", code], check=True, capture_output=True, text=True
+    ).stdout.strip()
