@@ -6,6 +6,7 @@ own, so that reports, results and decisions of others do not wait for it.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import os
 import queue
@@ -57,34 +58,40 @@ class Conversation:
         self._next_number = len(trials)
         self._answers: deque[Event] = deque()
         self._questions: queue.SimpleQueue[tuple[Ask | Judge, float, tuple[Trial, ...]] | None] | None = None
-        self._pending = 0
+        self._was_slow = False
         self._thread: threading.Thread | None = None
         self.wake_fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
 
-    def put(self, question: Ask | Judge, at: float) -> None:
-        """Ask; the answer is in `answers`, now or later."""
+    @property
+    def is_beside(self) -> bool:
+        """Whether the optimizer has moved to a thread of its own, so that answers come later."""
+        return self._questions is not None
+
+    def put(self, question: Ask | Judge, at: float) -> Event | None:
+        """Ask; returns the answer, or `None` if it will be in `answers` later."""
         if isinstance(question, Ask):
             shown = tuple(copy.copy(self._trials[number]) for number in question.tell)
         else:
             shown = (copy.copy(self._trials[question.trial]),)
         if self._questions is not None:
-            self._pending += 1
             self._questions.put((question, at, shown))
-            return
+            return None
         started = time.perf_counter()
-        self._answers.append(self._answer(question, at, shown))
-        if time.perf_counter() - started > _SLOW_S:
+        answer = self._answer(question, at, shown)
+        is_slow = time.perf_counter() - started > _SLOW_S
+        if is_slow and self._was_slow:
             self._questions = queue.SimpleQueue()
             self._thread = threading.Thread(target=self._serve, name="cargobike-optimizer", daemon=True)
             self._thread.start()
+        self._was_slow = is_slow
+        return answer
 
     def answers(self) -> list[Event]:
-        """Return the answers that have come."""
-        if self._questions is not None:
-            try:
-                os.eventfd_read(self.wake_fd)
-            except BlockingIOError:
-                pass
+        """Return the answers that have come from the optimizer's own thread."""
+        if not self._answers:
+            return []
+        with contextlib.suppress(BlockingIOError):
+            os.eventfd_read(self.wake_fd)
         found: list[Event] = []
         while self._answers:
             found.append(self._answers.popleft())

@@ -94,10 +94,10 @@ class Loop:
     def run(self) -> None:
         """Run until the scheduler says that it is over, then see everybody off."""
         p = self._p
-        p.server.poller.register(p.conversation.wake_fd)
+        p.server.watch(p.conversation.wake_fd)
         with p.interrupt:
             if p.interrupt.wake_fd is not None:
-                p.server.poller.register(p.interrupt.wake_fd)
+                p.server.watch(p.interrupt.wake_fd)
             self._do(p.scheduler.begin(self._now))
             while not p.scheduler.finished:
                 self._round()
@@ -113,9 +113,11 @@ class Loop:
             p.server.poll(self._wait_ms())
         self._now = p.clock.now()
         self._hear_workers()
-        self._answer_from_optimizer()
-        for event in p.staff.check(self._now):
-            self._happen(event)
+        if p.conversation.is_beside:
+            self._answer_from_optimizer()
+        if self._now >= p.staff.next_check:
+            for event in p.staff.check(self._now):
+                self._happen(event)
         if p.interrupt.requested:
             self._happen(ev.StopRequested(at=self._now, reason="interrupted by the user"))
         due = p.scheduler.next_deadline
@@ -157,7 +159,6 @@ class Loop:
                 acts.append(command)
         for command in acts:
             self._actions[type(command)](command)
-        self._answer_from_optimizer()
 
     def _commit(self) -> None:
         """Write down what was recorded; nothing that follows from it has left this process yet."""
@@ -243,7 +244,9 @@ class Loop:
     # -- doing ---------------------------------------------------------------------------------------------------
 
     def _ask(self, command: ev.Ask | ev.Judge) -> None:
-        self._p.conversation.put(command, self._now)
+        answer = self._p.conversation.put(command, self._now)
+        if answer is not None:
+            self._happen(answer)
 
     def _run(self, command: ev.Run) -> None:
         self._commit()

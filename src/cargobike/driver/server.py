@@ -69,9 +69,10 @@ class WireServer:
         self._by_key: dict[bytes, _Peer] = {}
         self._by_descriptor: dict[int, _Peer] = {}
         self._dirty: dict[str, _Peer] = {}
-        self.poller = zmq.Poller()
+        self._poller = zmq.Poller()
+        self._ready: set[object] = set()
         for socket in (self.router, self._zap, self._monitor):
-            self.poller.register(socket, zmq.POLLIN)
+            self._poller.register(socket, zmq.POLLIN)
 
     @property
     def server_key(self) -> bytes:
@@ -95,14 +96,23 @@ class WireServer:
             if peer.descriptor is not None:
                 self._by_descriptor.pop(peer.descriptor, None)
 
-    def poll(self, timeout_ms: int) -> set[object]:
-        """Wait for something to happen on our sockets or on what others registered with `poller`."""
-        return {source for source, _ in self.poller.poll(timeout_ms)}
+    def watch(self, descriptor: int) -> None:
+        """Let `poll` also return when this descriptor becomes readable."""
+        self._poller.register(descriptor, zmq.POLLIN)
+
+    def poll(self, timeout_ms: int) -> bool:
+        """Wait until something happens on our sockets or on a descriptor that is watched."""
+        self._ready = {source for source, _ in self._poller.poll(timeout_ms)}
+        return bool(self._ready)
 
     def receive(self) -> tuple[list[tuple[str, WorkerMessage]], list[str]]:
         """Return the messages that have arrived, in order, and the workers whose connection has closed."""
-        self._authenticate()
-        lost = self._disconnected()
+        ready = self._ready
+        if self._zap in ready:
+            self._authenticate()
+        lost = self._disconnected() if self._monitor in ready else []
+        if self.router not in ready:
+            return [], lost
         messages: list[tuple[str, WorkerMessage]] = []
         for _ in range(_MOST_PER_ROUND):
             try:
@@ -113,8 +123,6 @@ class WireServer:
             known = peer is not None and peer.descriptor is not None
             greeting = self.router.recv(copy=known)
             body = self.router.recv()
-            while self.router.getsockopt(zmq.RCVMORE):
-                self.router.recv()
             if peer is not None:
                 self._take(peer, greeting, body, messages)
         return messages, lost
