@@ -10,7 +10,7 @@ Needs PyTorch and scikit-learn: pip install "cargobike[demo]".
 from __future__ import annotations
 
 import argparse
-from functools import cache, partial
+from functools import partial
 
 import torch
 from sklearn.datasets import load_digits
@@ -23,7 +23,6 @@ EPOCHS = 15
 BATCH = 64
 
 
-@cache
 def digits() -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Return images and labels to train on, then images and labels to score with."""
     images, labels = load_digits(return_X_y=True)
@@ -89,7 +88,7 @@ def main() -> None:
         direction="max",
         name="digits",
     )
-    print(f"best accuracy {result.best.metric:.4f} with {result.best.params}")
+    print(result)
     print(f"look closer: cargobike show {result.id}")
 
 

@@ -23,5 +23,4 @@ if __name__ == "__main__":
         shape=("CATEGORICAL", ["round", "square"]),
     )
     result = experiment.launch(train, space, optimizer="random", num_trials=50, direction="max", seed=1)
-    print("best score", result.best.metric)
-    print("found with", result.best.params)
+    print(result)

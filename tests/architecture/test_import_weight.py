@@ -14,6 +14,7 @@ SOURCE = Path(__file__).resolve().parents[2] / "src"
 
 FRAMEWORKS = {"torch", "tensorflow", "jax", "pyspark", "optuna", "pandas", "numpy", "sklearn", "fastapi"}
 COMFORTS = {"sqlalchemy", "plotly", "rich", "yaml", "IPython", "typer", "zmq", "cloudpickle"}
+NAMES = ("IDLE", "AbstractOptimizer", "Resources", "Searchspace", "Suggestion", "Trial")
 DOORS = ("experiment", "trial", "tensorboard", "devices", "project")
 
 
@@ -46,9 +47,7 @@ def test_what_a_train_function_imports_stays_light() -> None:
 def test_the_public_names_are_these() -> None:
     import cargobike
 
-    assert sorted(cargobike.__all__) == sorted(
-        [*DOORS, "AbstractOptimizer", "Searchspace", "__version__"],
-    )
+    assert sorted(cargobike.__all__) == sorted([*DOORS, *NAMES, "__version__"])
     for name in cargobike.__all__:
         assert getattr(cargobike, name) is not None
     assert set(cargobike.__all__) <= set(dir(cargobike))

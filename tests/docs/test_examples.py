@@ -28,14 +28,15 @@ def number_after(words: str, output: str) -> float:
 
 def test_quickstart_comes_near_the_best_point(tmp_path: Path) -> None:
     output = run_example(tmp_path, "quickstart.py")
-    assert 0.8 < number_after("best score", output) <= 1
+    assert "50 completed" in output
+    assert 0.8 < number_after("best", output) <= 1
     assert "'shape': 'round'" in output
 
 
 def test_an_optimizer_of_ones_own_is_used(tmp_path: Path) -> None:
     output = run_example(tmp_path, "own_optimizer.py")
-    assert "60 trials, best" in output
-    assert 0 <= number_after("lowest", output) < 5
+    assert "climbed for 60 trials" in output
+    assert 0 <= number_after("best", output) < 5
 
 
 def test_digits_trains_when_called_directly(tmp_path: Path) -> None:
@@ -45,7 +46,7 @@ def test_digits_trains_when_called_directly(tmp_path: Path) -> None:
 
 def test_digits_is_searched(tmp_path: Path) -> None:
     output = run_example(tmp_path, "digits.py", "--trials", "4", "--workers", "2", "--epochs", "2")
-    assert number_after("best accuracy", output) > 0.2
+    assert number_after("best", output) > 0.2
     assert re.search(r"cargobike show [0-9]{8}-[0-9]{6}-\w+", output)
     assert len(list(tmp_path.glob("experiments/*/trials/*/checkpoints/*"))) >= 4
 
