@@ -9,7 +9,7 @@ from rig.measuring import Case, Figures, Measurement, Samples, Target, show
 from rig.processes import Run
 
 OURS = "Cargobike"
-OURS_PUSHED = "Cargobike, pushed"
+OURS_PUSHED = "Cargobike, Ctrl-C → should_stop"
 OPTUNA = "Optuna journal (asks)"
 
 
@@ -18,6 +18,7 @@ def _cases(quick: bool) -> Sequence[Case]:
     return [
         Case(label="floor", program="peers/floor.py", arguments=("stop", many)),
         Case(label=OURS, program="ours.py", arguments=("stop", many)),
+        Case(label=OURS_PUSHED, program="ours.py", arguments=("interrupt", few)),
         Case(label=OPTUNA, program="peers/optuna_tasks.py", arguments=("stop", many), venv="optuna"),
         Case(label="Ray Tune", program="peers/ray_tasks.py", arguments=("stop", few), venv="ray", rounds=2),
         Case(

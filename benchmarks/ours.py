@@ -1,0 +1,195 @@
+"""Cargobike, through its front door only: what a user would write.
+
+Called like the peers' programs, `python ours.py TASK [ARGUMENT ...]`; its project lies in the run's folder.
+"""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
+
+os.environ["CARGOBIKE_PROJECT"] = os.path.join(os.environ["BENCH_FOLDER"], "project")
+
+from rig.answers import answer, append, lines, mark, memory_mb, numbers
+
+from cargobike import Searchspace, experiment, trial
+
+Isolation = Literal["fresh", "reuse"]
+Durability = Literal["process", "power"]
+
+
+def _journal() -> list[dict[str, Any]]:
+    """Read the newest journal without our own code, as anybody could."""
+    found = glob.glob(os.path.join(os.environ["CARGOBIKE_PROJECT"], "experiments", "*", "journal.jsonl"))
+    newest = max(found)
+    with open(newest, encoding="utf-8") as file:
+        return [json.loads(line) for line in file if line.endswith("\n")]
+
+
+def _times(facts: list[dict[str, Any]], kind: str) -> list[float]:
+    return [fact["at"] for fact in facts if fact["fact"] == kind]
+
+
+def _space() -> Searchspace:
+    return Searchspace(x=("DOUBLE", [0, 1]))
+
+
+def no_op(x: float) -> float:
+    return x
+
+
+def throughput(count: str, isolation: Isolation, durability: Durability) -> None:
+    called = time.time()
+    result = experiment.launch(
+        no_op,
+        _space(),
+        optimizer="randomsearch",
+        num_trials=int(count),
+        workers=2,
+        isolation=isolation,
+        durability=durability,
+        quiet=True,
+    )
+    call_s = time.time() - called
+    facts = _journal()
+    ended = [fact["at"] for fact in facts if fact["fact"] == "trial-ended" and fact["state"] == "completed"]
+    assert len(ended) == len(result.trials) == int(count)
+    answer(trials=int(count), seconds=max(ended) - min(_times(facts, "attempt-started")), call_s=call_s)
+
+
+def first(isolation: Isolation) -> None:
+    def train(x: float) -> float:
+        mark("first")
+        return x
+
+    experiment.launch(train, _space(), num_trials=1, isolation=isolation, quiet=True)
+    answer()
+
+
+def report(count: str) -> None:
+    def train(x: float, count: int) -> float:
+        began = time.perf_counter()
+        for step in range(count):
+            trial.report(loss=0.5, step=step)
+        append("seconds", repr(time.perf_counter() - began))
+        return x
+
+    experiment.launch(train, params={"x": 0.5, "count": int(count)}, quiet=True)
+    steps = [fact["step"] for fact in _journal() if fact["fact"] == "reported"]
+    kept = len(set(steps)) if len(set(steps)) == len(steps) else 0
+    answer(us=numbers("seconds")[0] / int(count) * 1e6, sent=int(count), kept=kept)
+
+
+def stop(count: str) -> None:
+    """Stop every trial at its only report, which waits for the verdict: it is seen at that very step."""
+    from cargobike import AbstractOptimizer, Trial
+
+    decided: list[float] = []
+
+    class Stopping(AbstractOptimizer):
+        def initialize(self) -> None:
+            pass
+
+        def get_suggestion(self, trial: Trial | None = None) -> dict[str, float]:
+            return {"x": self.rng.random()}
+
+        def early_check(
+            self, to_check: Sequence[Trial], trials: Sequence[Trial], direction: str
+        ) -> Iterable[Trial]:
+            decided.append(time.time())
+            return to_check
+
+    def train(x: float) -> float:
+        append("reported", repr(time.time()))
+        try:
+            trial.report(score=x)
+        except trial.TrialStopped:
+            append("seen", repr(time.time()))
+            raise
+        return x
+
+    experiment.launch(
+        train, _space(), optimizer=Stopping(), num_trials=int(count), workers=1, isolation="reuse", quiet=True
+    )
+    reported, seen = numbers("reported"), numbers("seen")
+    answer(
+        ms=[(end - start) * 1e3 for start, end in zip(decided, seen, strict=True)],
+        since_report_ms=[(end - start) * 1e3 for start, end in zip(reported, seen, strict=True)],
+    )
+
+
+def interrupt(count: str) -> None:
+    """Stop trials that report nothing, by Ctrl-C: from the signal to the trial's flag."""
+
+    def train(x: float) -> float:
+        append("running", "1")
+        while not trial.should_stop:
+            pass
+        append("seen", repr(time.time()))
+        return x
+
+    decided: list[float] = []
+
+    def press() -> None:
+        while len(lines("running")) <= len(decided):
+            time.sleep(0.005)
+        time.sleep(0.05)
+        decided.append(time.time())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    for _ in range(int(count)):
+        thread = threading.Thread(target=press)
+        thread.start()
+        experiment.launch(train, params={"x": 0.5}, quiet=True)
+        thread.join()
+    delays = [(end - start) * 1e3 for start, end in zip(decided, numbers("seen"), strict=True)]
+    answer(ms=delays, since_report_ms=delays)
+
+
+def lost(count: str) -> None:
+    """Kill the worker under each trial's first attempt, and read in the journal when the driver knew."""
+
+    def train(x: float) -> float:
+        if trial.attempt == 1:
+            append("running", "1")
+            time.sleep(30)
+        return x
+
+    killed: list[float] = []
+
+    def kill() -> None:
+        for number in range(int(count)):
+            while len(lines("running")) <= number:
+                time.sleep(0.005)
+            time.sleep(0.05)
+            pid = [fact["pid"] for fact in _journal() if fact["fact"] == "worker-joined"][-1]
+            killed.append(time.time())
+            os.kill(pid, signal.SIGKILL)
+
+    thread = threading.Thread(target=kill, daemon=True)
+    thread.start()
+    experiment.launch(train, _space(), num_trials=int(count), workers=1, quiet=True)
+    noticed = _times(_journal(), "worker-lost")
+    pairs = zip(killed, noticed, strict=False)
+    answer(ms=[(seen - gone) * 1e3 for gone, seen in pairs])
+
+
+def memory(count: str) -> None:
+    result = experiment.launch(
+        no_op, _space(), num_trials=int(count), workers=2, isolation="reuse", quiet=True
+    )
+    found = memory_mb()
+    assert len(result.trials) == int(count)
+    answer(trials=int(count), **found)
+
+
+if __name__ == "__main__":
+    task, *arguments = sys.argv[1:]
+    globals()[task](*arguments)
