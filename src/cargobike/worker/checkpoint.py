@@ -190,6 +190,13 @@ class Checkpoints:
         with self._lock:
             return [_describe(path, meta) for path, meta in self._own()]
 
+    def clear(self) -> None:
+        """Delete this trial's own checkpoints, so that it starts over; those of `start_from` stay."""
+        with self._lock:
+            sweep(self._root)
+            for path in list_folders(self._root):
+                self._delete(path)
+
     def __repr__(self) -> str:
         return f"Checkpoints({str(self._root)!r}, steps={[saved.step for saved in self.all()]})"
 
@@ -266,10 +273,13 @@ class Checkpoints:
         kept = {newest, *(path for path, _ in own[-self._keep_last :]), *self._ranked(own)[: self._keep_best]}
         for path in list_folders(self._root):
             if path not in kept:
-                delete_folder(path)
-                self._metas.pop(path, None)
-                self._intact.discard(path)
-                self._damaged.discard(path)
+                self._delete(path)
+
+    def _delete(self, path: Path) -> None:
+        delete_folder(path)
+        self._metas.pop(path, None)
+        self._intact.discard(path)
+        self._damaged.discard(path)
 
 
 def _describe(path: Path, meta: Meta) -> SavedCheckpoint:
