@@ -20,6 +20,7 @@ import zmq
 from cargobike.worker.connection import AgentConfig, Connection
 from cargobike.worker.output import OutputStream
 from cargobike.worker.processes import describe_exit, kill_descendants
+from cargobike.worker.runner import LEAVE
 from cargobike.worker.template import Exit
 from cargobike.worker.wire import (
     Assign,
@@ -79,6 +80,7 @@ class Agent:
         self._releasing = False
         self._kill_at: float | None = None
         self._leave_by: float | None = None
+        self._delivered = 0
         self._batch: list[bytes] = []
         self._last_sent = 0.0
         self._last_heard = time.monotonic()
@@ -158,7 +160,9 @@ class Agent:
         elif isinstance(message, Release):
             self._releasing = True
             if self._runner_lives and self._current is None and self._config.reuse:
-                below.template.send(b"K")
+                below.runner.send(LEAVE)
+                self._delivered += 1
+                self._leave_by = time.monotonic() + EXIT_GRACE_S
 
     def _is_current(self, trial: int, attempt: int) -> bool:
         current = self._current
@@ -189,6 +193,7 @@ class Agent:
             body = encode_message(msgspec.structs.replace(message, error=self._with_last_output(message.error)))
         self._close_attempt(body)
         if not self._config.reuse:
+            self._delivered += 1
             self._leave_by = time.monotonic() + EXIT_GRACE_S
 
     def _hear_template(self) -> bool:
@@ -201,10 +206,11 @@ class Agent:
         self._runner_lives = False
         self._kill_at = None
         kill_descendants(os.getpid(), spare=(self._below.template_pid,))
-        if self._leave_by is not None:
-            # The runner had delivered its result; an assignment in hand is still waiting for its own fork.
-            self._leave_by = None
-            self._runner_lives = self._current is not None
+        if self._delivered:
+            # The runner had delivered its result; an assignment in hand belongs to its successor.
+            self._delivered -= 1
+            self._leave_by = self._leave_by if self._delivered else None
+            self._runner_lives = self._current is not None or self._delivered > 0
         elif self._current is not None:
             self._died(self._current, end)
         return True
