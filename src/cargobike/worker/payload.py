@@ -51,8 +51,9 @@ class Payload(msgspec.Struct, frozen=True, kw_only=True):
 
     def prepare_imports(self) -> None:
         """Make the driver's modules importable here, and its sources visible to tracebacks."""
-        known = set(sys.path)
-        sys.path.extend(path for path in self.sys_path if path not in known)
+        # In the driver's order: a user's module may have the name of an installed one, and wins there too.
+        known = set(self.sys_path)
+        sys.path[:] = [*self.sys_path, *(path for path in sys.path if path not in known)]
         for name, text in self.sources.items():
             linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
 
