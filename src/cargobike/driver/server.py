@@ -7,12 +7,12 @@ authenticator admits only the keys that were made for this experiment's workers.
 from __future__ import annotations
 
 import logging
+import struct
 from dataclasses import dataclass, field
 
 import msgspec
 import zmq
 from zmq.utils import z85
-from zmq.utils.monitor import recv_monitor_message
 
 from cargobike.worker.wire import (
     DriverMessage,
@@ -25,6 +25,7 @@ from cargobike.worker.wire import (
 
 log = logging.getLogger(__name__)
 
+_MONITOR_EVENT = struct.Struct("=Hi")  # pyzmq's own reader of these would import asyncio
 _ACK_AFTER = 64
 _MOST_PER_ROUND = 1000
 
@@ -159,8 +160,9 @@ class WireServer:
     def _disconnected(self) -> list[str]:
         lost: list[str] = []
         while self._monitor.poll(0):
-            event = recv_monitor_message(self._monitor)
-            peer = self._by_descriptor.pop(event["value"], None)
+            event, _endpoint = self._monitor.recv_multipart()
+            _kind, descriptor = _MONITOR_EVENT.unpack(event)
+            peer = self._by_descriptor.pop(descriptor, None)
             if peer is not None:
                 peer.descriptor = None
                 lost.append(peer.name)

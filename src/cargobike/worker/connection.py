@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import msgspec
 import zmq
-from zmq.utils.monitor import recv_monitor_message
 
 from cargobike.worker.wire import Link
 
@@ -55,7 +54,7 @@ class Connection:
         """Tell whether a handshake has been completed since the last call."""
         seen = False
         while self.monitor.poll(0):
-            recv_monitor_message(self.monitor)
+            self.monitor.recv_multipart()
             seen = True
         return seen
 
