@@ -29,9 +29,7 @@ def check_conditions(
         for parent, wanted in condition:
             if parent not in conditions:
                 guess = nearest(parent, [name for name in conditions if name != child])
-                mistakes.append(
-                    f"{child}: depends on {parent!r}, which is no parameter of this space.{guess}"
-                )
+                mistakes.append(f"{child}: depends on {parent!r}, which is no parameter of this space.{guess}")
             elif parent not in parameters:
                 pairs.append((parent, wanted))
             else:
@@ -40,9 +38,7 @@ def check_conditions(
     circle = _circle(checked)
     if circle:
         who = "depends on itself" if len(circle) == 1 else "depend on each other in a circle"
-        mistakes.append(
-            f"{', '.join(circle)}: {who}; a condition must lead to a parameter that always exists"
-        )
+        mistakes.append(f"{', '.join(circle)}: {who}; a condition must lead to a parameter that always exists")
     return {name: replace(parameter, condition=checked[name]) for name, parameter in parameters.items()}
 
 
@@ -55,13 +51,9 @@ def _circle(conditions: Mapping[str, Condition]) -> list[str]:
         left &= needed
 
 
-def _wanted_of(
-    parent: Parameter, wanted: tuple[Value, ...], child: str, mistakes: list[str]
-) -> tuple[Value, ...]:
+def _wanted_of(parent: Parameter, wanted: tuple[Value, ...], child: str, mistakes: list[str]) -> tuple[Value, ...]:
     if parent.count is None:
-        mistakes.append(
-            f"{child}: cannot depend on {parent.name!r}, which is continuous; give that one a step"
-        )
+        mistakes.append(f"{child}: cannot depend on {parent.name!r}, which is continuous; give that one a step")
         return wanted
     found: dict[object, Value] = {}
     for value in wanted:

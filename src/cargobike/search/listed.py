@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from cargobike.core.errors import SpaceError
 from cargobike.core.records import Params, Trial
 from cargobike.search.optimizer import AbstractOptimizer, Suggested
-from cargobike.search.values import NotPlainError, plain
+from cargobike.search.values import NotPlainError, plain, shown
 
 
 class Listed(AbstractOptimizer):
@@ -50,12 +50,12 @@ def read_sets(params: Iterable[object]) -> list[Params]:
     sets: list[Params] = []
     for number, given in enumerate(params):
         if not isinstance(given, Mapping):
-            mistakes.append(f"number {number}: must be a dict of parameters, not {given!r}")
+            mistakes.append(f"number {number}: must be a dict of parameters, not {shown(given)}")
             continue
         clean: Params = {}
         for name, value in given.items():
             if not isinstance(name, str) or not name:
-                mistakes.append(f"number {number}: a parameter's name must be a string, not {name!r}")
+                mistakes.append(f"number {number}: a parameter's name must be a string, not {shown(name)}")
                 continue
             try:
                 clean[name] = _plain_deep(value)

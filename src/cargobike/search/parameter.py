@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, Literal, get_args
 
 from cargobike.search.scales import ScaleName, Stretch, stretch, stretch_of_lattice
-from cargobike.search.values import NotPlainError, Value, as_json, identity, is_number, plain
+from cargobike.search.values import NotPlainError, Value, as_json, identity, is_number, plain, shown
 
 TypeName = Literal["DOUBLE", "INTEGER", "DISCRETE", "CATEGORICAL"]
 TYPE_NAMES: tuple[TypeName, ...] = get_args(TypeName)
@@ -78,22 +78,18 @@ class Parameter:
         if not self.is_range:
             position = self._positions.get(identity(value))
             if position is None:
-                raise NotPlainError(f"{value!r} is not one of {_listed(self.values)}")
+                raise NotPlainError(f"{shown(value)} is not one of {_listed(self.values)}")
             return self.values[position]
         if not isinstance(value, int | float) or isinstance(value, bool):
-            raise NotPlainError(f"{value!r} is not a number")
+            raise NotPlainError(f"{shown(value)} is not a number")
         if not self._low <= value <= self._high:
-            raise NotPlainError(f"{value!r} is outside [{self.low!r}, {self.high!r}]")
+            raise NotPlainError(f"{shown(value)} is outside [{self.low!r}, {self.high!r}]")
         if self.count is None:
             return float(value)
         nearest = self.at(self._index_near(value))
         if abs(float(nearest) - value) > 1e-9 * float(self.step or 1):  # type: ignore[arg-type]
-            wanted = (
-                "an integer"
-                if self.type == "INTEGER" and self.step is None
-                else f"on a step of {self.step!r}"
-            )
-            raise NotPlainError(f"{value!r} is not {wanted} in [{self.low!r}, {self.high!r}]")
+            wanted = "an integer" if self.type == "INTEGER" and self.step is None else f"on a step of {self.step!r}"
+            raise NotPlainError(f"{shown(value)} is not {wanted} in [{self.low!r}, {self.high!r}]")
         return nearest
 
     def to_unit(self, value: Value) -> float:
@@ -185,9 +181,7 @@ class Parameter:
     def _by_rank(self) -> tuple[int, ...]:
         # Neighbours in number should be neighbours in the unit interval, in whatever order they were listed.
         indices = range(len(self.values))
-        return tuple(
-            sorted(indices, key=lambda i: _number(self.values[i])) if self.type == "DISCRETE" else indices
-        )
+        return tuple(sorted(indices, key=lambda i: _number(self.values[i])) if self.type == "DISCRETE" else indices)
 
     @cached_property
     def _ranks(self) -> dict[int, int]:
@@ -200,7 +194,7 @@ def _decimal(number: float) -> Fraction:
 
 def _number(value: Value) -> float:
     if not is_number(value):
-        raise NotPlainError(f"{value!r} is not a number")
+        raise NotPlainError(f"{shown(value)} is not a number")
     return value  # type: ignore[return-value]
 
 

@@ -63,9 +63,7 @@ def _by_name(given: str) -> AbstractOptimizer:
 def _made(optimizer: type[AbstractOptimizer]) -> AbstractOptimizer:
     if inspect.isabstract(optimizer):
         missing = ", ".join(sorted(getattr(optimizer, "__abstractmethods__", ())))
-        raise InvalidInputError(
-            f"the optimizer {optimizer.__name__} lacks the methods {missing}; define them"
-        )
+        raise InvalidInputError(f"the optimizer {optimizer.__name__} lacks the methods {missing}; define them")
     needed = [
         parameter.name
         for parameter in inspect.signature(optimizer).parameters.values()

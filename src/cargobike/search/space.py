@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from keyword import iskeyword
 from types import MappingProxyType
 from typing import Any
 
@@ -14,7 +15,7 @@ from cargobike.search.combinations import count_combinations, grid_points, walk
 from cargobike.search.conditions import Needs, check_conditions, dependency_order, is_active, needs_of
 from cargobike.search.parameter import Parameter
 from cargobike.search.specs import Spec, read_spec
-from cargobike.search.values import NotPlainError, Value, from_json
+from cargobike.search.values import NotPlainError, Value, from_json, shown
 
 __all__ = ["Parameter", "Searchspace", "Spec"]
 
@@ -54,7 +55,7 @@ class Searchspace:
         self._needs: dict[str, Needs] = {}
         self._order: tuple[str, ...] = ()
         if specs is not None and not isinstance(specs, Mapping):
-            raise SpaceError(f"a search space is made of names and specifications, not of {specs!r}")
+            raise SpaceError(f"a search space is made of names and specifications, not of {shown(specs)}")
         self._extend([*(specs or {}).items(), *named.items()])
 
     @staticmethod
@@ -87,9 +88,7 @@ class Searchspace:
         conditions = {name: parameter.condition for name, parameter in parameters.items()}
         for name, spec in specs:
             if not isinstance(name, str) or not name:
-                mistakes.append(
-                    f"a parameter's name must be a string with at least one character, not {name!r}"
-                )
+                mistakes.append(f"a parameter's name must be a string with at least one character, not {shown(name)}")
                 continue
             if name in conditions:
                 mistakes.append(f"{name}: declared twice")
@@ -227,7 +226,7 @@ class Searchspace:
     def _read(self, params: Mapping[str, object]) -> tuple[Params, list[str]]:
         """Return the parameters cleaned, and what is wrong with them."""
         mistakes = [
-            f"{name!r} is no parameter of this space.{nearest(str(name), self.names)}"
+            f"{shown(name)} is no parameter of this space.{nearest(str(name), self.names)}"
             for name in params
             if name not in self._declared
         ]
@@ -269,7 +268,7 @@ class Searchspace:
 
     def __repr__(self) -> str:
         specs = self.to_dict()
-        if all(name.isidentifier() for name in specs):
+        if all(name.isidentifier() and not iskeyword(name) for name in specs):
             return f"Searchspace({', '.join(f'{name}={spec!r}' for name, spec in specs.items())})"
         return f"Searchspace({specs!r})"
 

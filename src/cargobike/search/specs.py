@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from cargobike.core.errors import nearest
 from cargobike.search.parameter import TYPE_NAMES, Condition, Parameter, TypeName
 from cargobike.search.scales import SCALE_NAMES, ScaleName, ceiling_of
-from cargobike.search.values import NotPlainError, Value, identity, is_number, plain, plain_list
+from cargobike.search.values import NotPlainError, Value, identity, is_number, plain, plain_list, shown
 
 Spec: TypeAlias = tuple[Any, ...] | Sequence[Any] | Mapping[str, Any] | Parameter
 """`("DOUBLE", [low, high], "log", {…})`, a list of choices, `{"double": [low, high]}` or a `Parameter`."""
@@ -54,15 +54,15 @@ def _read(name: str, spec: object, mistakes: list[str]) -> Parameter | None:
     choices = plain_list(spec)
     if choices is not None:
         return _with_choices(name, None, choices, {}, mistakes)
-    mistakes.append(f"{spec!r} is no specification; {_HOW}, [{spec!r}] for a fixed value")
+    mistakes.append(f"{shown(spec)} is no specification; {_HOW}, [{shown(spec)}] for a fixed value")
     return None
 
 
 def _read_tuple(name: str, spec: tuple[Any, ...], mistakes: list[str]) -> Parameter | None:
     if not spec or not isinstance(spec[0], str) or not 2 <= len(spec) <= 4:
-        mistakes.append(f"{spec!r} is no specification; {_HOW}")
+        mistakes.append(f"{shown(spec)} is no specification; {_HOW}")
         return None
-    type_name = _read_type(spec[0], mistakes, hint=f"; for choices write a list: {list(spec)!r}")
+    type_name = _read_type(spec[0], mistakes, hint=f"; for choices write a list: {shown(list(spec))}")
     options: dict[str, Any] = {}
     for extra in spec[2:]:
         if isinstance(extra, str) and "scale" not in options:
@@ -74,7 +74,7 @@ def _read_tuple(name: str, spec: tuple[Any, ...], mistakes: list[str]) -> Parame
             options |= extra
         else:
             mistakes.append(
-                f"{extra!r} cannot stand here; after the values come a scale ({_names(SCALE_NAMES)}) "
+                f"{shown(extra)} cannot stand here; after the values come a scale ({_names(SCALE_NAMES)}) "
                 f"and a dict of options ({_names(OPTIONS)})"
             )
     return None if type_name is None else _finish(name, type_name, spec[1], options, mistakes)
@@ -91,11 +91,9 @@ def _read_mapping(name: str, spec: Mapping[Any, Any], mistakes: list[str]) -> Pa
     else:
         typed = [key for key in options if isinstance(key, str) and key.upper() in TYPE_NAMES]
         if len(typed) != 1:
-            shown = ", ".join(type_name.lower() for type_name in TYPE_NAMES)
-            guess = "".join(
-                _suggestion(key) for key in options if isinstance(key, str) and key not in OPTIONS
-            )
-            mistakes.append(f"{dict(spec)!r} must have exactly one of the keys {shown}.{guess}")
+            keys = ", ".join(type_name.lower() for type_name in TYPE_NAMES)
+            guess = "".join(_suggestion(key) for key in options if isinstance(key, str) and key not in OPTIONS)
+            mistakes.append(f"{shown(dict(spec))} must have exactly one of the keys {keys}.{guess}")
             return None
         type_name = _read_type(typed[0], mistakes)
         values = options.pop(typed[0])
@@ -107,14 +105,12 @@ def _finish(
 ) -> Parameter | None:
     for key in options:
         if key not in OPTIONS:
-            mistakes.append(
-                f"unknown option {key!r}; known are {_names(OPTIONS)}.{nearest(str(key), OPTIONS)}"
-            )
+            mistakes.append(f"unknown option {key!r}; known are {_names(OPTIONS)}.{nearest(str(key), OPTIONS)}")
     items = plain_list(values)
     if items is None and isinstance(values, tuple):
         items = list(values)
     if items is None:
-        mistakes.append(f"{values!r} is no list; {_HOW}")
+        mistakes.append(f"{shown(values)} is no list; {_HOW}")
         return None
     if type_name in ("DISCRETE", "CATEGORICAL"):
         return _with_choices(name, type_name, items, options, mistakes)
@@ -126,7 +122,7 @@ def _with_choices(
 ) -> Parameter | None:
     for key in ("scale", "step", "points"):
         if options.get(key) is not None and options[key] != "linear":
-            mistakes.append(f"{key}={options[key]!r} fits only DOUBLE and INTEGER, not listed values")
+            mistakes.append(f"{key}={shown(options[key])} fits only DOUBLE and INTEGER, not listed values")
     values: list[Value] = []
     for item in items:
         try:
@@ -134,17 +130,17 @@ def _with_choices(
         except NotPlainError as error:
             mistakes.append(str(error))
     if len(items) == 2 and isinstance(items[0], str) and items[0].upper() in TYPE_NAMES and type_name is None:
-        mistakes.append(f"a list holds choices; write a tuple: {tuple(items)!r}")
+        mistakes.append(f"a list holds choices; write a tuple: {shown(tuple(items))}")
     if not items:
         mistakes.append("there is no value to choose from; list at least one")
     numeric = all(is_number(value) for value in values)
     if type_name == "DISCRETE" and not numeric:
         strange = next(value for value in values if not is_number(value))
-        mistakes.append(f"DISCRETE takes numbers, not {strange!r}; use CATEGORICAL")
+        mistakes.append(f"DISCRETE takes numbers, not {shown(strange)}; use CATEGORICAL")
     seen: dict[object, Value] = {}
     for value in values:
         if identity(value) in seen:
-            mistakes.append(f"{value!r} is listed twice")
+            mistakes.append(f"{shown(value)} is listed twice")
         seen[identity(value)] = value
     chosen: TypeName = type_name or ("DISCRETE" if numeric else "CATEGORICAL")
     return Parameter(name, chosen, values=tuple(values))
@@ -156,10 +152,10 @@ def _with_range(
     scale = _read_scale(options.get("scale"), mistakes)
     points = options.get("points")
     if points is not None and (not isinstance(points, int) or isinstance(points, bool) or points < 1):
-        mistakes.append(f"points={points!r} must be a whole number of at least 1")
+        mistakes.append(f"points={shown(points)} must be a whole number of at least 1")
         points = None
     if len(items) != 2:
-        mistakes.append(f"a range has two ends, [low, high], but {items!r} has {len(items)}")
+        mistakes.append(f"a range has two ends, [low, high], but {shown(items)} has {len(items)}")
         return None
     low, high = (_read_bound(item, type_name, mistakes) for item in items)
     step = None if options.get("step") is None else _read_step(options["step"], type_name, mistakes)
@@ -174,9 +170,7 @@ def _check_range(low: float, high: float, step: float | None, scale: ScaleName, 
         mistakes.append(f"the range is upside down: low {low!r} is above high {high!r}")
         return
     if low == high:
-        mistakes.append(
-            f"the range is empty: low and high are both {low!r}; for a fixed value write [{low!r}]"
-        )
+        mistakes.append(f"the range is empty: low and high are both {low!r}; for a fixed value write [{low!r}]")
         return
     if not math.isfinite(high - low):
         mistakes.append(f"the range [{low!r}, {high!r}] is wider than a float can tell")
@@ -185,9 +179,7 @@ def _check_range(low: float, high: float, step: float | None, scale: ScaleName, 
     if scale == "log" and low <= 0:
         mistakes.append(f"a log scale needs low above 0, not {low!r}")
     if scale == "reverse-log" and not (ceiling_of(low, high) == 1.0 or low > 0):
-        mistakes.append(
-            f"a reverse-log scale needs a range above 0 or within [0, 1), not [{low!r}, {high!r}]"
-        )
+        mistakes.append(f"a reverse-log scale needs a range above 0 or within [0, 1), not [{low!r}, {high!r}]")
 
 
 def _read_bound(item: object, type_name: TypeName, mistakes: list[str]) -> float | None:
@@ -197,12 +189,12 @@ def _read_bound(item: object, type_name: TypeName, mistakes: list[str]) -> float
         mistakes.append(f"a bound must be a finite number: {error}")
         return None
     if not isinstance(value, int | float) or isinstance(value, bool):
-        mistakes.append(f"a bound must be a number, not {value!r}")
+        mistakes.append(f"a bound must be a number, not {shown(value)}")
         return None
     if type_name == "DOUBLE":
         return float(value)
     if value != int(value):
-        mistakes.append(f"a bound of INTEGER must be a whole number, not {value!r}")
+        mistakes.append(f"a bound of INTEGER must be a whole number, not {shown(value)}")
         return None
     return int(value)
 
@@ -213,12 +205,12 @@ def _read_step(item: object, type_name: TypeName, mistakes: list[str]) -> float 
     except NotPlainError:
         value = None
     if not isinstance(value, int | float) or isinstance(value, bool) or value <= 0:
-        mistakes.append(f"step must be a number above 0, not {item!r}")
+        mistakes.append(f"step must be a number above 0, not {shown(item)}")
         return None
     if type_name == "DOUBLE":
         return float(value)
     if value != int(value):
-        mistakes.append(f"the step of INTEGER must be a whole number, not {value!r}")
+        mistakes.append(f"the step of INTEGER must be a whole number, not {shown(value)}")
         return None
     return int(value)
 
@@ -231,9 +223,7 @@ def _read_condition(spec: object, mistakes: list[str]) -> Condition:
     if when is None:
         return ()
     if not isinstance(when, Mapping) or not all(isinstance(name, str) for name in when):
-        mistakes.append(
-            f"when={when!r} must be a dict such as {{'optimizer': 'sgd'}} or {{'layers': [2, 3]}}"
-        )
+        mistakes.append(f"when={shown(when)} must be a dict such as {{'optimizer': 'sgd'}} or {{'layers': [2, 3]}}")
         return ()
     pairs = []
     for name, wanted in when.items():
@@ -249,7 +239,7 @@ def _read_type(given: object, mistakes: list[str], hint: str = "") -> TypeName |
         if isinstance(given, str) and given.upper() == type_name:
             return type_name
     guess = _suggestion(str(given))
-    mistakes.append(f"unknown type {given!r}; known are {_names(TYPE_NAMES)}{'' if guess else hint}.{guess}")
+    mistakes.append(f"unknown type {shown(given)}; known are {_names(TYPE_NAMES)}{'' if guess else hint}.{guess}")
     return None
 
 
@@ -268,7 +258,7 @@ def _read_scale(given: object, mistakes: list[str]) -> ScaleName:
             return scale
     synonym = _SCALE_SYNONYMS.get(word.replace("-", ""))
     guess = f" Did you mean {synonym!r}?" if synonym else nearest(word, SCALE_NAMES)
-    mistakes.append(f"unknown scale {given!r}; known are {_names(SCALE_NAMES)}.{guess}")
+    mistakes.append(f"unknown scale {shown(given)}; known are {_names(SCALE_NAMES)}.{guess}")
     return "linear"
 
 

@@ -26,11 +26,11 @@ def plain(value: object) -> Value:
         return value
     if isinstance(value, int):
         if abs(value) > LARGEST_INTEGER:
-            raise NotPlainError(f"{value!r} is beyond ±2**53, where JSON and floats lose precision")
+            raise NotPlainError(f"{shown(value)} is beyond ±2**53, where JSON and floats lose precision")
         return int(value)
     if isinstance(value, float):
         if not math.isfinite(value):
-            raise NotPlainError(f"{value!r} is not a finite number")
+            raise NotPlainError(f"{shown(value)} is not a finite number")
         return float(value)
     if isinstance(value, str):
         return str.__str__(value)
@@ -39,7 +39,7 @@ def plain(value: object) -> Value:
     scalar = _scalar(value)
     if scalar is not None:
         return plain(scalar)
-    raise NotPlainError(f"{_shown(value)} is not plain data{_advice(value)}")
+    raise NotPlainError(f"{shown(value)} is not plain data{_advice(value)}")
 
 
 def plain_list(value: object) -> list[object] | None:
@@ -78,6 +78,12 @@ def from_json(value: object) -> object:
     return tuple(from_json(item) for item in value) if isinstance(value, list | tuple) else value
 
 
+def shown(value: object) -> str:
+    """Return a value as it looks in a message: cut where it gets long."""
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
 def _scalar(value: object) -> object:
     """Unwrap a zero-dimensional array or tensor without importing the library that it came from."""
     if getattr(value, "ndim", None) != 0:
@@ -86,14 +92,9 @@ def _scalar(value: object) -> object:
     return unwrap() if callable(unwrap) else None
 
 
-def _shown(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
-
-
 def _advice(value: object) -> str:
     if isinstance(value, list):
-        return f"; write a tuple: {_shown(tuple(value))}"
+        return f"; write a tuple: {shown(tuple(value))}"
     if isinstance(value, Mapping | set | frozenset):
         return "; name it with a string and look it up in the train function"
     return f" (a {type(value).__name__}); name it with a string and look it up in the train function"
