@@ -15,6 +15,7 @@ import builtins
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Literal
 
 from cargobike import __version__, project
@@ -123,6 +124,7 @@ def launch(
     _check_choices(
         isolation=isolation, working_directory=working_directory, durability=durability, direction=way
     )
+    _check_callbacks(callbacks)
     record, folder = conduct(
         Request(
             train=found,
@@ -131,10 +133,10 @@ def launch(
             plan=Plan(
                 workers=count,
                 num_trials=trials,
-                seed=random_seed() if seed is None else seed,
+                seed=_whole("seed", seed, random_seed()),
                 deterministic=deterministic,
                 every_report_is_milestone=chosen.wants_every_report or bool(rules),
-                max_failures=max_failures,
+                max_failures=None if max_failures is None else _whole("max_failures", max_failures),
                 fail_fast=0 if params is not None else 3,
                 trial_timeout_s=_positive("trial_timeout_s", trial_timeout_s),
                 timeout_s=_positive("timeout_s", timeout_s),
@@ -213,20 +215,16 @@ def _understand(space: SpaceLike | None, params: Mapping[str, Any] | None) -> _T
         # Parsers of files are not needed by most experiments, and their import delays every first trial.
         from cargobike.search.space_formats import read_space  # noqa: PLC0415
 
-        file = read_space(space)
-        told = _of_space(file.space)
+        file = read_space(Path(space))
         return replace(
-            told,
+            _of_space(file.space) if isinstance(file.space, Searchspace) else _of_sets(file.space),
             direction=file.direction,
             metric=file.metric,
             num_trials=file.num_trials,
             workers=file.workers,
         )
     if isinstance(space, Sequence):
-        sets = read_sets(space)
-        names = dict.fromkeys(name for given in sets for name in given)
-        sometimes = tuple(name for name in names if any(name not in given for given in sets))
-        return _Told(space=Searchspace(), names=tuple(names), optional_names=sometimes, listed=sets)
+        return _of_sets(read_sets(space))
     raise InvalidInputError(
         f"There is nothing to try: the space is {space!r}. Give a Searchspace, a dict of lists such as "
         '{"lr": [0.1, 0.01]}, a list of dicts or a path to a file; or params={…} for a single run.'
@@ -236,6 +234,12 @@ def _understand(space: SpaceLike | None, params: Mapping[str, Any] | None) -> _T
 def _of_space(space: Searchspace) -> _Told:
     sometimes = tuple(name for name, parameter in space.parameters.items() if parameter.condition)
     return _Told(space=space, names=space.names, optional_names=sometimes)
+
+
+def _of_sets(sets: builtins.list[Params]) -> _Told:
+    names = dict.fromkeys(name for given in sets for name in given)
+    sometimes = tuple(name for name in names if any(name not in given for given in sets))
+    return _Told(space=Searchspace(), names=tuple(names), optional_names=sometimes, listed=sets)
 
 
 def _is_choice(spec: object) -> bool:
@@ -257,9 +261,7 @@ def _number_of_trials(
     told: _Told, num_trials: int | None, timeout_s: float | None, optimizer: AbstractOptimizer
 ) -> int | None:
     if num_trials is not None:
-        if isinstance(num_trials, bool) or not isinstance(num_trials, int) or num_trials < 1:
-            raise InvalidInputError(f"num_trials must be a whole number of at least 1, {num_trials!r} was given.")
-        return num_trials
+        return _count("num_trials", num_trials)
     if told.listed is not None:
         return len(told.listed)
     if told.num_trials is not None:
@@ -281,13 +283,13 @@ def _number_of_workers(
     told: _Told, workers: int | None, trials: int | None, engine: Engine, resources: Resources
 ) -> int:
     asked = workers if workers is not None else told.workers
-    if asked is not None and (isinstance(asked, bool) or not isinstance(asked, int) or asked < 1):
-        raise InvalidInputError(f"workers must be a whole number of at least 1, {asked!r} was given.")
+    if asked is not None:
+        _count("workers", asked)
     room = engine.capacity(resources)
     if room < 1 or (resources.gpus and asked is not None and asked > room):
         raise InvalidInputError(
-            f"{asked or 1} workers with {resources.gpus:g} GPUs each were asked for, but there is room for {room} here; "
-            "ask for fewer workers or a smaller share, such as Resources(gpus=0.5)."
+            f"{asked or 1} workers with {resources.gpus or 0:g} GPUs each were asked for, but there is room for "
+            f"{room} here; ask for fewer workers or a smaller share, such as Resources(gpus=0.5)."
         )
     count = asked if asked is not None else room
     return count if trials is None else min(count, trials)
@@ -308,7 +310,8 @@ def _rules(early_stop: StopRule | Sequence[StopRule]) -> tuple[StopRule, ...]:
     for rule in rules:
         if not callable(getattr(rule, "judge", None)):
             raise InvalidInputError(
-                f"early_stop={rule!r} is no stop rule; give an object with a method judge(trial, step, trials, direction)."
+                f"early_stop={rule!r} is no stop rule; "
+                "give an object with a method judge(trial, step, trials, direction)."
             )
     return rules
 
@@ -327,6 +330,26 @@ def _check_choices(**given: str) -> None:
     ]
     if mistakes:
         raise InvalidInputError("Some arguments are not understood:", mistakes)
+
+
+def _check_callbacks(callbacks: Sequence[Callback]) -> None:
+    for callback in callbacks:
+        if not callable(getattr(callback, "on_facts", None)):
+            raise InvalidInputError(f"callbacks: {callback!r} has no method on_facts(facts); give objects that have.")
+
+
+def _whole(name: str, given: object, default: int = 0) -> int:
+    if given is None:
+        return default
+    if isinstance(given, bool) or not isinstance(given, int) or given < 0:
+        raise InvalidInputError(f"{name} must be a whole number of at least 0, {given!r} was given.")
+    return given
+
+
+def _count(name: str, given: object) -> int:
+    if isinstance(given, bool) or not isinstance(given, int) or given < 1:
+        raise InvalidInputError(f"{name} must be a whole number of at least 1, {given!r} was given.")
+    return given
 
 
 def _positive(name: str, seconds: float | None) -> float | None:

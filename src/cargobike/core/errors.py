@@ -67,7 +67,7 @@ class ExperimentFailedError(CargobikeError, RuntimeError):
         self.result = result
 
 
-class TrialStopped(BaseException):  # noqa: N818 - a request, not an error
+class TrialStopped(BaseException):
     """Raised inside a train function by `report` when its trial is to stop here.
 
     A `BaseException`, so that `except Exception` in user code does not swallow it; `finally` and `with` blocks

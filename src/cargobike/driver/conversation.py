@@ -19,7 +19,7 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
-from cargobike.core.errors import OptimizerError, nearest
+from cargobike.core.errors import InvalidInputError, OptimizerError, nearest
 from cargobike.core.records import IDLE, Decision, Direction, Params, Suggestion, Trial
 from cargobike.driver.events import Ask, DecisionMade, Event, Judge, StopRequested, SuggestionMade
 from cargobike.search.optimizer import AbstractOptimizer
@@ -186,7 +186,8 @@ class Conversation:
         if unknown and self._allowed:
             hints = "".join(nearest(name, self._allowed) for name in unknown[:1])
             raise OptimizerError(
-                f"get_suggestion returned the unknown parameters {unknown}; the space has {sorted(self._allowed)}.{hints}"
+                f"get_suggestion returned the unknown parameters {unknown}; "
+                f"the space has {sorted(self._allowed)}.{hints}"
             )
         check_plain(params)
 
@@ -196,7 +197,7 @@ def check_plain(params: Mapping[str, Any]) -> None:
     try:
         msgspec.msgpack.encode(params)
     except (TypeError, ValueError, OverflowError) as error:
-        raise OptimizerError(
+        raise InvalidInputError(
             f"parameters must be plain data (numbers, text, booleans, None, lists and dicts of these): {error}. "
             "Give a name instead, and look the object up in the train function."
         ) from error

@@ -44,7 +44,7 @@ class Train:
         if inspect.ismethod(function):
             return function.__func__
         if not inspect.isfunction(function) and not inspect.isclass(function):
-            return getattr(type(function), "__call__", function)
+            return type(function).__call__
         return function
 
     def source(self) -> str:
@@ -77,7 +77,8 @@ def _load(reference: str) -> TrainFunction:
     if path.suffix != ".py" or not path.is_file():
         raise FunctionError(f"{path_text!r} is no Python file; looked in {Path.cwd()}")
     spec = importlib.util.spec_from_file_location(path.stem, path.resolve())
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.path.insert(0, str(path.resolve().parent))
     sys.modules[path.stem] = module
@@ -167,13 +168,14 @@ def pickle_function(train: Train) -> bytes:
         FunctionError: Naming the part that cannot travel, if it can be found.
     """
     try:
-        return cloudpickle.dumps(train.function)
+        data: bytes = cloudpickle.dumps(train.function)
     except Exception as error:
         culprit = _find_culprit(train)
         raise FunctionError(
             f"The function {train.title} cannot be sent to a worker: {culprit or error}",
             ["make such things (locks, open files, connections, generators) inside the function instead"],
         ) from error
+    return data
 
 
 def _find_culprit(train: Train) -> str:

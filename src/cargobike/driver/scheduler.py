@@ -596,7 +596,7 @@ class Scheduler:
 
     # -- output --------------------------------------------------------------------------------------------------
 
-    def _record(self, fact: facts.Fact) -> None:
+    def _record(self, fact: facts.AnyFact) -> None:
         self.record.apply(fact)
         self._out.append(Record(fact))
 

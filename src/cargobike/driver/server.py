@@ -129,7 +129,7 @@ class WireServer:
         return messages, lost
 
     def _take(
-        self, peer: _Peer, greeting: object, body: bytes, messages: list[tuple[str, WorkerMessage]]
+        self, peer: _Peer, greeting: bytes | zmq.Frame, body: bytes, messages: list[tuple[str, WorkerMessage]]
     ) -> None:
         try:
             if isinstance(greeting, zmq.Frame):

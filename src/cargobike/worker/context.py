@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Any
 
 from cargobike.core.errors import InvalidInputError, TrialPaused, TrialStopped, WaitError
+from cargobike.core.records import Direction
 from cargobike.worker.checkpoint import Checkpoints, SavedCheckpoint
 from cargobike.worker.outcome import read_metrics
 from cargobike.worker.wire import Assign, Point, Saved, decode_driver_message, encode_message
@@ -105,7 +106,7 @@ class TrialContext(Context):
         folder: Path,
         agent: socket.socket,
         flags: mmap.mmap,
-        direction: str,
+        direction: Direction,
     ) -> None:
         super().__init__(assignment.params)
         self.number = assignment.trial
@@ -118,8 +119,9 @@ class TrialContext(Context):
         self._flags = flags
         self._direction = direction
         self._start_from = assignment.start_from
-        self._every = assignment.milestones == "every"
-        self._milestones = [] if self._every else sorted(assignment.milestones, reverse=True)  # type: ignore[arg-type]
+        milestones = assignment.milestones
+        self._every = milestones == "every"
+        self._milestones: list[int] = [] if isinstance(milestones, str) else sorted(milestones, reverse=True)
 
     @property
     def checkpoint(self) -> Checkpoints:
@@ -129,7 +131,7 @@ class TrialContext(Context):
                 self.folder / "checkpoints",
                 on_saved=self._announce,
                 current_step=lambda: self.last_step,
-                direction=self._direction,  # type: ignore[arg-type]
+                direction=self._direction,
                 start_from=Path(self._start_from) if self._start_from else None,
             )
         return self._checkpoints

@@ -1,7 +1,7 @@
 """The host: one process per machine and experiment that has imported the function's libraries and forks agents.
 
-Because agents, templates and runners descend from it by fork, they share its memory: eight workers with PyTorch cost one
-import and one copy. It has a single thread and runs no user code.
+Because agents, templates and runners descend from it by fork, they share its memory: eight workers with PyTorch cost
+one import and one copy. It has a single thread and runs no user code.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ from cargobike.worker.payload import Payload
 from cargobike.worker.processes import adopt_orphans, children_of, describe_exit, kill_descendants
 from cargobike.worker.runner import Seat
 from cargobike.worker.template import serve
-
 
 _encode = msgspec.msgpack.encode
 

@@ -14,8 +14,8 @@ TAIL_BYTES = 1 << 20
 class OutputStream:
     """One captured stream of one worker.
 
-    The first `HEAD_BYTES` of a trial are passed on as they come; of what follows the last `TAIL_BYTES` are kept and passed
-    on when the trial ends, with a line that says how much is missing.
+    The first `HEAD_BYTES` of a trial are passed on as they come; of what follows the last `TAIL_BYTES` are kept and
+    passed on when the trial ends, with a line that says how much is missing.
     """
 
     def __init__(self, name: Literal["stdout", "stderr"], fd: int) -> None:
