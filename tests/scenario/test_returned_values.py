@@ -1,0 +1,142 @@
+"""What a train function may return, and what happens when it returns something else."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import pytest
+
+from cargobike import experiment
+from cargobike.core.errors import ExperimentFailedError, TrialFailedError
+
+
+def test_every_kind_of_number_is_a_score() -> None:
+    def train(kind: str) -> Any:
+        import numpy
+        import torch
+
+        return {
+            "int": 2,
+            "float": 2.0,
+            "numpy": numpy.float32(2),
+            "numpy int": numpy.int64(2),
+            "numpy array of one": numpy.array([2.0]),
+            "torch": torch.tensor(2.0, requires_grad=True),
+            "torch of one": torch.ones(1) * 2,
+            "dict of one": {"accuracy": 2.0},
+            "dict of one tensor": {"accuracy": torch.tensor(2)},
+        }[kind]
+
+    kinds = [
+        "int",
+        "float",
+        "numpy",
+        "numpy int",
+        "numpy array of one",
+        "torch",
+        "torch of one",
+        "dict of one",
+        "dict of one tensor",
+    ]
+    result = experiment.launch(train, {"kind": kinds}, quiet=True)
+    assert {trial.params["kind"]: trial.value for trial in result.trials} == dict.fromkeys(kinds, 2.0)
+
+
+def test_a_dict_needs_a_choice_and_keeps_everything() -> None:
+    def train(x: int) -> dict[str, float]:
+        return {"loss": 1 / x, "accuracy": float(x)}
+
+    result = experiment.launch(train, {"x": [1, 2, 4]}, metric="loss", direction="min", quiet=True)
+    assert result.best is not None
+    assert (result.best.metric, result.best.metrics) == (0.25, {"loss": 0.25, "accuracy": 4.0})
+    assert experiment.load(result.id).trials[0].metrics == {"loss": 1.0, "accuracy": 1.0}
+    with pytest.raises(ExperimentFailedError, match="metric='loss'"):
+        experiment.launch(train, {"x": [1]}, quiet=True)
+    with pytest.raises(ExperimentFailedError, match="Did you mean 'accuracy'"):
+        experiment.launch(train, {"x": [1]}, metric="acuracy", quiet=True)
+
+
+@pytest.mark.parametrize("direction", ["max", "min"])
+def test_nan_and_infinities_are_recorded_and_never_win(direction: Any) -> None:
+    def train(x: str) -> float:
+        return float(x)
+
+    result = experiment.launch(train, {"x": ["nan", "inf", "1.5", "-inf", "-nan"]}, direction=direction, quiet=True)
+    assert [repr(trial.value) for trial in result.trials] == ["nan", "inf", "1.5", "-inf", "nan"]
+    assert {trial.state for trial in result.trials} == {"completed"}
+    assert result.best is not None
+    assert result.best.params == {"x": "1.5"}
+    again = experiment.load(result.id)
+    assert [repr(trial.value) for trial in again.trials] == [repr(trial.value) for trial in result.trials]
+    assert again.best == result.best
+
+
+def test_without_a_finite_value_there_is_no_best() -> None:
+    result = experiment.launch(lambda x: math.nan, {"x": [1, 2]}, quiet=True)
+    assert result.best is None
+    assert result.counts == {"completed": 2}
+
+
+def test_anything_else_fails_that_trial_and_the_search_goes_on() -> None:
+    def train(kind: str) -> Any:
+        def generate() -> Iterator[int]:
+            yield 1
+
+        async def coroutine() -> int:
+            return 1
+
+        async def stream() -> AsyncIterator[int]:
+            yield 1
+
+        makers: dict[str, Any] = {
+            "fine": lambda: 1.0,
+            "None": lambda: None,
+            "text": lambda: "0.9",
+            "list": lambda: [0.1, 0.2],
+            "generator": generate,
+            "coroutine": coroutine,
+            "stream": stream,
+            "truth": lambda: True,
+            "empty": dict,
+            "complex": lambda: 1j,
+            "object": object,
+            "names": lambda: {1: 2.0},
+        }
+        return makers[kind]()
+
+    expected = {
+        "None": "without `return`",
+        "text": r"float\(",
+        "list": "Name the numbers",
+        "generator": "`return` instead of `yield`",
+        "coroutine": "asyncio.run",
+        "stream": "plain `def`",
+        "truth": "truth value",
+        "empty": "empty dict",
+        "complex": "abs",
+        "object": "no score",
+        "names": "no text",
+    }
+    result = experiment.launch(train, {"kind": ["fine", *expected]}, workers=1, quiet=True)
+    assert result.counts == {"completed": 1, "failed": len(expected)}
+    assert result.best is not None
+    assert result.best.params == {"kind": "fine"}
+    for trial in result.failures:
+        with pytest.raises(ValueError, match=expected[trial.params["kind"]]):
+            raise ValueError(trial.error)
+        assert "cargobike" not in (trial.error or "")
+
+
+def test_a_single_run_may_return_nothing() -> None:
+    result = experiment.launch(lambda x: None, params={"x": 1}, quiet=True)
+    assert (result.value, result.best, result.counts) == (None, None, {"completed": 1})
+    several = experiment.launch(lambda: {"a": 1, "b": 2}, params={}, quiet=True)
+    assert (several.value, several.trials[0].metrics) == (None, {"a": 1.0, "b": 2.0})
+    assert experiment.launch(lambda x: x, params={"x": 5}, quiet=True).value == 5.0
+
+
+def test_a_single_run_that_returns_no_score_has_failed() -> None:
+    with pytest.raises(TrialFailedError, match="no score"):
+        experiment.launch(lambda x: "good", params={"x": 1}, quiet=True)
