@@ -7,9 +7,11 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from cargobike.core.errors import InvalidInputError
-from cargobike.store.layout import ProjectFolder
+from cargobike.store.index import resolve
+from cargobike.store.journal import read_header
+from cargobike.store.layout import ExperimentFolder, ProjectFolder
 
-__all__ = ["current", "path", "prepare", "use"]
+__all__ = ["current", "find_experiment", "path", "prepare", "use"]
 
 VARIABLE = "CARGOBIKE_PROJECT"
 DEFAULT = ".cargobike"
@@ -20,8 +22,8 @@ _chosen: ProjectFolder | None = None
 def use(url: str | os.PathLike[str] | None) -> None:
     """Choose the project for this process; `None` goes back to `CARGOBIKE_PROJECT` or the working directory.
 
-    Args: url: A folder, such as `~/searches` or `file:///data/searches`; it is created when it is first
-    written to.
+    Args:
+        url: A folder, such as `~/searches` or `file:///data/searches`; it is created when first written to.
 
     Raises:
         InvalidInputError: If it is no local folder.
@@ -77,6 +79,27 @@ def path(*parts: str) -> str:
     if joined != root and root not in joined.parents:
         raise InvalidInputError(f"{'/'.join(parts)!r} leads out of the project {root}; give parts inside it.")
     return str(joined)
+
+
+def find_experiment(text: str) -> ExperimentFolder:
+    """Find an experiment by its id, its unique name, the unique start or end of its id, or `last`.
+
+    Looks at the folders themselves and needs no index.
+
+    Raises:
+        NotFoundError: If none fits, with the nearest one, or several do, with their list.
+    """
+    project = current()
+    journals = sorted(project.experiments.glob("[!.]*/journal.jsonl"), reverse=True)  # ids sort by time
+    folders = [ExperimentFolder(journal.parent) for journal in journals]
+    if text in {folder.id for folder in folders}:
+        return project.experiment(text)
+    return project.experiment(resolve(text, [(folder.id, _name(folder)) for folder in folders]))
+
+
+def _name(folder: ExperimentFolder) -> str:
+    header = read_header(folder.journal)
+    return "" if header is None else header.name
 
 
 def _folder(url: str) -> Path:

@@ -91,9 +91,7 @@ def catch_up(connection: sa.Connection, folder: ExperimentFolder) -> tuple[int, 
 def experiment_folders(project: ProjectFolder) -> Iterator[ExperimentFolder]:
     """Yield the folders of all experiments; what begins with a dot is being made or removed."""
     try:
-        names = sorted(
-            entry.name for entry in project.experiments.iterdir() if not entry.name.startswith(".")
-        )
+        names = sorted(entry.name for entry in project.experiments.iterdir() if not entry.name.startswith("."))
     except (FileNotFoundError, NotADirectoryError):
         return
     yield from (project.experiment(name) for name in names)
@@ -153,9 +151,7 @@ def _replace_trials(
     old = [{"old": trial.number} for trial in changed if trial.number in before]
     if old:
         connection.execute(
-            trials.delete().where(
-                trials.c.experiment_id == experiment_id, trials.c.number == sa.bindparam("old")
-            ),
+            trials.delete().where(trials.c.experiment_id == experiment_id, trials.c.number == sa.bindparam("old")),
             old,
         )
     rows = [trial_values(experiment_id, trial, before.get(trial.number)) for trial in changed]

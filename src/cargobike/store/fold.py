@@ -64,13 +64,19 @@ class WorkerSeen:
 class ExperimentRecord:
     """Everything that an experiment's facts say, kept up to date by `apply`.
 
-    Attributes: header: What was asked for. trials: All trials by number, in the order of suggestion; `curve`
-    holds the objective's points. state: `running` until an end was recorded; only `read_record` can tell that
-    it is `lost`. reason: Why it ended. objective: Name of the metric in the curves: the one asked for or, if
-    none was, the only one in the first report. workers: Workers that joined, by name. attempts: Attempts of
-    each trial, by its number. checkpoints: Checkpoints of each trial, by its number, as saved. counts: How
-    many trials are in each state. best: The completed trial with the best finite value, the earliest one
-    among equals. last_at: Time of the latest fact.
+    Attributes:
+        header: What was asked for.
+        trials: All trials by number, in the order of suggestion; `curve` holds the objective's points.
+        state: `running` until an end was recorded; only `read_record` can tell that it is `lost`.
+        reason: Why it ended.
+        objective: Name of the metric in the curves: the one asked for or, if none was, the only one in the
+            first report; empty if that had several.
+        workers: Workers that joined, by name.
+        attempts: Attempts of each trial, by its number.
+        checkpoints: Checkpoints of each trial, by its number, as saved.
+        counts: How many trials are in each state.
+        best: The completed trial with the best finite value, the earliest one among equals.
+        last_at: Time of the latest fact.
     """
 
     header: ExperimentStarted
@@ -189,20 +195,14 @@ class ExperimentRecord:
         trial.ended_at = fact.at
         trial.peak_memory_bytes = fact.peak_memory_bytes
         self._end_attempt(trial, fact.at, fact.state)
-        if (
-            trial.state is TrialState.COMPLETED
-            and trial.value is not None
-            and self._beats_best(trial, trial.value)
-        ):
+        if trial.state is TrialState.COMPLETED and trial.value is not None and self._beats_best(trial, trial.value):
             self.best = trial
 
     def _beats_best(self, trial: Trial, value: float) -> bool:
         best = self.best
         if best is None or best.value is None:
             return better(value, float("nan"), self.header.direction)
-        return better(value, best.value, self.header.direction) or (
-            value == best.value and trial.number < best.number
-        )
+        return better(value, best.value, self.header.direction) or (value == best.value and trial.number < best.number)
 
     def _worker_joined(self, fact: WorkerJoined) -> None:
         self.workers[fact.worker] = WorkerSeen(fact.worker, fact.host, fact.pid, fact.gpus, fact.at)

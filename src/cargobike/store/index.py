@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from cargobike.core.errors import NotFoundError, nearest
-from cargobike.core.records import Direction, ExperimentState, Params, TrialState
-from cargobike.store.layout import ProjectFolder
+from cargobike.core.facts import ExperimentStarted
+from cargobike.core.records import ExperimentState, Params, TrialState
 
 ExperimentSort = Literal["started", "name", "state", "best", "duration", "trials"]
 TrialSort = Literal["number", "best", "duration", "ended"]
@@ -21,25 +20,21 @@ class ExperimentRow:
     """One experiment as a list shows it.
 
     Attributes:
+        id: The name of its folder.
+        header: What was asked for.
+        metric: The objective's name, as far as it is known.
+        last_at: Time of the latest fact.
         counts: How many trials are in each state.
         best_value: Value of the best completed trial, always finite; `None` if there is none.
-        last_at: Time of the latest fact.
+        torn_bytes: What follows the last whole line of its journal: a torn tail, or a line being written.
         problem: Why its journal could not be read to the end, or an empty string.
     """
 
     id: str
-    name: str
+    header: ExperimentStarted
     state: ExperimentState
     reason: str = ""
-    description: str = ""
-    function: str = ""
-    optimizer: str = ""
-    engine: str = ""
-    user: str = ""
-    host: str = ""
-    direction: Direction = "max"
     metric: str | None = None
-    num_trials: int | None = None
     started_at: float
     ended_at: float | None = None
     last_at: float = 0.0
@@ -47,7 +42,13 @@ class ExperimentRow:
     best_trial: int | None = None
     best_value: float | None = None
     best_params: Params | None = None
+    torn_bytes: int = 0
     problem: str = ""
+
+    @property
+    def name(self) -> str:
+        """The name for people."""
+        return self.header.name
 
     @property
     def trials(self) -> int:
@@ -179,15 +180,6 @@ def resolve(text: str, names: Sequence[tuple[str, str]]) -> str:
         raise NotFoundError(f"{text!r} fits {len(matches)} experiments: {_some(matches)}. Give a full id.")
     hint = nearest(text, [*dict.fromkeys(name for _, name in names if name), *ids])
     raise NotFoundError(f"There is no experiment {text!r}.{hint} `cargobike ls` lists them all.")
-
-
-def open_index(project: ProjectFolder) -> Index:
-    """Open the index of a project: a SQLite file in it, or one in memory where the project is read-only."""
-    # SQLAlchemy costs a third of a second; who only launches experiments never pays it.
-    from cargobike.store.sql_index import SqlIndex  # noqa: PLC0415
-
-    writable = os.access(project.root, os.W_OK)
-    return SqlIndex(project, f"sqlite:///{project.index}" if writable else "sqlite://")
 
 
 def _some(matches: Iterable[str], limit: int = 8) -> str:

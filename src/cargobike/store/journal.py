@@ -44,9 +44,7 @@ class JournalWriter:
     the journal (`JournalReader.offset`), so that only what follows is looked at.
     """
 
-    def __init__(
-        self, path: Path | str, *, durability: Durability = "process", start_at: int | None = None
-    ) -> None:
+    def __init__(self, path: Path | str, *, durability: Durability = "process", start_at: int | None = None) -> None:
         self.path = Path(path)
         self.durability = durability
         self._dirty = False
@@ -156,9 +154,7 @@ class JournalWriter:
             raise self._write_error(self._failure) from self._failure
         self._cut_tail()
         if self._torn:
-            raise StoreError(
-                f"Journal {self.path} has a torn tail that could not be cut off; is the disk gone?"
-            )
+            raise StoreError(f"Journal {self.path} has a torn tail that could not be cut off; is the disk gone?")
 
     def _cut_tail(self) -> None:
         try:
@@ -195,9 +191,9 @@ class JournalReader:
         Args:
             max_bytes: Stop after about so many bytes; the next call goes on from there.
 
-        Raises: StoreError: At a line in the middle that is damaged, or written by a newer Cargobike. Facts
-        before that line
-                are returned first; the next call raises.
+        Raises:
+            StoreError: At a line in the middle that is damaged, or written by a newer Cargobike. Facts before
+                that line are returned first; the next call raises.
         """
         start, facts = self.offset, list[AnyFact]()
         try:
@@ -224,6 +220,19 @@ def read_journal(path: Path | str) -> Iterator[AnyFact]:
         for line in lines:
             yield _decode(line, Path(path), offset)
             offset += len(line) + 1
+
+
+def read_header(path: Path | str) -> ExperimentStarted | None:
+    """Return the first fact of a journal, `None` if it is not there (yet) or cannot be read."""
+    try:
+        with Path(path).open("rb") as file:
+            line = file.readline()
+        if not line.endswith(b"\n") or not is_intact(line[:-1]):
+            return None
+        fact = _decode(line[:-1], Path(path), 0)
+    except OSError:
+        return None
+    return fact if isinstance(fact, ExperimentStarted) else None
 
 
 def intact_lines(path: Path, offset: int = 0) -> Iterator[tuple[list[bytes], int]]:

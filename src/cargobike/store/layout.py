@@ -1,17 +1,19 @@
 """Where things lie in a project, in one place so that no other file spells a path.
 
-    <project>/
-      index.sqlite                      derived, may be deleted
-      experiments/<id>/
-        journal.jsonl                   the truth
-        driver.lock                     held by the living driver
-        stop                            exists when somebody asked the driver to stop
-        code/                           the function as it was sent, its source, the launching script
-        trials/<trial>/
-          files/                        working directory of the train function
-          logs/                         what the train function writes for TensorBoard
-          checkpoints/<step>/
-          stdout.log, stderr.log        of all attempts, in order
+```
+<project>/
+  index.sqlite                      derived, may be deleted
+  experiments/<id>/
+    journal.jsonl                   the truth
+    driver.lock                     held by the living driver
+    stop                            exists when somebody asked the driver to stop
+    code/                           the function as it was sent, its source, the launching script
+    trials/<trial>/
+      files/                        working directory of the train function
+      logs/                         what the train function writes for TensorBoard
+      checkpoints/<step>/
+      stdout.log, stderr.log        of all attempts, in order
+```
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ class TrialFolder:
     @property
     def files(self) -> Path:
         """Working directory of the train function."""
-        return self.root / "files"
+        return self.root.parent.parent / "files" / self.root.name
 
     @property
     def logs(self) -> Path:

@@ -112,7 +112,7 @@ class SqlIndex(Index):
         if states:
             query = query.where(table.state.in_([state.value for state in states]))
         if sort == "best":
-            upward = self.experiment(experiment_id).direction == "max"
+            upward = self.experiment(experiment_id).header.direction == "max"
             query = query.order_by(table.value.is_(None), table.value.desc() if upward else table.value.asc())
         elif sort == "duration":
             spent = table.ended_at - table.started_at

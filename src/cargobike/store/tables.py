@@ -144,21 +144,12 @@ def restore_record(row: Mapping[str, Any], trial_rows: list[Mapping[str, Any]]) 
 
 def experiment_row(row: Mapping[str, Any]) -> ExperimentRow:
     """Turn a row into what callers see."""
-    header = msgspec.json.decode(row["header"], type=ExperimentStarted)
     return ExperimentRow(
         id=row["id"],
-        name=row["name"],
+        header=msgspec.json.decode(row["header"], type=ExperimentStarted),
         state=ExperimentState(row["state"]),
         reason=row["reason"],
-        description=header.description,
-        function=header.function,
-        optimizer=header.optimizer,
-        engine=header.engine,
-        user=header.user,
-        host=header.host,
-        direction=header.direction,
         metric=row["objective"] or None,
-        num_trials=header.num_trials,
         started_at=row["started_at"],
         ended_at=row["ended_at"],
         last_at=row["last_at"],
@@ -166,6 +157,7 @@ def experiment_row(row: Mapping[str, Any]) -> ExperimentRow:
         best_trial=row["best_trial"],
         best_value=row["best_value"],
         best_params=None if row["best_params"] is None else msgspec.json.decode(row["best_params"]),
+        torn_bytes=max(0, row["journal_bytes"] - row["read_bytes"]),
         problem=row["problem"],
     )
 

@@ -407,4 +407,4 @@ def _names(rows: list[ExperimentRow]) -> list[str]:
 
 
 def _without_identity(row: ExperimentRow) -> dict[str, object]:
-    return {one.name: getattr(row, one.name) for one in fields(row) if one.name != "id"}
+    return {one.name: getattr(row, one.name) for one in fields(row) if one.name not in {"id", "torn_bytes"}}

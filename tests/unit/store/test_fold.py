@@ -56,9 +56,7 @@ def test_a_trial_goes_through_its_life() -> None:
     assert (trial.state, trial.worker) == (TrialState.PAUSED, None)
     record.apply(TrialResumed(at=7.0, trial=0, info={"rung": 1}))
     record.apply(AttemptStarted(at=8.0, trial=0, attempt=3, workers=("w1",)))
-    record.apply(
-        TrialEnded(at=9.0, trial=0, state="completed", value="inf", metrics={"a": "nan"}, peak_memory_bytes=7)
-    )
+    record.apply(TrialEnded(at=9.0, trial=0, state="completed", value="inf", metrics={"a": "nan"}, peak_memory_bytes=7))
     assert (trial.state, trial.value) == (TrialState.COMPLETED, math.inf)
     assert math.isnan(trial.metrics["a"])
     assert (trial.attempts, trial.duration_s, trial.peak_memory_bytes) == (3, 6.0, 7)
@@ -141,9 +139,7 @@ def test_a_journal_begins_once() -> None:
     order=st.randoms(use_true_random=False),
     direction=st.sampled_from(["max", "min"]),
 )
-def test_the_best_so_far_is_the_best_of_all(
-    values: list[float], order: random.Random, direction: Direction
-) -> None:
+def test_the_best_so_far_is_the_best_of_all(values: list[float], order: random.Random, direction: Direction) -> None:
     record = fold([ExperimentStarted(at=1.0, id="x", name="n", direction=direction)])
     for number in range(len(values)):
         record.apply(suggested(number))

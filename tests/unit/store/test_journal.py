@@ -116,9 +116,7 @@ def test_garbage_at_the_end_is_never_misread(
 
 @given(at=st.integers(0, 10_000), flip=st.integers(1, 255))
 @settings(max_examples=200, deadline=None)
-def test_a_changed_byte_is_never_misread(
-    tmp_path_factory: pytest.TempPathFactory, at: int, flip: int
-) -> None:
+def test_a_changed_byte_is_never_misread(tmp_path_factory: pytest.TempPathFactory, at: int, flip: int) -> None:
     path = tmp_path_factory.mktemp("flip") / "journal.jsonl"
     write(path, FACTS)
     data = bytearray(path.read_bytes())
@@ -269,9 +267,7 @@ def test_power_mode_flushes_once_for_each_batch(path: Path, monkeypatch: pytest.
     assert len(flushed) == 2
 
 
-def test_process_mode_flushes_at_most_once_a_second_and_at_the_end(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_process_mode_flushes_at_most_once_a_second_and_at_the_end(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     flushed = list[int]()
     monkeypatch.setattr(journal_module, "_flush_to_disk", flushed.append)
     writer = JournalWriter(path)

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from cargobike.core.errors import StoreError
 from cargobike.core.records import ExperimentState, TrialState
 from cargobike.store import catch_up, sql_index
-from cargobike.store.index import open_index
 from cargobike.store.layout import ProjectFolder
+from cargobike.store.opening import open_index
 from cargobike.store.sql_index import SqlIndex
 from cargobike.testing.stores import JournalBuilder, assert_rows_equal_record
 
@@ -25,7 +25,7 @@ SYNC = """
 import sys
 from pathlib import Path
 from zlib import crc32
-from cargobike.store.index import open_index
+from cargobike.store.opening import open_index
 from cargobike.store.layout import ProjectFolder
 
 sys.stdin.readline()
@@ -54,9 +54,7 @@ def fill(project: ProjectFolder, experiments: int, trials: int) -> None:
 def test_two_processes_can_sync_at_once(project: ProjectFolder) -> None:
     fill(project, experiments=30, trials=10)
     command = [sys.executable, "-c", SYNC, str(project.root)]
-    children = [
-        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(3)
-    ]
+    children = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(3)]
     answers = [child.communicate("go\n", timeout=60)[0] for child in children]
     assert answers == ["30 300\n"] * 3
 
@@ -90,9 +88,7 @@ def test_rows_equal_the_fold_however_the_reading_is_cut(
         assert_rows_equal_record(index, journal.folder)
 
 
-def test_a_long_journal_is_read_in_several_bites(
-    project: ProjectFolder, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_long_journal_is_read_in_several_bites(project: ProjectFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(project, experiments=3, trials=20)
     monkeypatch.setattr(catch_up, "BYTES_AT_ONCE", 1)
     monkeypatch.setattr(sql_index, "BYTES_AT_ONCE", 1)
@@ -104,9 +100,7 @@ def test_a_long_journal_is_read_in_several_bites(
 
 
 @pytest.mark.parametrize("damage", ["garbage", "middle", "empty", "no tables"])
-def test_a_damaged_index_is_made_anew(
-    project: ProjectFolder, caplog: pytest.LogCaptureFixture, damage: str
-) -> None:
+def test_a_damaged_index_is_made_anew(project: ProjectFolder, caplog: pytest.LogCaptureFixture, damage: str) -> None:
     fill(project, experiments=2, trials=30)
     with open_index(project) as index:
         index.sync()
