@@ -40,6 +40,7 @@ NARROWED: dict[str, set[str]] = {"ui": {"core", "store"}}
 """Rooms that may import less than their layer allows."""
 
 WIDENED: dict[tuple[str, str], str] = {
+    ("cli", ROOT): "the version",
     ("experiment", "project"): "an experiment is written to the project that the small door chose",
     ("experiment", "result"): "the front door returns it",
 }
@@ -60,12 +61,14 @@ class Library:
 LIBRARIES: dict[str, Library] = {
     "IPython": Library(("driver/display_notebook.py",), "optional; loaded already wherever a notebook runs"),
     "cloudpickle": Library(("driver/function.py", "worker/payload.py", "worker/checkpoint_state.py")),
-    "msgspec": Library(("core/*", "worker/*", "driver/*", "store/*", "engines/*")),
+    "msgspec": Library(("core/*", "worker/*", "driver/*", "store/*", "engines/*", "cli/*")),
     "pandas": Library(("result.py",), "optional, and only for who asks for a table"),
     "pytest": Library(("testing/*",)),
     "rich": Library(("cli/*", "driver/display_panel.py")),
+    "sklearn": Library(("cli/digits.py",)),
     "sqlalchemy": Library(("store/catch_up.py", "store/sql_index.py", "store/tables.py")),
-    "torch": Library(("worker/checkpoint_state.py",), "seconds to import; only who saves tensors pays"),
+    "torch": Library(("cli/digits.py", "worker/checkpoint_state.py"), "seconds to import; only who saves tensors pays"),
+    "typer": Library(("cli/*",)),
     "yaml": Library(("search/documents.py",), "only for spaces that are read from files"),
     "zmq": Library(("driver/server.py", "worker/agent.py", "worker/connection.py")),
 }
@@ -73,11 +76,15 @@ LIBRARIES: dict[str, Library] = {
 
 DEFERRED: dict[tuple[str, str], str] = {
     ("driver/display_terminal.py", "cargobike.driver.display_panel"): "rich must not delay the first trial",
-    ("store/index.py", "cargobike.store.sql_index"): "who only launches never pays for SQLAlchemy",
+    ("experiment.py", "cargobike.search.space_formats"): "only for spaces that are read from files",
+    ("store/opening.py", "cargobike.store.sql_index"): "who only launches never pays for SQLAlchemy",
 }
 """Other imports that may stand inside a function, by file and module, each with its reason."""
 
-LONG_FILES: dict[str, str] = {}
+LONG_FILES: dict[str, str] = {
+    "driver/scheduler.py": "one state machine, whose state would be spread over files otherwise",
+    "testing/stores.py": "one contract suite, read from top to bottom",
+}
 """Files of more than `LOOK_TWICE` lines, each with the reason why it is not two files."""
 
 LOOK_TWICE = 400

@@ -76,9 +76,7 @@ def test_a_cycle_is_found_through_a_type_checking_import(tmp_path: Path) -> None
 
 
 def test_a_library_outside_its_files_is_found(tmp_path: Path) -> None:
-    modules = package(
-        tmp_path, {"core/a.py": "import msgspec", "search/b.py": "import msgspec, left_pad, os.path"}
-    )
+    modules = package(tmp_path, {"core/a.py": "import msgspec", "search/b.py": "import msgspec, left_pad, os.path"})
     mistakes = layers.library_mistakes(modules, sys.stdlib_module_names)
     assert [mistake.split(":")[0] for mistake in mistakes] == ["search/b.py", "search/b.py"]
     assert "'left_pad' is not in the table" in mistakes[1]

@@ -9,6 +9,7 @@ import snippets
 
 import cargobike
 from cargobike import devices, experiment, project, tensorboard, trial
+from cargobike.cli.app import COMMANDS
 
 PAGE = (snippets.ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
 WORDS = set(re.findall(r"\w+", PAGE))
@@ -40,13 +41,7 @@ def test_every_name_behind_the_small_doors_is_there() -> None:
 
 
 def test_every_command_is_there_and_no_other() -> None:
-    import typer.main
-
-    from cargobike.cli import app
-
-    command = typer.main.get_command(app)
-    known = set(command.commands)  # type: ignore[attr-defined]
-    assert set(re.findall(r"^\| `cargobike (\w+)`", PAGE, re.MULTILINE)) == known
+    assert set(re.findall(r"^\| `cargobike (\w+)", PAGE, re.MULTILINE)) == set(COMMANDS)
 
 
 def test_the_index_leads_to_every_page() -> None:
