@@ -12,40 +12,26 @@ Example:
 from __future__ import annotations
 
 import builtins
-import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from cargobike import __version__, project
-from cargobike.core.errors import (
-    ExperimentFailedError,
-    InvalidInputError,
-    TrialFailedError,
-    nearest,
-)
+from cargobike.core.errors import ExperimentFailedError, TrialFailedError
 from cargobike.core.ids import random_seed
-from cargobike.core.records import Direction, ExperimentState, Params, Resources
-from cargobike.driver.conduct import Request, conduct
-from cargobike.driver.conversation import StopRule, check_plain
-from cargobike.driver.display import choose_display
-from cargobike.driver.function import check_signature, find_train
-from cargobike.driver.loop import Callback
+from cargobike.core.records import Direction, ExperimentState, Resources
+from cargobike.driver import arguments
+from cargobike.driver.arguments import SpaceLike
+from cargobike.driver.function import check_signature, find_train, pickle_function
 from cargobike.driver.plan import Plan
+from cargobike.driver.request import WORKER_PROGRAM, Callback, Request
 from cargobike.engines.engine import Engine
-from cargobike.engines.local import LocalEngine
-from cargobike.result import Result
-from cargobike.search.listed import Listed, read_sets
 from cargobike.search.optimizer import AbstractOptimizer
-from cargobike.search.registry import resolve_optimizer
-from cargobike.search.space import Searchspace
-from cargobike.store.fold import read_record
-from cargobike.store.index import resolve
+from cargobike.search.stop_rule import StopRule
 
-__all__ = ["Result", "launch", "list", "load"]
+if TYPE_CHECKING:
+    from cargobike.result import Result
 
-SpaceLike = Searchspace | Mapping[str, Any] | Sequence[Mapping[str, Any]] | str | os.PathLike[str]
+__all__ = ["launch", "list", "load"]
 
 
 def launch(
@@ -111,54 +97,15 @@ def launch(
         ExperimentFailedError: If the experiment was given up; `.result` holds what was learned until then.
         TrialFailedError: If a single tracked run failed.
     """
-    found = find_train(train)
-    told = _understand(space, params)
-    check_signature(found, told.names, optional_names=told.optional_names)
-    chosen = _choose_optimizer(told, optimizer)
-    trials = _number_of_trials(told, num_trials, timeout_s, chosen)
-    place = _choose_engine(engine)
-    needs = resources or Resources()
-    count = _number_of_workers(told, workers, trials, place, needs)
-    rules = _rules(early_stop)
-    way = direction or told.direction or "max"
-    _check_choices(
-        isolation=isolation, working_directory=working_directory, durability=durability, direction=way
-    )
-    _check_callbacks(callbacks)
-    record, folder = conduct(
-        Request(
-            train=found,
-            space=told.space,
-            optimizer=chosen,
-            plan=Plan(
-                workers=count,
-                num_trials=trials,
-                seed=_whole("seed", seed, random_seed()),
-                deterministic=deterministic,
-                every_report_is_milestone=chosen.wants_every_report or bool(rules),
-                max_failures=None if max_failures is None else _whole("max_failures", max_failures),
-                fail_fast=0 if params is not None else 3,
-                trial_timeout_s=_positive("trial_timeout_s", trial_timeout_s),
-                timeout_s=_positive("timeout_s", timeout_s),
-            ),
-            engine=place,
-            project=project.prepare(),
-            display=choose_display(quiet=quiet),
-            version=__version__,
-            direction=way,
-            metric=metric or told.metric,
-            params=dict(params) if params is not None else None,
-            value_is_optional=params is not None,
-            resources=needs,
-            isolation=isolation,
-            own_directory=working_directory == "trial",
-            name=name,
-            description=description,
-            durability=durability,
-            stop_rules=rules,
-            callbacks=callbacks,
-        )
-    )
+    request = _request(**locals())
+    with request.engine as engine_in_use:
+        engine_in_use.warm_up(WORKER_PROGRAM, request.resources, request.plan.workers)
+        # The rest of the driver loads while the first process of the workers boots: each takes as long as the other,
+        # and together they are most of the way to the first trial.
+        from cargobike.driver.conduct import conduct  # noqa: PLC0415
+        from cargobike.result import Result  # noqa: PLC0415
+
+        record, folder = conduct(request)
     return _judge(Result.from_record(record, folder), is_single=params is not None)
 
 
@@ -166,10 +113,14 @@ def load(experiment_id: str) -> Result:
     """Return the result of an earlier experiment, or of a running one as far as it has come.
 
     Args:
-        experiment_id: An id, or the unique beginning or end of one.
+        experiment_id: An id, the unique beginning or end of one, or `"last"`.
     """
-    root = project.current()
-    folder = root.experiment(resolve(experiment_id, [(known, "") for known in reversed(list())]))
+    from cargobike.result import Result  # noqa: PLC0415 - kept off the way to the first trial, see `launch`
+    from cargobike.store.fold import read_record  # noqa: PLC0415
+    from cargobike.store.index import resolve  # noqa: PLC0415
+
+    known = [(one, "") for one in reversed(list())]
+    folder = project.current().experiment(resolve(experiment_id, known))
     return Result.from_record(read_record(folder), folder)
 
 
@@ -181,181 +132,78 @@ def list() -> builtins.list[str]:
     return sorted(path.parent.name for path in root.glob("*/journal.jsonl"))
 
 
-# -- understanding the arguments --------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Told:
-    """What the space, or the parameters given instead of one, tell."""
-
-    space: Searchspace
-    names: tuple[str, ...]
-    optional_names: tuple[str, ...] = ()
-    listed: builtins.list[Params] | None = None
-    is_grid: bool = False
-    direction: Direction | None = None
-    metric: str | None = None
-    num_trials: int | None = None
-    workers: int | None = None
-
-
-def _understand(space: SpaceLike | None, params: Mapping[str, Any] | None) -> _Told:
-    if params is not None:
-        if space is not None:
-            raise InvalidInputError(
-                "Both a space and params were given; give a space to search it, or params to run once."
-            )
-        check_plain(params)
-        return _Told(space=Searchspace(), names=tuple(params), listed=[dict(params)])
-    if isinstance(space, Searchspace):
-        return _of_space(space)
-    if isinstance(space, Mapping):
-        return replace(_of_space(Searchspace(space)), is_grid=all(_is_choice(spec) for spec in space.values()))
-    if isinstance(space, str | os.PathLike):
-        # Parsers of files are not needed by most experiments, and their import delays every first trial.
-        from cargobike.search.space_formats import read_space  # noqa: PLC0415
-
-        file = read_space(Path(space))
-        return replace(
-            _of_space(file.space) if isinstance(file.space, Searchspace) else _of_sets(file.space),
-            direction=file.direction,
-            metric=file.metric,
-            num_trials=file.num_trials,
-            workers=file.workers,
-        )
-    if isinstance(space, Sequence):
-        return _of_sets(read_sets(space))
-    raise InvalidInputError(
-        f"There is nothing to try: the space is {space!r}. Give a Searchspace, a dict of lists such as "
-        '{"lr": [0.1, 0.01]}, a list of dicts or a path to a file; or params={…} for a single run.'
+def _request(
+    *,
+    train: Callable[..., Any] | str,
+    space: SpaceLike | None,
+    params: Mapping[str, Any] | None,
+    optimizer: str | AbstractOptimizer | None,
+    num_trials: int | None,
+    direction: Direction | None,
+    metric: str | None,
+    early_stop: StopRule | Sequence[StopRule],
+    workers: int | None,
+    engine: str | Engine,
+    resources: Resources | None,
+    seed: int | None,
+    deterministic: bool,
+    max_failures: int | None,
+    timeout_s: float | None,
+    trial_timeout_s: float | None,
+    working_directory: Literal["trial", "launch"],
+    isolation: Literal["fresh", "reuse"],
+    durability: Literal["process", "power"],
+    callbacks: Sequence[Callback],
+    **others: Any,
+) -> Request:
+    """Check everything that can be checked before anything starts."""
+    found = find_train(train)
+    told = arguments.understand_space(space, params)
+    check_signature(found, told.names, optional_names=told.optional_names)
+    chosen = arguments.choose_optimizer(told, optimizer)
+    trials = arguments.number_of_trials(told, num_trials, timeout_s, chosen)
+    place = arguments.choose_engine(engine)
+    needs = resources or Resources()
+    rules = arguments.stop_rules_of(early_stop)
+    way = direction or told.direction or "max"
+    arguments.check_choices(
+        isolation=isolation, working_directory=working_directory, durability=durability, direction=way
     )
-
-
-def _of_space(space: Searchspace) -> _Told:
-    sometimes = tuple(name for name, parameter in space.parameters.items() if parameter.condition)
-    return _Told(space=space, names=space.names, optional_names=sometimes)
-
-
-def _of_sets(sets: builtins.list[Params]) -> _Told:
-    names = dict.fromkeys(name for given in sets for name in given)
-    sometimes = tuple(name for name in names if any(name not in given for given in sets))
-    return _Told(space=Searchspace(), names=tuple(names), optional_names=sometimes, listed=sets)
-
-
-def _is_choice(spec: object) -> bool:
-    return isinstance(spec, builtins.list) or type(spec).__name__ in ("ndarray", "range")
-
-
-def _choose_optimizer(told: _Told, optimizer: str | AbstractOptimizer | None) -> AbstractOptimizer:
-    if told.listed is not None:
-        if optimizer is not None:
-            raise InvalidInputError(
-                f"optimizer={optimizer!r} was given, but the parameters to try are listed already; "
-                "leave the optimizer out, or give a space."
-            )
-        return Listed(told.listed)
-    return resolve_optimizer(optimizer or ("gridsearch" if told.is_grid else "randomsearch"))
-
-
-def _number_of_trials(
-    told: _Told, num_trials: int | None, timeout_s: float | None, optimizer: AbstractOptimizer
-) -> int | None:
-    if num_trials is not None:
-        return _count("num_trials", num_trials)
-    if told.listed is not None:
-        return len(told.listed)
-    if told.num_trials is not None:
-        return told.num_trials
-    own = getattr(optimizer, "num_trials", None)
-    if isinstance(own, int):
-        return own
-    if optimizer.name == "gridsearch":
-        counts = getattr(optimizer, "counts", None)
-        return told.space.grid_size(counts)
-    if optimizer.name == "randomsearch" and timeout_s is None:
-        raise InvalidInputError(
-            "It is not said how long to search; give num_trials=…, or timeout_s=… to search as long as that."
-        )
-    return None
-
-
-def _number_of_workers(
-    told: _Told, workers: int | None, trials: int | None, engine: Engine, resources: Resources
-) -> int:
-    asked = workers if workers is not None else told.workers
-    if asked is not None:
-        _count("workers", asked)
-    room = engine.capacity(resources)
-    if room < 1 or (resources.gpus and asked is not None and asked > room):
-        raise InvalidInputError(
-            f"{asked or 1} workers with {resources.gpus or 0:g} GPUs each were asked for, but there is room for "
-            f"{room} here; ask for fewer workers or a smaller share, such as Resources(gpus=0.5)."
-        )
-    count = asked if asked is not None else room
-    return count if trials is None else min(count, trials)
-
-
-def _choose_engine(engine: str | Engine) -> Engine:
-    if isinstance(engine, Engine):
-        return engine
-    if engine == "local":
-        return LocalEngine()
-    raise InvalidInputError(
-        f'engine={engine!r} is not known; allowed are "local" or an engine object.{nearest(str(engine), ["local"])}'
+    arguments.check_callbacks(callbacks)
+    plan = Plan(
+        workers=arguments.number_of_workers(told, workers, trials, place, needs),
+        num_trials=trials,
+        seed=arguments.whole("seed", seed, random_seed()),
+        deterministic=deterministic,
+        every_report_is_milestone=chosen.wants_every_report or bool(rules),
+        max_failures=None if max_failures is None else arguments.whole("max_failures", max_failures),
+        fail_fast=0 if params is not None else 3,
+        trial_timeout_s=arguments.positive("trial_timeout_s", trial_timeout_s),
+        timeout_s=arguments.positive("timeout_s", timeout_s),
     )
-
-
-def _rules(early_stop: StopRule | Sequence[StopRule]) -> tuple[StopRule, ...]:
-    rules = tuple(early_stop) if isinstance(early_stop, Sequence) else (early_stop,)
-    for rule in rules:
-        if not callable(getattr(rule, "judge", None)):
-            raise InvalidInputError(
-                f"early_stop={rule!r} is no stop rule; "
-                "give an object with a method judge(trial, step, trials, direction)."
-            )
-    return rules
-
-
-def _check_choices(**given: str) -> None:
-    allowed = {
-        "isolation": ("fresh", "reuse"),
-        "working_directory": ("trial", "launch"),
-        "durability": ("process", "power"),
-        "direction": ("max", "min"),
-    }
-    mistakes = [
-        f"{name}={value!r}; allowed are {' and '.join(map(repr, allowed[name]))}.{nearest(str(value), allowed[name])}"
-        for name, value in given.items()
-        if value not in allowed[name]
-    ]
-    if mistakes:
-        raise InvalidInputError("Some arguments are not understood:", mistakes)
-
-
-def _check_callbacks(callbacks: Sequence[Callback]) -> None:
-    for callback in callbacks:
-        if not callable(getattr(callback, "on_facts", None)):
-            raise InvalidInputError(f"callbacks: {callback!r} has no method on_facts(facts); give objects that have.")
-
-
-def _whole(name: str, given: object, default: int = 0) -> int:
-    if given is None:
-        return default
-    if isinstance(given, bool) or not isinstance(given, int) or given < 0:
-        raise InvalidInputError(f"{name} must be a whole number of at least 0, {given!r} was given.")
-    return given
-
-
-def _count(name: str, given: object) -> int:
-    if isinstance(given, bool) or not isinstance(given, int) or given < 1:
-        raise InvalidInputError(f"{name} must be a whole number of at least 1, {given!r} was given.")
-    return given
-
-
-def _positive(name: str, seconds: float | None) -> float | None:
-    if seconds is not None and not seconds > 0:
-        raise InvalidInputError(f"{name} must be above 0, {seconds!r} was given; leave it out for no limit.")
-    return seconds
+    chosen.setup(told.space, num_trials=trials, direction=way, seed=plan.seed)
+    chosen.initialize()
+    return Request(
+        train=found,
+        function=pickle_function(found),
+        space=told.space,
+        names=told.names,
+        optimizer=chosen,
+        plan=plan,
+        engine=place,
+        project=project.prepare(),
+        version=__version__,
+        direction=way,
+        metric=metric or told.metric,
+        params=None if params is None else dict(params),
+        resources=needs,
+        own_directory=working_directory == "trial",
+        isolation=isolation,
+        durability=durability,
+        stop_rules=rules,
+        callbacks=callbacks,
+        **others,
+    )
 
 
 def _judge(result: Result, *, is_single: bool) -> Result:

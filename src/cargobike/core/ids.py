@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
+import os
+import random
 import re
-import secrets
 import time
 
 _ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789"  # no i, l, o, 0, 1: an id is read aloud and typed
@@ -14,7 +14,7 @@ EXPERIMENT_ID = re.compile(r"[0-9]{8}-[0-9]{6}-[a-z0-9]{4,8}")
 def experiment_id(now_s: float) -> str:
     """Make an id that sorts by time and is short enough to type, such as `20261115-220145-k3f9`."""
     stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime(now_s))
-    return f"{stamp}-{''.join(secrets.choice(_ALPHABET) for _ in range(4))}"
+    return f"{stamp}-{''.join(_ALPHABET[byte % len(_ALPHABET)] for byte in os.urandom(4))}"
 
 
 def derived_seed(seed: int, *path: str | int) -> int:
@@ -26,10 +26,9 @@ def derived_seed(seed: int, *path: str | int) -> int:
         >>> derived_seed(7, "trial", 3) == derived_seed(7, "trial", 4)
         False
     """
-    text = "/".join(str(part) for part in (seed, *path))
-    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=4).digest(), "big")
+    return random.Random("/".join(str(part) for part in (seed, *path))).getrandbits(32)
 
 
 def random_seed() -> int:
     """Make a seed for an experiment whose user gave none; it is recorded, so the run can be repeated."""
-    return secrets.randbelow(2**31)
+    return int.from_bytes(os.urandom(4), "big") >> 1

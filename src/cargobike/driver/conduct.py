@@ -7,61 +7,28 @@ import getpass
 import os
 import socket
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from collections.abc import Callable, Sequence
+from typing import Literal
 
 from cargobike.core.errors import CargobikeError
 from cargobike.core.facts import ExperimentEnded, ExperimentStarted
 from cargobike.core.ids import experiment_id
-from cargobike.core.records import Resources
-from cargobike.driver.conversation import Conversation, StopRule
-from cargobike.driver.display import Display
-from cargobike.driver.function import Train, pickle_function, unsaved_sources
+from cargobike.driver.conversation import Conversation
+from cargobike.driver.display import Display, choose_display
+from cargobike.driver.function import Train, unsaved_sources
 from cargobike.driver.libraries import libraries_needed
-from cargobike.driver.loop import Callback, Clock, Loop, Parts
-from cargobike.driver.plan import Plan
+from cargobike.driver.loop import Clock, Loop, Parts
+from cargobike.driver.request import WORKER_PROGRAM, Request
 from cargobike.driver.scheduler import Scheduler
 from cargobike.driver.server import WireServer
-from cargobike.driver.staff import Patience, Staff
-from cargobike.engines.engine import Engine, WorkerSpec
-from cargobike.search.optimizer import AbstractOptimizer
-from cargobike.search.space import Searchspace
+from cargobike.driver.staff import Staff
+from cargobike.engines.engine import WorkerSpec
 from cargobike.store.fold import ExperimentRecord
 from cargobike.store.journal import JournalWriter
-from cargobike.store.layout import ExperimentFolder, ProjectFolder
+from cargobike.store.layout import ExperimentFolder
 from cargobike.store.locking import DriverLock
 from cargobike.worker.connection import AgentConfig
 from cargobike.worker.payload import Payload
-
-WORKER_PROGRAM = "cargobike.worker.host"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """One experiment, checked and complete, about to be run."""
-
-    train: Train
-    space: Searchspace
-    optimizer: AbstractOptimizer
-    plan: Plan
-    engine: Engine
-    project: ProjectFolder
-    display: Display
-    version: str
-    direction: Literal["max", "min"] = "max"
-    metric: str | None = None
-    params: dict[str, Any] | None = None
-    value_is_optional: bool = False
-    resources: Resources = field(default_factory=Resources)
-    isolation: Literal["fresh", "reuse"] = "fresh"
-    own_directory: bool = True
-    name: str = ""
-    description: str = ""
-    durability: Literal["process", "power"] = "process"
-    stop_rules: Sequence[StopRule] = ()
-    callbacks: Sequence[Callback] = ()
-    patience: Patience = field(default_factory=Patience)
 
 
 def conduct(request: Request) -> tuple[ExperimentRecord, ExperimentFolder]:
@@ -77,18 +44,17 @@ def conduct(request: Request) -> tuple[ExperimentRecord, ExperimentFolder]:
         header = _header(request, folder, now)
         journal.append([header])
         record = ExperimentRecord(header)
-        exits.callback(_close_display, request.display, clock)
-        request.display.update([header])
-        request.display.phase("starting workers")
+        display = choose_display(quiet=request.quiet)
+        exits.callback(_close_display, display, clock)
+        display.update([header])
+        display.phase("starting workers")
         server = WireServer()
         exits.callback(server.close)
-        exits.callback(request.engine.shutdown)
         staff = Staff(request.engine, server, _spec_maker(request, server, folder, payload), request.patience)
-        _set_up(request)
         conversation = Conversation(
             request.optimizer,
             record.trials,
-            allowed=request.space.names,
+            allowed=request.names,
             stop_rules=request.stop_rules,
         )
         exits.callback(conversation.close)
@@ -101,7 +67,7 @@ def conduct(request: Request) -> tuple[ExperimentRecord, ExperimentFolder]:
                 server=server,
                 journal=journal,
                 folder=folder,
-                display=request.display,
+                display=display,
                 clock=clock,
                 callbacks=(_CodeKeeper(request.train, folder, payload), *request.callbacks),
             )
@@ -109,25 +75,14 @@ def conduct(request: Request) -> tuple[ExperimentRecord, ExperimentFolder]:
         try:
             loop.run()
         except BaseException as error:
-            _close_record(record, journal, clock, error)
+            _close_record(record, journal, display, clock, error)
             raise
         request.optimizer.finalize_experiment(list(record.trials.values()))
     return record, folder
 
 
-def _set_up(request: Request) -> None:
-    optimizer = request.optimizer
-    optimizer.setup(
-        request.space,
-        num_trials=request.plan.num_trials,
-        direction=request.direction,
-        seed=request.plan.seed,
-    )
-    optimizer.initialize()
-
-
 def _close_record(
-    record: ExperimentRecord, journal: JournalWriter, clock: Clock, error: BaseException
+    record: ExperimentRecord, journal: JournalWriter, display: Display, clock: Clock, error: BaseException
 ) -> None:
     """Write down that the driver gave up, if the journal can still be written to."""
     state: Literal["interrupted", "failed"] = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
@@ -135,6 +90,7 @@ def _close_record(
     with contextlib.suppress(CargobikeError):
         journal.append([fact])
         record.apply(fact)
+        display.update([fact])
 
 
 def _close_display(display: Display, clock: Clock) -> None:
@@ -144,14 +100,14 @@ def _close_display(display: Display, clock: Clock) -> None:
 def _payload(request: Request) -> bytes:
     train = request.train
     return Payload(
-        function=pickle_function(train),
+        function=request.function,
         sys_path=[os.path.abspath(path) for path in sys.path],
         launch_dir=os.getcwd(),
         preload=libraries_needed(train),
         sources=unsaved_sources(),
         metric=request.metric,
         direction=request.direction,
-        value_is_optional=request.value_is_optional,
+        value_is_optional=request.params is not None,
         wants_reporter=train.wants_reporter,
         own_directory=request.own_directory,
     ).encode()
@@ -188,7 +144,9 @@ def _header(request: Request, folder: ExperimentFolder, now: float) -> Experimen
     )
 
 
-def _spec_maker(request: Request, server: WireServer, folder: ExperimentFolder, payload: bytes) -> Any:
+def _spec_maker(
+    request: Request, server: WireServer, folder: ExperimentFolder, payload: bytes
+) -> Callable[[str, tuple[bytes, bytes]], WorkerSpec]:
     def make(worker: str, keys: tuple[bytes, bytes]) -> WorkerSpec:
         config = AgentConfig(
             worker=worker,

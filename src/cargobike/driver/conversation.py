@@ -15,24 +15,16 @@ import time
 import traceback
 from collections import deque
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, Protocol
+from typing import Literal
 
-import msgspec
-
-from cargobike.core.errors import InvalidInputError, OptimizerError, nearest
-from cargobike.core.records import IDLE, Decision, Direction, Params, Suggestion, Trial
+from cargobike.core.errors import OptimizerError, nearest
+from cargobike.core.records import IDLE, Decision, Params, Suggestion, Trial
 from cargobike.driver.events import Ask, DecisionMade, Event, Judge, StopRequested, SuggestionMade
+from cargobike.driver.plain import check_plain
 from cargobike.search.optimizer import AbstractOptimizer
+from cargobike.search.stop_rule import StopRule
 
 _SLOW_S = 0.005
-
-
-class StopRule(Protocol):
-    """Decides about running trials, next to any optimizer."""
-
-    def judge(self, trial: Trial, step: int, trials: Sequence[Trial], direction: Direction) -> Decision:
-        """Decide about `trial`, which has just reported `step`."""
-        ...
 
 
 class Conversation:
@@ -189,15 +181,4 @@ class Conversation:
                 f"get_suggestion returned the unknown parameters {unknown}; "
                 f"the space has {sorted(self._allowed)}.{hints}"
             )
-        check_plain(params)
-
-
-def check_plain(params: Mapping[str, Any]) -> None:
-    """Make sure that parameters can travel and be written down as what they are."""
-    try:
-        msgspec.msgpack.encode(params)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InvalidInputError(
-            f"parameters must be plain data (numbers, text, booleans, None, lists and dicts of these): {error}. "
-            "Give a name instead, and look the object up in the train function."
-        ) from error
+        check_plain(params, OptimizerError)

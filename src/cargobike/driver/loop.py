@@ -11,7 +11,6 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from cargobike.core.facts import Fact
 from cargobike.core.records import ExperimentState
@@ -19,6 +18,7 @@ from cargobike.driver import events as ev
 from cargobike.driver.conversation import Conversation
 from cargobike.driver.display import Display
 from cargobike.driver.interrupt import InterruptWatch
+from cargobike.driver.request import Callback
 from cargobike.driver.scheduler import Scheduler
 from cargobike.driver.server import WireServer
 from cargobike.driver.staff import Staff
@@ -33,14 +33,6 @@ GOODBYE_S = 2.0
 _STOP_FILE_EVERY_S = 0.25
 _REFRESH_EVERY_S = 0.1
 _ACK_EVERY_S = 5.0
-
-
-class Callback(Protocol):
-    """Is told every fact of an experiment, in order, as it is recorded."""
-
-    def on_facts(self, facts: Sequence[Fact]) -> None:
-        """Take in some facts."""
-        ...
 
 
 class Clock:

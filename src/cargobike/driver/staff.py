@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from cargobike.core.errors import EngineError
 from cargobike.driver.events import Event, WorkerArrived, WorkerGone
+from cargobike.driver.request import Patience
 from cargobike.driver.server import WireServer
 from cargobike.engines.engine import Engine, WorkerHandle, WorkerSpec
 from cargobike.worker.wire import Hello
@@ -17,21 +18,6 @@ log = logging.getLogger(__name__)
 _LOOK_AT_SUSPECTS_S = 0.01
 _LOOK_AT_NEWCOMERS_S = 0.1
 _LOOK_AT_ALL_S = 1.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
-    """How long to wait for a worker before giving it up.
-
-    Attributes:
-        join_s: From its start to its first word.
-        silence_s: Without any word, although its connection is open (its machine hangs, its process is stopped).
-        reconnect_s: After its connection closed, if the engine says that it lives (the network was cut).
-    """
-
-    join_s: float = 120.0
-    silence_s: float = 30.0
-    reconnect_s: float = 10.0
 
 
 @dataclass(slots=True)

@@ -63,6 +63,9 @@ class Engine(ABC):
     def start_worker(self, spec: WorkerSpec) -> WorkerHandle:
         """Start one worker; raises `EngineError` if it can never be started here."""
 
+    def warm_up(self, module: str, resources: Resources, peers: int) -> None:  # noqa: B027 - most have nothing to do
+        """Begin whatever takes time before the first worker can start; called at most once, before it."""
+
     @abstractmethod
     def capacity(self, resources: Resources) -> int:
         """Return how many workers with these resources can run here at once."""
@@ -70,3 +73,9 @@ class Engine(ABC):
     @abstractmethod
     def shutdown(self, timeout_s: float = 5.0) -> None:
         """End all workers and give back everything."""
+
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.shutdown()

@@ -59,12 +59,17 @@ class LocalEngine(Engine):
             return resources.gpus
         return 1.0 if self._gpus.devices else 0.0
 
+    def warm_up(self, module: str, resources: Resources, peers: int) -> None:
+        """Start the host process, which takes as long to boot as the rest of the driver takes to load."""
+        self._host = _HostProcess(module, resources.cpus or max(1, self._cores // peers))
+
     def start_worker(self, spec: WorkerSpec) -> LocalHandle:
         """Fork a worker from the host, which is started first if there is none."""
+        if self._host is None or self._host.process.poll() is not None:
+            self.warm_up(spec.module, spec.resources, spec.peers)
         host = self._host
-        if host is None or host.process.poll() is not None:
-            cpus = spec.resources.cpus or max(1, self._cores // spec.peers)
-            host = self._host = _HostProcess(spec, cpus)
+        assert host is not None
+        host.begin(spec)
         share = self._share(spec.resources)
         self._hear()
         devices = self._gpus.take(spec.name, share) if share else ()
@@ -158,13 +163,14 @@ class LocalHandle(WorkerHandle):
 class _HostProcess:
     """The host process and the engine's end of the connection to it."""
 
-    def __init__(self, spec: WorkerSpec, cpus: int) -> None:
+    def __init__(self, module: str, cpus: int) -> None:
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._control.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
         self._words_fd = os.memfd_create("cargobike-host-stderr")
-        liveness_read, self._liveness_fd = os.pipe()
+        self._liveness_read, self._liveness_fd = os.pipe()
+        self._has_begun = False
         program = (
-            f"import sys; sys.path.append({_PACKAGE_DIR!r}); from {spec.module} import main; main(int(sys.argv[1]))"
+            f"import sys; sys.path.append({_PACKAGE_DIR!r}); from {module} import main; main(int(sys.argv[1]))"
         )
         environment = dict(os.environ)
         for name in _THREAD_VARIABLES:
@@ -184,9 +190,14 @@ class _HostProcess:
             raise EngineError(f"no worker can be started with {sys.executable}: {error}") from error
         finally:
             theirs.close()
+
+    def begin(self, spec: WorkerSpec) -> None:
+        """Hand over what all workers share, once."""
+        if self._has_begun:
+            return
+        self._has_begun = True
         with _memory_file(spec.payload) as payload_fd:
-            self.order(Begin(spec.version), [payload_fd, liveness_read])
-        os.close(liveness_read)
+            self.order(Begin(spec.version), [payload_fd, self._liveness_read])
 
     def order(self, order: HostOrder, descriptors: list[int]) -> None:
         """Send an order; a host that is dead is found out by `poll`."""
@@ -209,6 +220,7 @@ class _HostProcess:
     def close(self, timeout_s: float) -> None:
         """Let the host end, and make it if it does not."""
         os.close(self._liveness_fd)
+        os.close(self._liveness_read)
         self._control.close()
         try:
             self.process.wait(timeout_s)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-import platform
 import signal
 import socket
+import sys
 import time
 from dataclasses import dataclass
 
@@ -68,7 +68,7 @@ class Agent:
                 config.worker,
                 os.getpid(),
                 socket.gethostname(),
-                platform.python_version(),
+                ".".join(map(str, sys.version_info[:3])),
                 version,
                 gpus=gpus,
             )

@@ -42,7 +42,8 @@ class Host:
         signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         order, descriptors = self._receive()
-        assert isinstance(order, Begin)
+        if not isinstance(order, Begin):
+            raise SystemExit  # the engine was closed before it had any work for us
         self._version = order.version
         payload_fd, self._liveness_fd = descriptors
         self._payload = Payload.decode(_read_all(payload_fd))

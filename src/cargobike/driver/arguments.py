@@ -1,0 +1,208 @@
+"""The front door's arguments: understood, checked all before anything starts, and made into what the driver needs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from cargobike.core.errors import InvalidInputError, nearest
+from cargobike.core.records import Direction, Params, Resources
+from cargobike.driver.plain import check_plain
+from cargobike.driver.request import Callback
+from cargobike.engines.engine import Engine
+from cargobike.engines.local import LocalEngine
+from cargobike.search.listed import Listed, read_sets
+from cargobike.search.optimizer import AbstractOptimizer
+from cargobike.search.registry import resolve_optimizer
+from cargobike.search.space import Searchspace
+from cargobike.search.stop_rule import StopRule
+
+SpaceLike = Searchspace | Mapping[str, Any] | Sequence[Mapping[str, Any]] | str | os.PathLike[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What the space, or the parameters given instead of one, tell."""
+
+    space: Searchspace
+    names: tuple[str, ...]
+    optional_names: tuple[str, ...] = ()
+    listed: list[Params] | None = None
+    is_grid: bool = False
+    direction: Direction | None = None
+    metric: str | None = None
+    num_trials: int | None = None
+    workers: int | None = None
+
+
+def understand_space(space: SpaceLike | None, params: Mapping[str, Any] | None) -> Told:
+    """Find out what is to be tried."""
+    if params is not None:
+        if space is not None:
+            raise InvalidInputError(
+                "Both a space and params were given; give a space to search it, or params to run once."
+            )
+        check_plain(params, InvalidInputError)
+        return Told(space=Searchspace(), names=tuple(params), listed=[dict(params)])
+    if isinstance(space, Searchspace):
+        return _of_space(space)
+    if isinstance(space, Mapping):
+        return replace(_of_space(Searchspace(space)), is_grid=all(_is_choice(spec) for spec in space.values()))
+    if isinstance(space, str | os.PathLike):
+        # Parsers of files are not needed by most experiments, and their import delays every first trial.
+        from cargobike.search.space_formats import read_space  # noqa: PLC0415
+
+        file = read_space(Path(space))
+        return replace(
+            _of_space(file.space) if isinstance(file.space, Searchspace) else _of_sets(file.space),
+            direction=file.direction,
+            metric=file.metric,
+            num_trials=file.num_trials,
+            workers=file.workers,
+        )
+    if isinstance(space, Sequence):
+        return _of_sets(read_sets(space))
+    raise InvalidInputError(
+        f"There is nothing to try: the space is {space!r}. Give a Searchspace, a dict of lists such as "
+        '{"lr": [0.1, 0.01]}, a list of dicts or a path to a file; or params={…} for a single run.'
+    )
+
+
+def _of_space(space: Searchspace) -> Told:
+    sometimes = tuple(name for name, parameter in space.parameters.items() if parameter.condition)
+    return Told(space=space, names=space.names, optional_names=sometimes)
+
+
+def _of_sets(sets: list[Params]) -> Told:
+    names = dict.fromkeys(name for given in sets for name in given)
+    sometimes = tuple(name for name in names if any(name not in given for given in sets))
+    return Told(space=Searchspace(), names=tuple(names), optional_names=sometimes, listed=sets)
+
+
+def _is_choice(spec: object) -> bool:
+    return isinstance(spec, list) or type(spec).__name__ in ("ndarray", "range")
+
+
+def choose_optimizer(told: Told, optimizer: str | AbstractOptimizer | None) -> AbstractOptimizer:
+    """Return the optimizer that was asked for, or the one that fits the space."""
+    if told.listed is not None:
+        if optimizer is not None:
+            raise InvalidInputError(
+                f"optimizer={optimizer!r} was given, but the parameters to try are listed already; "
+                "leave the optimizer out, or give a space."
+            )
+        return Listed(told.listed)
+    return resolve_optimizer(optimizer or ("gridsearch" if told.is_grid else "randomsearch"))
+
+
+def number_of_trials(
+    told: Told, num_trials: int | None, timeout_s: float | None, optimizer: AbstractOptimizer
+) -> int | None:
+    """Return how many trials to run, `None` for as many as the optimizer has."""
+    if num_trials is not None:
+        return at_least_one("num_trials", num_trials)
+    if told.listed is not None:
+        return len(told.listed)
+    if told.num_trials is not None:
+        return told.num_trials
+    own = getattr(optimizer, "num_trials", None)
+    if isinstance(own, int):
+        return own
+    if optimizer.name == "gridsearch":
+        counts = getattr(optimizer, "counts", None)
+        return told.space.grid_size(counts)
+    if optimizer.name == "randomsearch" and timeout_s is None:
+        raise InvalidInputError(
+            "It is not said how long to search; give num_trials=…, or timeout_s=… to search as long as that."
+        )
+    return None
+
+
+def number_of_workers(
+    told: Told, workers: int | None, trials: int | None, engine: Engine, resources: Resources
+) -> int:
+    """Return how many workers to start, refusing more than there can be."""
+    asked = workers if workers is not None else told.workers
+    if asked is not None:
+        at_least_one("workers", asked)
+    room = engine.capacity(resources)
+    if room < 1 or (resources.gpus and asked is not None and asked > room):
+        raise InvalidInputError(
+            f"{asked or 1} workers with {resources.gpus or 0:g} GPUs each were asked for, but there is room for "
+            f"{room} here; ask for fewer workers or a smaller share, such as Resources(gpus=0.5)."
+        )
+    wanted = asked if asked is not None else room
+    return wanted if trials is None else min(wanted, trials)
+
+
+def choose_engine(engine: str | Engine) -> Engine:
+    """Return the engine that is meant by a name or an object."""
+    if isinstance(engine, Engine):
+        return engine
+    if engine == "local":
+        return LocalEngine()
+    raise InvalidInputError(
+        f'engine={engine!r} is not known; allowed are "local" or an engine object.{nearest(str(engine), ["local"])}'
+    )
+
+
+def stop_rules_of(early_stop: StopRule | Sequence[StopRule]) -> tuple[StopRule, ...]:
+    """Return stop rules as a tuple."""
+    rules = tuple(early_stop) if isinstance(early_stop, Sequence) else (early_stop,)
+    for rule in rules:
+        if not callable(getattr(rule, "judge", None)):
+            raise InvalidInputError(
+                f"early_stop={rule!r} is no stop rule; "
+                "give an object with a method judge(trial, step, trials, direction)."
+            )
+    return rules
+
+
+def check_choices(**given: str) -> None:
+    """Refuse words that are not among the allowed ones, all at once."""
+    allowed = {
+        "isolation": ("fresh", "reuse"),
+        "working_directory": ("trial", "launch"),
+        "durability": ("process", "power"),
+        "direction": ("max", "min"),
+    }
+    mistakes = [
+        f"{name}={value!r}; allowed are {' and '.join(map(repr, allowed[name]))}.{nearest(str(value), allowed[name])}"
+        for name, value in given.items()
+        if value not in allowed[name]
+    ]
+    if mistakes:
+        raise InvalidInputError("Some arguments are not understood:", mistakes)
+
+
+def check_callbacks(callbacks: Sequence[Callback]) -> None:
+    """Refuse callbacks that cannot be called."""
+    for callback in callbacks:
+        if not callable(getattr(callback, "on_facts", None)):
+            raise InvalidInputError(f"callbacks: {callback!r} has no method on_facts(facts); give objects that have.")
+
+
+def whole(name: str, given: object, default: int = 0) -> int:
+    """Return a whole number of at least 0."""
+    if given is None:
+        return default
+    if isinstance(given, bool) or not isinstance(given, int) or given < 0:
+        raise InvalidInputError(f"{name} must be a whole number of at least 0, {given!r} was given.")
+    return given
+
+
+def at_least_one(name: str, given: object) -> int:
+    """Return a whole number of at least 1."""
+    if isinstance(given, bool) or not isinstance(given, int) or given < 1:
+        raise InvalidInputError(f"{name} must be a whole number of at least 1, {given!r} was given.")
+    return given
+
+
+def positive(name: str, seconds: float | None) -> float | None:
+    """Return a length of time, refusing one that is not above 0."""
+    if seconds is not None and not seconds > 0:
+        raise InvalidInputError(f"{name} must be above 0, {seconds!r} was given; leave it out for no limit.")
+    return seconds

@@ -1,0 +1,70 @@
+"""One experiment, checked and complete, about to be run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from cargobike.core.facts import Fact
+from cargobike.core.records import Resources
+from cargobike.driver.function import Train
+from cargobike.driver.plan import Plan
+from cargobike.engines.engine import Engine
+from cargobike.search.optimizer import AbstractOptimizer
+from cargobike.search.space import Searchspace
+from cargobike.search.stop_rule import StopRule
+from cargobike.store.layout import ProjectFolder
+
+WORKER_PROGRAM = "cargobike.worker.host"
+
+
+class Callback(Protocol):
+    """Is told every fact of an experiment, in order, as it is recorded."""
+
+    def on_facts(self, facts: Sequence[Fact]) -> None:
+        """Take in some facts."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """How long to wait for a worker before giving it up.
+
+    Attributes:
+        join_s: From its start to its first word.
+        silence_s: Without any word, although its connection is open (its machine hangs, its process is stopped).
+        reconnect_s: After its connection closed, if the engine says that it lives (the network was cut).
+    """
+
+    join_s: float = 120.0
+    silence_s: float = 30.0
+    reconnect_s: float = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What to run, where, and how; the optimizer has been set up."""
+
+    train: Train
+    function: bytes
+    space: Searchspace
+    names: tuple[str, ...]
+    optimizer: AbstractOptimizer
+    plan: Plan
+    engine: Engine
+    project: ProjectFolder
+    version: str
+    direction: Literal["max", "min"] = "max"
+    metric: str | None = None
+    params: dict[str, Any] | None = None
+    resources: Resources = field(default_factory=Resources)
+    isolation: Literal["fresh", "reuse"] = "fresh"
+    own_directory: bool = True
+    name: str = ""
+    description: str = ""
+    durability: Literal["process", "power"] = "process"
+    stop_rules: Sequence[StopRule] = ()
+    callbacks: Sequence[Callback] = ()
+    quiet: bool = False
+    patience: Patience = field(default_factory=Patience)
