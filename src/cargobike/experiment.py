@@ -22,6 +22,7 @@ from cargobike.core.records import Direction, ExperimentState, Resources
 from cargobike.driver import arguments
 from cargobike.driver.arguments import SpaceLike
 from cargobike.driver.function import check_signature, find_train, pickle_function
+from cargobike.driver.libraries import libraries_needed
 from cargobike.driver.plan import Plan
 from cargobike.driver.request import WORKER_PROGRAM, Callback, Request
 from cargobike.engines.engine import Engine
@@ -186,6 +187,7 @@ def _request(
     return Request(
         train=found,
         function=pickle_function(found),
+        libraries=tuple(libraries_needed(found)),
         space=told.space,
         names=told.names,
         optimizer=chosen,

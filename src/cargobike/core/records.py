@@ -47,17 +47,25 @@ class ExperimentState(StrEnum):
     """Its driver died without a word; a resume can pick it up."""
 
 
+_NO_STEPS = array("q")
+_NO_VALUES = array("d")
+
+
 class Curve:
     """The points `(step, value)` of one metric of one trial, sixteen bytes each."""
 
     __slots__ = ("steps", "values")
 
     def __init__(self) -> None:
-        self.steps = array("q")
-        self.values = array("d")
+        # Most trials of a large search report nothing: they share two empty arrays.
+        self.steps = _NO_STEPS
+        self.values = _NO_VALUES
 
     def add(self, step: int, value: float) -> None:
         """Append one point."""
+        if self.steps is _NO_STEPS:
+            self.steps = array("q")
+            self.values = array("d")
         self.steps.append(step)
         self.values.append(value)
 

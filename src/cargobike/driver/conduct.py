@@ -16,7 +16,6 @@ from cargobike.core.ids import experiment_id
 from cargobike.driver.conversation import Conversation
 from cargobike.driver.display import Display, choose_display
 from cargobike.driver.function import Train, unsaved_sources
-from cargobike.driver.libraries import libraries_needed
 from cargobike.driver.loop import Clock, Loop, Parts
 from cargobike.driver.request import WORKER_PROGRAM, Request
 from cargobike.driver.scheduler import Scheduler
@@ -47,7 +46,7 @@ def conduct(request: Request) -> tuple[ExperimentRecord, ExperimentFolder]:
         display = choose_display(quiet=request.quiet)
         exits.callback(_close_display, display, clock)
         display.update([header])
-        display.phase("starting workers")
+        display.phase(_what_takes_time(request))
         server = WireServer()
         exits.callback(server.close)
         staff = Staff(request.engine, server, _spec_maker(request, server, folder, payload), request.patience)
@@ -81,6 +80,12 @@ def conduct(request: Request) -> tuple[ExperimentRecord, ExperimentFolder]:
     return record, folder
 
 
+def _what_takes_time(request: Request) -> str:
+    """Say what a user waits for before the first trial."""
+    libraries = dict.fromkeys(name.partition(".")[0] for name in request.libraries)
+    return f"starting workers (importing {', '.join(libraries)})" if libraries else "starting workers"
+
+
 def _close_record(
     record: ExperimentRecord, journal: JournalWriter, display: Display, clock: Clock, error: BaseException
 ) -> None:
@@ -103,7 +108,7 @@ def _payload(request: Request) -> bytes:
         function=request.function,
         sys_path=[os.path.abspath(path) for path in sys.path],
         launch_dir=os.getcwd(),
-        preload=libraries_needed(train),
+        preload=list(request.libraries),
         sources=unsaved_sources(),
         metric=request.metric,
         direction=request.direction,

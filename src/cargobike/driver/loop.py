@@ -69,6 +69,7 @@ class Loop:
         self._p = parts
         self._facts: list[Fact] = []
         self._now = parts.clock.now()
+        self._is_stopping = False
         self._next_refresh = 0.0
         self._next_look = 0.0
         self._next_ack = self._now + _ACK_EVERY_S
@@ -110,8 +111,8 @@ class Loop:
         if self._now >= p.staff.next_check:
             for event in p.staff.check(self._now):
                 self._happen(event)
-        if p.interrupt.requested:
-            self._happen(ev.StopRequested(at=self._now, reason="interrupted by the user"))
+        if p.interrupt.requested and not self._is_stopping:
+            self._stop("interrupted by the user")
         due = p.scheduler.next_deadline
         if due is not None and self._now >= due:
             self._happen(ev.Tick(at=self._now))
@@ -136,8 +137,8 @@ class Loop:
             p.server.acknowledge_all()
         if self._now >= self._next_refresh:
             self._next_refresh = self._now + _STOP_FILE_EVERY_S
-            if p.folder.stop_request.exists():
-                self._happen(ev.StopRequested(at=self._now, reason="stopped by request"))
+            if not self._is_stopping and p.folder.stop_request.exists():
+                self._stop("stopped by request")
 
     def _happen(self, event: ev.Event) -> None:
         self._do(self._p.scheduler.handle(event))
@@ -268,6 +269,11 @@ class Loop:
             wire.Verdict(command.trial, command.attempt, command.step, command.decision.value),
         )
         self._p.server.flush()  # a train function stands still until this arrives
+
+    def _stop(self, reason: str) -> None:
+        self._is_stopping = True
+        self._p.display.phase("stopping")
+        self._happen(ev.StopRequested(at=self._now, reason=reason))
 
     def _stop_attempt(self, command: ev.StopAttempt) -> None:
         grace_s = 0.0 if command.kill else POLITE_STOP_S

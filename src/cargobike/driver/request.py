@@ -48,6 +48,7 @@ class Request:
 
     train: Train
     function: bytes
+    libraries: tuple[str, ...]
     space: Searchspace
     names: tuple[str, ...]
     optimizer: AbstractOptimizer

@@ -94,7 +94,8 @@ def main(seat: Seat, first: Assign, parent_pid: int) -> None:
     die_with_parent(parent_pid)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(seat.gpus)
+    for variable in ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"):
+        os.environ[variable] = ",".join(seat.gpus)
     seat.modules_before = set(sys.modules)
     assignment: Assign | None = first
     while assignment is not None:
