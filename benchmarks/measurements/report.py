@@ -18,9 +18,7 @@ def _cases(quick: bool) -> Sequence[Case]:
         Case(label=FLOOR, program="peers/floor.py", arguments=("report", many)),
         Case(label=OURS, program="ours.py", arguments=("report", many)),
         Case(label=OPTUNA, program="peers/optuna_tasks.py", arguments=("report", some), venv="optuna"),
-        Case(
-            label="Ray Tune", program="peers/ray_tasks.py", arguments=("report", some), venv="ray", rounds=2
-        ),
+        Case(label="Ray Tune", program="peers/ray_tasks.py", arguments=("report", some), venv="ray", rounds=2),
         Case(
             label="Syne Tune",
             program="peers/syne_tune_tasks.py",

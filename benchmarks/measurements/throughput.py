@@ -23,9 +23,7 @@ def _cases(quick: bool) -> Sequence[Case]:
     many, some = str(4000 // share), str(1000 // share)
 
     def ours(label: str, count: str, *settings: str) -> Case:
-        return Case(
-            label=label, program="ours.py", arguments=("throughput", count, *settings), tags=("ours",)
-        )
+        return Case(label=label, program="ours.py", arguments=("throughput", count, *settings), tags=("ours",))
 
     def floor(label: str, durability: str) -> Case:
         return Case(label=label, program="peers/floor.py", arguments=("throughput", many, durability))

@@ -114,6 +114,6 @@ def memory(count: int) -> None:
 
 if __name__ == "__main__":
     task, *arguments = sys.argv[1:]
-    {"throughput": throughput, "report": report, "stop": stop, "memory": memory}.get(
-        task, lambda _count: first()
-    )(int(arguments[0]) if arguments else 0)
+    {"throughput": throughput, "report": report, "stop": stop, "memory": memory}.get(task, lambda _count: first())(
+        int(arguments[0]) if arguments else 0
+    )

@@ -177,7 +177,5 @@ def _answer_in(path: Path) -> dict[str, Any] | None:
 
 def _explain(command: Sequence[str], code: int | None, folder: Path, timeout_s: float) -> str:
     what = f"took longer than {timeout_s:.0f} s" if code is None else f"ended with {code} and no answer"
-    tail = "\n".join(
-        (folder / name).read_text(errors="replace")[-2000:].strip() for name in ("stdout", "stderr")
-    )
+    tail = "\n".join((folder / name).read_text(errors="replace")[-2000:].strip() for name in ("stdout", "stderr"))
     return f"{' '.join(command)} {what}\n{tail}"

@@ -52,8 +52,7 @@ def as_json(samples: Samples, targets: Sequence[Target]) -> dict[str, Any]:
         "leftover_processes": {label: count for label, count in samples.leftovers.items() if count},
         "load_average": samples.load,
         "targets": [
-            {"text": target.text, "found": target.found, "met": target.met, "kind": target.kind}
-            for target in targets
+            {"text": target.text, "found": target.found, "met": target.met, "kind": target.kind} for target in targets
         ],
     }
 

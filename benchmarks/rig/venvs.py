@@ -40,6 +40,4 @@ def python_of(peer: str, root: Path) -> Path:
 def version_of(peer: str, python: Path) -> str:
     """Return the version of a peer that its venv holds."""
     code = f"import importlib.metadata as m; print(m.version({peer!r}))"
-    return subprocess.run(
-        [str(python), "-c", code], check=True, capture_output=True, text=True
-    ).stdout.strip()
+    return subprocess.run([str(python), "-c", code], check=True, capture_output=True, text=True).stdout.strip()
