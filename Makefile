@@ -20,6 +20,7 @@ help: ## Show this list
 
 demo: $(VENV)/.demo-installed ## Install the package and search a small real model on this machine
 	@$(BIN)/cargobike demo
+	@echo "  . $(BIN)/activate       puts the cargobike command on your path"
 
 test: system-packages lint ## Install what the tests need, then check style, types and behaviour
 	@$(BIN)/python -m pytest $(PYTEST_ARGS)
