@@ -38,7 +38,7 @@ def print_json(value: object) -> None:
 
 def console() -> Console:
     """Return where tables go; made when needed, because tests and pipes replace standard output."""
-    plain_width = None if sys.stdout.isatty() else 200
+    plain_width = None if sys.stdout.isatty() else 10_000  # one row is one line for whoever reads a pipe
     return Console(highlight=False, markup=False, emoji=False, width=plain_width, soft_wrap=True)
 
 

@@ -102,7 +102,9 @@ def print_outcome(result: Result) -> None:
         best = f"Best: {number(result.best.metric)} with {parameters(result.best.params)}"
         typer.secho(neutralized(best), fg="green", bold=True)
     else:
-        typer.secho(f"No best trial: the experiment is {result.state.value} {result.reason}".rstrip(), fg="yellow")
+        why = f" ({result.reason})" if result.reason else ""
+        told = f"No trial completed with a number; the experiment is {result.state.value}{why}."
+        typer.secho(neutralized(told), fg="yellow")
     typer.echo(f"More: cargobike show {result.id}")
 
 

@@ -18,12 +18,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
 
-@dataclass(frozen=True, slots=True)
-class TrialFolder:
+
+class TrialFolder(msgspec.Struct, frozen=True):
     """The folder of one trial."""
 
     root: Path
@@ -54,8 +54,7 @@ class TrialFolder:
         return self.root / "stderr.log"
 
 
-@dataclass(frozen=True, slots=True)
-class ExperimentFolder:
+class ExperimentFolder(msgspec.Struct, frozen=True):
     """The folder of one experiment."""
 
     root: Path
@@ -95,8 +94,7 @@ class ExperimentFolder:
         return TrialFolder(self.trials / f"{number:04d}")
 
 
-@dataclass(frozen=True, slots=True)
-class ProjectFolder:
+class ProjectFolder(msgspec.Struct, frozen=True):
     """The root folder of a project."""
 
     root: Path

@@ -116,3 +116,30 @@ def test_stop_waits_until_the_driver_has_ended(journal: JournalBuilder) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout == f"{ID} is interrupted, with 1 trials done.\n"
     assert not journal.folder.stop_request.exists()
+
+
+PATIENT = """
+import time
+
+def train(x):
+    print("begun", flush=True)
+    while True:
+        time.sleep(0.05)
+"""
+
+
+def test_a_real_search_can_be_followed_and_stopped(tmp_path: Path) -> None:
+    (tmp_path / "patient.py").write_text(PATIENT)
+    run = [*COMMAND, "run", f"{tmp_path}/patient.py:train", "--param", "x=1", "--name", "patient"]
+    with subprocess.Popen(run, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as search:
+        assert search.stdout is not None
+        assert "patient" in search.stdout.readline()
+        with subprocess.Popen([*COMMAND, "logs", "patient", "-f"], stdout=subprocess.PIPE) as follower:
+            assert follower.stdout is not None
+            assert follower.stdout.readline() == b"==> trial 0000 stdout <==\n"
+            assert follower.stdout.readline() == b"begun\n"
+            stop = subprocess.run([*COMMAND, "stop", "patient"], capture_output=True, text=True, check=False)
+            assert stop.returncode == 0, stop.stderr
+            assert " is interrupted, with " in stop.stdout
+            assert follower.wait(timeout=60) == 0
+        assert search.wait(timeout=60) == 1
