@@ -114,14 +114,12 @@ def load(experiment_id: str) -> Result:
     """Return the result of an earlier experiment, or of a running one as far as it has come.
 
     Args:
-        experiment_id: An id, the unique beginning or end of one, or `"last"`.
+        experiment_id: An id, the unique beginning or end of one, a unique name, or `"last"`.
     """
     from cargobike.result import Result  # noqa: PLC0415 - kept off the way to the first trial, see `launch`
     from cargobike.store.fold import read_record  # noqa: PLC0415
-    from cargobike.store.index import resolve  # noqa: PLC0415
 
-    known = [(one, "") for one in reversed(list())]
-    folder = project.current().experiment(resolve(experiment_id, known))
+    folder = project.find_experiment(experiment_id)
     return Result.from_record(read_record(folder), folder)
 
 

@@ -7,8 +7,6 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from cargobike.core.errors import InvalidInputError
-from cargobike.store.index import resolve
-from cargobike.store.journal import read_header
 from cargobike.store.layout import ExperimentFolder, ProjectFolder
 
 __all__ = ["current", "find_experiment", "path", "prepare", "use"]
@@ -89,17 +87,20 @@ def find_experiment(text: str) -> ExperimentFolder:
     Raises:
         NotFoundError: If none fits, with the nearest one, or several do, with their list.
     """
+    # Whoever launches an experiment needs neither, and their import would delay its first trial.
+    from cargobike.store.index import resolve  # noqa: PLC0415
+    from cargobike.store.journal import read_header  # noqa: PLC0415
+
+    def name_of(folder: ExperimentFolder) -> str:
+        header = read_header(folder.journal)
+        return "" if header is None else header.name
+
     project = current()
     journals = sorted(project.experiments.glob("[!.]*/journal.jsonl"), reverse=True)  # ids sort by time
     folders = [ExperimentFolder(journal.parent) for journal in journals]
     if text in {folder.id for folder in folders}:
         return project.experiment(text)
-    return project.experiment(resolve(text, [(folder.id, _name(folder)) for folder in folders]))
-
-
-def _name(folder: ExperimentFolder) -> str:
-    header = read_header(folder.journal)
-    return "" if header is None else header.name
+    return project.experiment(resolve(text, [(folder.id, name_of(folder)) for folder in folders]))
 
 
 def _folder(url: str) -> Path:

@@ -17,11 +17,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cargobike.core.errors import TrialPaused, TrialStopped, nearest
-from cargobike.worker.checkpoint import Checkpoints
 from cargobike.worker.context import current
+
+if TYPE_CHECKING:
+    from cargobike.worker.checkpoint import Checkpoints
 
 __all__ = ["TrialPaused", "TrialStopped", "report"]
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final, Literal
+
+import msgspec
 
 Params = dict[str, Any]
 Direction = Literal["max", "min"]
@@ -86,8 +87,7 @@ def _same(left: array[float], right: array[float]) -> bool:
     return left.tobytes() == right.tobytes() or list(left) == list(right)
 
 
-@dataclass(slots=True)
-class Trial:
+class Trial(msgspec.Struct):
     """One set of hyperparameters and what became of it.
 
     `Trial(params)` is also what an optimizer may return from `get_suggestion`; everything else is filled in by
@@ -112,8 +112,8 @@ class Trial:
     number: int = -1
     state: TrialState = TrialState.PENDING
     value: float | None = None
-    metrics: dict[str, float] = field(default_factory=dict)
-    curve: Curve = field(default_factory=Curve)
+    metrics: dict[str, float] = msgspec.field(default_factory=dict)
+    curve: Curve = msgspec.field(default_factory=Curve)
     attempts: int = 0
     error: str | None = None
     started_at: float | None = None
@@ -121,7 +121,7 @@ class Trial:
     seed: int = 0
     worker: str | None = None
     peak_memory_bytes: int | None = None
-    info: dict[str, Any] = field(default_factory=dict)
+    info: dict[str, Any] = msgspec.field(default_factory=dict)
 
     @property
     def id(self) -> str:
@@ -146,8 +146,7 @@ class Trial:
         return self.value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Suggestion:
+class Suggestion(msgspec.Struct, frozen=True, kw_only=True):
     """What an optimizer wants to happen next; a plain dict of parameters or a `Trial` is turned into one.
 
     Attributes:
@@ -158,11 +157,11 @@ class Suggestion:
         info: Stored with the trial as `Trial.info`.
     """
 
-    params: Params = field(default_factory=dict)
+    params: Params = msgspec.field(default_factory=dict)
     resume: int | None = None
     milestones: Milestones = ()
     copy_checkpoint_of: int | None = None
-    info: dict[str, Any] = field(default_factory=dict)
+    info: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
 class Decision(StrEnum):
@@ -173,8 +172,7 @@ class Decision(StrEnum):
     PAUSE = "pause"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Resources:
+class Resources(msgspec.Struct, frozen=True, kw_only=True):
     """What one worker gets.
 
     Attributes:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from cargobike.core.errors import InvalidInputError, nearest
 from cargobike.core.records import Direction, Params, Resources
@@ -23,8 +24,7 @@ from cargobike.search.stop_rule import StopRule
 SpaceLike = Searchspace | Mapping[str, Any] | Sequence[Mapping[str, Any]] | str | os.PathLike[str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class Told(msgspec.Struct, frozen=True, kw_only=True):
     """What the space, or the parameters given instead of one, tell."""
 
     space: Searchspace
@@ -50,13 +50,14 @@ def understand_space(space: SpaceLike | None, params: Mapping[str, Any] | None) 
     if isinstance(space, Searchspace):
         return _of_space(space)
     if isinstance(space, Mapping):
-        return replace(_of_space(Searchspace(space)), is_grid=all(_is_choice(spec) for spec in space.values()))
+        is_grid = all(_is_choice(spec) for spec in space.values())
+        return msgspec.structs.replace(_of_space(Searchspace(space)), is_grid=is_grid)
     if isinstance(space, str | os.PathLike):
         # Parsers of files are not needed by most experiments, and their import delays every first trial.
         from cargobike.search.space_formats import read_space  # noqa: PLC0415
 
         file = read_space(Path(space))
-        return replace(
+        return msgspec.structs.replace(
             _of_space(file.space) if isinstance(file.space, Searchspace) else _of_sets(file.space),
             direction=file.direction,
             metric=file.metric,

@@ -22,7 +22,10 @@ from cargobike.driver.function import Train
 _INSTALLED = tuple(sysconfig.get_path(name) + os.sep for name in ("purelib", "platlib"))
 _MOST_FILES = 50
 
-_COMPANIONS = {"torch": (".optim", "torch._dynamo")}
+_COMPANIONS = {
+    "torch": (".optim", "torch._dynamo"),
+    "cargobike": (".checkpoint", "cargobike.worker.checkpoint"),
+}
 """Libraries that import another, slow one at first use: (text in the source that shows the use, module)."""
 
 
@@ -45,7 +48,7 @@ def libraries_needed(train: Train) -> list[str]:
                 if source:
                     waiting.append(source)
         for library, (mark, companion) in _COMPANIONS.items():
-            if mark in text and any(name.partition(".")[0] == library for name in names):
+            if mark in text and (library == "cargobike" or any(name.split(".")[0] == library for name in names)):
                 names[companion] = None
     return list(names)
 

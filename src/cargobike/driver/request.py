@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
+
+import msgspec
 
 from cargobike.core.facts import Fact
 from cargobike.core.records import Resources
@@ -27,8 +28,7 @@ class Callback(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
+class Patience(msgspec.Struct, frozen=True, kw_only=True):
     """How long to wait for a worker before giving it up.
 
     Attributes:
@@ -42,8 +42,7 @@ class Patience:
     reconnect_s: float = 10.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class Request(msgspec.Struct, frozen=True, kw_only=True):
     """What to run, where, and how; the optimizer has been set up."""
 
     train: Train
@@ -59,7 +58,7 @@ class Request:
     direction: Literal["max", "min"] = "max"
     metric: str | None = None
     params: dict[str, Any] | None = None
-    resources: Resources = field(default_factory=Resources)
+    resources: Resources = msgspec.field(default_factory=Resources)
     isolation: Literal["fresh", "reuse"] = "fresh"
     own_directory: bool = True
     name: str = ""
@@ -68,4 +67,4 @@ class Request:
     stop_rules: Sequence[StopRule] = ()
     callbacks: Sequence[Callback] = ()
     quiet: bool = False
-    patience: Patience = field(default_factory=Patience)
+    patience: Patience = msgspec.field(default_factory=Patience)

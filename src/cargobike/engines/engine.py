@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+
+import msgspec
 
 from cargobike.core.records import Resources
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerSpec:
+class WorkerSpec(msgspec.Struct, frozen=True, kw_only=True):
     """Everything an engine needs to start one worker.
 
     Attributes:
@@ -26,10 +26,13 @@ class WorkerSpec:
     name: str
     module: str
     config: bytes
-    payload: bytes = field(repr=False)
-    resources: Resources = field(default_factory=Resources)
+    payload: bytes
+    resources: Resources = Resources()
     peers: int = 1
     version: str = ""
+
+    def __repr__(self) -> str:  # no keys and no megabytes in a log
+        return f"WorkerSpec(name={self.name!r}, module={self.module!r}, resources={self.resources!r})"
 
 
 class WorkerHandle(ABC):

@@ -6,20 +6,20 @@ import mmap
 import os
 import select
 import socket
-import tempfile
 import weakref
 from collections.abc import Mapping
 from pathlib import Path
-from shutil import rmtree
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cargobike.core.errors import InvalidInputError, TrialPaused, TrialStopped, WaitError
 from cargobike.core.records import Direction
-from cargobike.worker.checkpoint import Checkpoints, SavedCheckpoint
 from cargobike.worker.outcome import read_metrics
 from cargobike.worker.wire import Assign, Point, Saved, decode_driver_message, encode_message
 from cargobike.worker.wire import Verdict as VerdictMessage
+
+if TYPE_CHECKING:
+    from cargobike.worker.checkpoint import Checkpoints, SavedCheckpoint
 
 VERDICT_TIMEOUT_S = 600.0
 
@@ -42,6 +42,8 @@ class Context:
         self.last_step: int | None = None
         self._folder: Path | None = None
         self._checkpoints: Checkpoints | None = None
+        self._direction: Direction = "max"
+        self._start_from: str | None = None
 
     @property
     def id(self) -> str:
@@ -52,6 +54,9 @@ class Context:
     def folder(self) -> Path:
         """The trial's own folder; made when first asked for."""
         if self._folder is None:
+            import tempfile  # noqa: PLC0415 - only code outside an experiment needs it
+            from shutil import rmtree  # noqa: PLC0415
+
             self._folder = Path(tempfile.mkdtemp(prefix="cargobike-"))
             weakref.finalize(self, rmtree, self._folder, ignore_errors=True)
         return self._folder
@@ -67,12 +72,20 @@ class Context:
     def checkpoint(self) -> Checkpoints:
         """The trial's checkpoints."""
         if self._checkpoints is None:
-            self._checkpoints = Checkpoints(
-                self.folder / "checkpoints",
-                on_saved=self._announce,
-                current_step=lambda: self.last_step,
-            )
+            self._checkpoints = self._open_checkpoints()
         return self._checkpoints
+
+    def _open_checkpoints(self) -> Checkpoints:
+        # Most functions save none, and these modules are the dearest of a worker's to import.
+        from cargobike.worker.checkpoint import Checkpoints  # noqa: PLC0415
+
+        return Checkpoints(
+            self.folder / "checkpoints",
+            on_saved=self._announce,
+            current_step=lambda: self.last_step,
+            direction=self._direction,
+            start_from=Path(self._start_from) if self._start_from else None,
+        )
 
     @property
     def should_stop(self) -> bool:
@@ -122,19 +135,6 @@ class TrialContext(Context):
         milestones = assignment.milestones
         self._every = milestones == "every"
         self._milestones: list[int] = [] if isinstance(milestones, str) else sorted(milestones, reverse=True)
-
-    @property
-    def checkpoint(self) -> Checkpoints:
-        """The trial's checkpoints, kept in the project."""
-        if self._checkpoints is None:
-            self._checkpoints = Checkpoints(
-                self.folder / "checkpoints",
-                on_saved=self._announce,
-                current_step=lambda: self.last_step,
-                direction=self._direction,
-                start_from=Path(self._start_from) if self._start_from else None,
-            )
-        return self._checkpoints
 
     @property
     def should_stop(self) -> bool:
