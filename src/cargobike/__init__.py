@@ -8,13 +8,13 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from cargobike.core.version import __version__
+
 if TYPE_CHECKING:
     from cargobike import devices, experiment, project, tensorboard, trial
     from cargobike.core.records import IDLE, Resources, Suggestion, Trial
     from cargobike.search.optimizer import AbstractOptimizer
     from cargobike.search.space import Searchspace
-
-__version__ = "0.1.0"
 
 __all__ = [
     "IDLE",

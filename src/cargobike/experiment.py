@@ -15,10 +15,11 @@ import builtins
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from cargobike import __version__, project
+from cargobike import project
 from cargobike.core.errors import ExperimentFailedError, TrialFailedError
 from cargobike.core.ids import random_seed
 from cargobike.core.records import Direction, ExperimentState, Resources
+from cargobike.core.version import __version__
 from cargobike.driver import arguments
 from cargobike.driver.arguments import SpaceLike
 from cargobike.driver.function import check_signature, find_train, pickle_function

@@ -76,13 +76,20 @@ LIBRARIES: dict[str, Library] = {
 
 DEFERRED: dict[tuple[str, str], str] = {
     ("driver/display_terminal.py", "cargobike.driver.display_panel"): "rich must not delay the first trial",
-    ("experiment.py", "cargobike.search.space_formats"): "only for spaces that are read from files",
+    ("driver/arguments.py", "cargobike.search.space_formats"): "only for spaces that are read from files",
+    ("experiment.py", "cargobike.driver.conduct"): "loads while the first process of the workers boots",
+    ("experiment.py", "cargobike.result"): "loads while the first process of the workers boots",
+    ("experiment.py", "cargobike.store.fold"): "only for looking back; who launches need not wait for it",
+    ("project.py", "cargobike.store.index"): "only for looking back; who launches need not wait for it",
+    ("project.py", "cargobike.store.journal"): "only for looking back; who launches need not wait for it",
+    ("worker/context.py", "cargobike.worker.checkpoint"): "most functions save none, and it delays every worker",
+    ("worker/context.py", "shutil"): "only code outside an experiment needs it",
+    ("worker/context.py", "tempfile"): "only code outside an experiment needs it",
     ("store/opening.py", "cargobike.store.sql_index"): "who only launches never pays for SQLAlchemy",
 }
 """Other imports that may stand inside a function, by file and module, each with its reason."""
 
 LONG_FILES: dict[str, str] = {
-    "driver/scheduler.py": "one state machine, whose state would be spread over files otherwise",
     "testing/stores.py": "one contract suite, read from top to bottom",
 }
 """Files of more than `LOOK_TWICE` lines, each with the reason why it is not two files."""

@@ -6,6 +6,7 @@ Every error is a `CargobikeError` and, where Python has a word for it, also the 
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Sequence
 
 
@@ -85,8 +86,6 @@ def nearest(word: str, choices: Iterable[str]) -> str:
         >>> nearest("asah", ["asha", "grid"])
         " Did you mean 'asha'?"
     """
-    import difflib  # noqa: PLC0415 - only needed once something is wrong
-
     candidates = list(choices)
     match = difflib.get_close_matches(word, candidates, n=1, cutoff=0.5)
     if not match:
