@@ -44,7 +44,10 @@ class SuggestionMade(Event, frozen=True, gc=True):
 
 
 class PointsReported(Event, frozen=True, gc=True):
-    """A train function reported; `waits` means that it stands still until it gets an `Answer`."""
+    """A train function reported; `waits` means that it stands still until it gets an `Answer`.
+
+    In a gang what rank 0 reports counts; the other ranks pass a milestone when it has passed.
+    """
 
     worker: str
     trial: int
@@ -127,7 +130,7 @@ class Ask(Command, frozen=True):
 class Judge(Command, frozen=True):
     """Let optimizer and stop rules decide about a trial at a milestone; answer with `DecisionMade`.
 
-    Only trials with a number below `horizon` may be compared with (`None`: all).
+    It may be compared with what was shown among the first `horizon` trials told (`None`: with all trials as they are).
     """
 
     trial: int

@@ -1,59 +1,41 @@
 """The scheduler: events in, commands out, no clock, no socket, no file.
 
-It keeps four promises, each a property test: no trial is lost or run twice at a time; no gang of free workers idles
-while there is work; a gang starts all or none; every order of joins, losses, reports and ends leads to `Finish`.
-The cost of an event does not depend on the number of workers or trials.
+Its promises, each a property test: no trial is lost or run twice at a time; no gang of free workers idles while a trial
+is ready; a gang starts all or none; every order of joins, losses, reports and ends leads to `Finish`. Then every trial
+that was ever started is in a final state; one that was suggested but never started, because the experiment was ended
+early, stays pending. The cost of an event does not depend on the number of workers or trials.
 """
 
 from __future__ import annotations
 
-import heapq
 from collections import deque
-from dataclasses import dataclass, field
 from typing import Literal
+
+import msgspec
 
 from cargobike.core import facts
 from cargobike.core.ids import derived_seed
-from cargobike.core.records import IDLE, Decision, Milestones, Suggestion
-from cargobike.driver.events import (
-    Answer,
-    Ask,
-    AttemptEnded,
-    CheckpointWritten,
-    Command,
-    DecisionMade,
-    Event,
-    Finish,
-    Judge,
-    PointsReported,
-    Record,
-    ReleaseWorker,
-    Run,
-    StartWorker,
-    StopAttempt,
-    StopRequested,
-    SuggestionMade,
-    Tick,
-    WorkerArrived,
-    WorkerGone,
-)
+from cargobike.core.records import IDLE, Milestones, Suggestion
+from cargobike.driver import events as ev
+from cargobike.driver.attempt import Attempt
+from cargobike.driver.failures import FailureWatch
+from cargobike.driver.outbox import Outbox
 from cargobike.driver.plan import Plan
+from cargobike.driver.roster import Roster
+from cargobike.driver.running import Running
+from cargobike.driver.showing import AsSuggested, AsTheyEnd, Showing
 from cargobike.store.fold import ExperimentRecord
 
 EndState = Literal["completed", "interrupted", "failed"]
 
 
-@dataclass(slots=True)
-class _Attempt:
-    """A trial that runs: who works on it, and how it is going to end."""
+class _Live(msgspec.Struct):
+    """What must be known about a trial until it has ended."""
 
-    trial: int
-    number: int
-    workers: tuple[str, ...]
-    open: set[str]
-    verdict: tuple[Literal["stopped", "paused", "failed"], str] | None = None
-    ends: dict[str, AttemptEnded] = field(default_factory=dict)
-    lost: str | None = None
+    milestones: Milestones
+    copy_of: int | None
+    told: int
+    losses: int = 0
 
 
 class Scheduler:
@@ -67,62 +49,53 @@ class Scheduler:
         self.plan = plan
         self.record = record
         self._trials = record.trials
-        self._out: list[Command] = []
+        self._out = Outbox(record)
+        self._roster = Roster(self._out, plan.workers, plan.max_worker_losses)
+        self._live: dict[int, _Live] = {}
         self._ready: deque[int] = deque()
-        self._idle: dict[str, None] = {}
-        self._busy: dict[str, int] = {}
-        self._starting: dict[str, None] = {}
-        self._attempts: dict[int, _Attempt] = {}
+        self._running = Running(self._out, plan.trial_timeout_s)
         self._paused: set[int] = set()
-        self._deadlines: list[tuple[float, int, int]] = []
-        self._milestones: dict[int, Milestones] = {}
-        self._copies: dict[int, int] = {}
-        self._untold: deque[int] = deque()
-        self._ended: set[int] = set()
-        self._told = 0
-        self._cursor = 0
+        self._resumable: set[int] = set()
+        self._showing: Showing = AsSuggested(plan.horizon) if plan.deterministic else AsTheyEnd()
         self._suggested = len(self._trials)
-        self._next_worker = 0
-        self._asking = False
-        self._resting = False
-        self._exhausted = False
-        self._after: int | None = None
-        self._losses_in_row = 0
-        self._failures = 0
-        self._alike: str | None = None
-        self._anything_went_well = False
+        self._is_asking = False
+        self._is_exhausted = False
+        self._has_milestones = plan.every_report_is_milestone
+        self._failures = FailureWatch(plan.max_failures, plan.fail_fast)
+        self._causes: dict[int, str] = {}
+        self._stop_at: float | None = None
         self._ending: tuple[EndState, str] | None = None
         self._finished = False
-        self._stop_at: float | None = None
         self._handlers = {
-            WorkerArrived: self._worker_arrived,
-            WorkerGone: self._worker_gone,
-            SuggestionMade: self._suggestion_made,
-            PointsReported: self._points_reported,
-            DecisionMade: self._decision_made,
-            CheckpointWritten: self._checkpoint_written,
-            AttemptEnded: self._attempt_ended,
-            Tick: self._tick,
-            StopRequested: self._stop_requested,
+            ev.WorkerArrived: self._roster.arrived,
+            ev.WorkerGone: self._worker_gone,
+            ev.SuggestionMade: self._suggestion_made,
+            ev.PointsReported: self._running.points_reported,
+            ev.DecisionMade: self._running.decision_made,
+            ev.CheckpointWritten: self._running.checkpoint_written,
+            ev.AttemptEnded: self._attempt_ended,
+            ev.Tick: self._tick,
+            ev.StopRequested: self._stop_requested,
         }
 
     # -- the door ------------------------------------------------------------------------------------------------
 
-    def begin(self, at: float) -> list[Command]:
+    def begin(self, at: float) -> list[ev.Command]:
         """Return the first commands: the workers to start and the first question to the optimizer."""
         if self.plan.timeout_s is not None:
             self._stop_at = at + self.plan.timeout_s
         self._advance(at)
-        return self._take()
+        return self._out.take()
 
-    def handle(self, event: Event) -> list[Command]:
+    def handle(self, event: ev.Event) -> list[ev.Command]:
         """Take one event and return what is to be done; facts to record come in the order in which they hold."""
         if self._finished:
             return []
-        self._handlers[type(event)](event)  # type: ignore[operator]
-        if not (type(event) is PointsReported or type(event) is CheckpointWritten):
+        kind = type(event)
+        self._handlers[kind](event)  # type: ignore[operator]
+        if not (kind is ev.PointsReported or kind is ev.CheckpointWritten):
             self._advance(event.at)
-        return self._take()
+        return self._out.take()
 
     @property
     def finished(self) -> bool:
@@ -130,97 +103,57 @@ class Scheduler:
         return self._finished
 
     @property
+    def is_ending(self) -> bool:
+        """Whether no trial will be started any more, because of a stop, a budget or too many failures."""
+        return self._ending is not None
+
+    @property
     def next_deadline(self) -> float | None:
         """When the next `Tick` is due at the latest, in the driver's time."""
-        while self._deadlines:
-            deadline, trial, number = self._deadlines[0]
-            attempt = self._attempts.get(trial)
-            if attempt is not None and attempt.number == number and attempt.verdict is None:
-                return deadline if self._stop_at is None else min(deadline, self._stop_at)
-            heapq.heappop(self._deadlines)
-        return self._stop_at
+        deadline = self._running.next_deadline
+        if deadline is None or self._stop_at is None:
+            return self._stop_at if deadline is None else deadline
+        return min(deadline, self._stop_at)
 
     def milestones(self, trial: int) -> Milestones:
         """Return the steps at which a report of this trial waits for a decision."""
-        return "every" if self.plan.every_report_is_milestone else self._milestones.get(trial, ())
+        if self.plan.every_report_is_milestone:
+            return "every"
+        live = self._live.get(trial)
+        return live.milestones if live is not None else ()
 
     def start_from(self, trial: int) -> int | None:
         """Return the trial whose checkpoint this one begins with, if its optimizer wants that."""
-        return self._copies.get(trial)
-
-    # -- workers -------------------------------------------------------------------------------------------------
-
-    def _worker_arrived(self, event: WorkerArrived) -> None:
-        if event.worker not in self._starting:
-            return  # repeated, or given up in the meantime
-        del self._starting[event.worker]
-        self._idle[event.worker] = None
-        self._record(
-            facts.WorkerJoined(
-                at=event.at, worker=event.worker, host=event.host, pid=event.pid, gpus=event.gpus
-            )
-        )
-
-    def _worker_gone(self, event: WorkerGone) -> None:
-        worker = event.worker
-        if worker in self._starting:
-            del self._starting[worker]
-        elif worker in self._idle:
-            del self._idle[worker]
-        elif worker not in self._busy:
-            return
-        self._record(facts.WorkerLost(at=event.at, worker=worker, reason=event.reason))
-        self._losses_in_row += 1
-        trial = self._busy.pop(worker, None)
-        if trial is not None:
-            attempt = self._attempts[trial]
-            attempt.open.discard(worker)
-            if worker not in attempt.ends:
-                attempt.lost = attempt.lost or f"worker {worker} was lost: {event.reason}"
-                self._end_the_others(attempt)
-            self._conclude_if_over(attempt, event.at)
-        if self._losses_in_row > self.plan.max_worker_losses and self._ending is None:
-            self._end(
-                "failed",
-                f"{self._losses_in_row} workers were lost in a row, the last one: {event.reason}",
-                event.at,
-            )
-
-    def _free(self, worker: str) -> None:
-        self._busy.pop(worker, None)
-        self._idle[worker] = None
+        live = self._live.get(trial)
+        return live.copy_of if live is not None else None
 
     # -- suggestions ---------------------------------------------------------------------------------------------
 
-    def _suggestion_made(self, event: SuggestionMade) -> None:
-        self._asking = False
+    def _suggestion_made(self, event: ev.SuggestionMade) -> None:
+        if not self._is_asking or self._ending is not None:
+            return
+        self._is_asking = False
         suggestion = event.suggestion
         if suggestion is None or suggestion == IDLE:
-            self._record(
-                facts.OptimizerIdled(
-                    at=event.at, told=event.told, after=event.after, exhausted=suggestion is None
-                )
+            self._is_exhausted = suggestion is None
+            self._showing.rest()
+            self._out.fact(
+                facts.OptimizerIdled(at=event.at, told=event.told, after=event.after, exhausted=self._is_exhausted)
             )
-            self._exhausted = suggestion is None
-            self._resting = True
             return
         assert isinstance(suggestion, Suggestion)
         if suggestion.resume is not None:
-            self._resume(suggestion, event)
+            self._resume(suggestion.resume, suggestion, event)
         elif self._has_enough:
-            # An optimizer that does not count may offer more than was asked for.
-            self._resting = True
-        elif self._ending is None:
+            self._showing.rest()  # an optimizer that does not count may offer more than was asked for
+        else:
             self._accept(suggestion, event)
 
-    def _accept(self, suggestion: Suggestion, event: SuggestionMade) -> None:
+    def _accept(self, suggestion: Suggestion, event: ev.SuggestionMade) -> None:
         number = self._suggested
         self._suggested += 1
-        if suggestion.milestones:
-            self._milestones[number] = suggestion.milestones
-        if suggestion.copy_checkpoint_of is not None:
-            self._copies[number] = suggestion.copy_checkpoint_of
-        self._record(
+        self._live[number] = _Live(suggestion.milestones, suggestion.copy_checkpoint_of, event.told)
+        self._out.fact(
             facts.TrialSuggested(
                 at=event.at,
                 trial=number,
@@ -233,17 +166,20 @@ class Scheduler:
                 info=suggestion.info,
             )
         )
-        self._ready.append(number)
+        self._begin_job(number)
 
-    def _resume(self, suggestion: Suggestion, event: SuggestionMade) -> None:
-        number = suggestion.resume
-        if number is None or number not in self._paused or self._ending is not None:
-            self._resting = True
+    def _resume(self, number: int, suggestion: Suggestion, event: ev.SuggestionMade) -> None:
+        if number not in self._resumable:
+            state = f"is {self._trials[number].state}" if number in self._trials else "does not exist"
+            what = f"the optimizer wants to resume trial {number}, which {state}"
+            self._end("failed", f"{what}; only a trial that it was shown as paused can be resumed", event.at)
             return
-        self._paused.discard(number)
-        if suggestion.milestones:
-            self._milestones[number] = suggestion.milestones
-        self._record(
+        self._resumable.remove(number)
+        self._paused.remove(number)
+        live = self._live[number]
+        live.milestones = suggestion.milestones or live.milestones
+        live.told = event.told
+        self._out.fact(
             facts.TrialResumed(
                 at=event.at,
                 trial=number,
@@ -253,7 +189,12 @@ class Scheduler:
                 info=suggestion.info,
             )
         )
-        self._ready.append(number)
+        self._begin_job(number)
+
+    def _begin_job(self, trial: int) -> None:
+        self._has_milestones = self._has_milestones or bool(self._live[trial].milestones)
+        self._showing.began(trial)
+        self._ready.append(trial)
 
     @property
     def _has_enough(self) -> bool:
@@ -261,346 +202,168 @@ class Scheduler:
 
     @property
     def _may_ask(self) -> bool:
-        if self._asking or self._resting or self._exhausted or self._ending is not None:
+        if self._is_asking or self._is_exhausted or self._ending is not None:
             return False
         if self._has_enough and not self._paused:
             return False
-        if not self.plan.deterministic:
-            return True
-        return self._told_due <= self._first_unended or not (self._attempts or self._ready)
-
-    @property
-    def _told_due(self) -> int:
-        """In a deterministic search: how many trials, by number, the next question must come after."""
-        return max(0, self._suggested - self.plan.horizon + 1)
-
-    @property
-    def _first_unended(self) -> int:
-        while self._cursor in self._ended:
-            self._ended.discard(self._cursor)
-            self._cursor += 1
-        return self._cursor
+        return self._showing.may_ask
 
     def _ask(self) -> None:
-        if self.plan.deterministic:
-            tell = tuple(range(self._told, self._told_due))
-            after = tell[-1] if tell else None
-        else:
-            tell = tuple(self._untold)
-            self._untold.clear()
-            after = self._after
-        self._told += len(tell)
-        self._after = None
-        self._asking = True
-        self._out.append(Ask(tell, after))
+        tell = self._showing.take()
+        self._resumable.update(self._paused.intersection(tell))
+        self._is_asking = True
+        self._out.command(ev.Ask(tell, tell[-1] if tell else None))
 
-    # -- running trials ------------------------------------------------------------------------------------------
+    # -- trials --------------------------------------------------------------------------------------------------
 
-    def _start_attempt(self, trial: int, at: float) -> None:
-        workers = tuple(self._idle)[: self.plan.gang] if self.plan.gang > 1 else (next(iter(self._idle)),)
-        for worker in workers:
-            del self._idle[worker]
-            self._busy[worker] = trial
-        number = self._trials[trial].attempts + 1
-        self._attempts[trial] = _Attempt(trial, number, workers, set(workers))
-        self._record(facts.AttemptStarted(at=at, trial=trial, attempt=number, workers=workers))
-        if self.plan.trial_timeout_s is not None:
-            heapq.heappush(self._deadlines, (at + self.plan.trial_timeout_s, trial, number))
-        self._out.append(Run(trial, number, workers))
+    def _start(self, trial: int, at: float) -> None:
+        workers = self._roster.take(self.plan.gang, trial)
+        horizon = self._live[trial].told if self.plan.deterministic else None
+        self._running.start(Attempt(trial, self._trials[trial].attempts + 1, workers, horizon), at)
 
-    def _current(self, trial: int, attempt: int) -> _Attempt | None:
-        """Return the running attempt if that is the one meant; late and repeated messages mean others."""
-        running = self._attempts.get(trial)
-        return running if running is not None and running.number == attempt else None
+    def _attempt_ended(self, event: ev.AttemptEnded) -> None:
+        attempt = self._running.ended(event)
+        if attempt is not None:
+            self._roster.give_back(event.worker)
+            self._settle(attempt, event.at)
 
-    def _points_reported(self, event: PointsReported) -> None:
-        attempt = self._current(event.trial, event.attempt)
-        if attempt is None:
-            return
-        if event.worker == attempt.workers[0]:
-            self._record(
-                facts.Reported(
-                    at=event.at,
-                    trial=event.trial,
-                    step=event.step,
-                    metrics=facts.pack_numbers(event.metrics),
-                    attempt=event.attempt,
-                )
-            )
-        if not event.waits:
-            return
-        if attempt.verdict is not None:
-            decision = Decision.PAUSE if attempt.verdict[0] == "paused" else Decision.STOP
-            self._out.append(Answer(event.worker, event.trial, event.attempt, event.step, decision))
-        else:
-            horizon = event.trial - self.plan.horizon + 1 if self.plan.deterministic else None
-            self._out.append(Judge(event.trial, event.attempt, event.step, horizon))
-
-    def _decision_made(self, event: DecisionMade) -> None:
-        attempt = self._current(event.trial, event.attempt)
-        if attempt is None:
-            return
-        decision = event.decision
-        if attempt.verdict is not None:
-            decision = Decision.PAUSE if attempt.verdict[0] == "paused" else Decision.STOP
-        elif decision is Decision.STOP:
-            attempt.verdict = ("stopped", event.by)
-        elif decision is Decision.PAUSE:
-            attempt.verdict = ("paused", event.by)
-        self._record(
-            facts.Judged(
-                at=event.at,
-                trial=event.trial,
-                step=event.step,
-                decision=decision.value,
-                by=event.by,
-                told=event.told,
-            )
-        )
-        for worker in attempt.workers:
-            if worker in attempt.open:
-                self._out.append(Answer(worker, event.trial, event.attempt, event.step, decision))
-
-    def _checkpoint_written(self, event: CheckpointWritten) -> None:
-        if self._current(event.trial, event.attempt) is not None:
-            self._record(
-                facts.CheckpointSaved(
-                    at=event.at,
-                    trial=event.trial,
-                    step=event.step,
-                    path=event.path,
-                    attempt=event.attempt,
-                    size_bytes=event.size_bytes,
-                )
+    def _worker_gone(self, event: ev.WorkerGone) -> None:
+        trial = self._roster.gone(event)
+        if trial is not None:
+            self._settle(self._running.lost(trial, event.worker, event.reason), event.at)
+        if self._roster.loses_too_many:
+            self._end(
+                "failed",
+                f"{self._roster.losses_in_row} workers were lost in a row, the last one: {event.reason}",
+                event.at,
             )
 
-    def _attempt_ended(self, event: AttemptEnded) -> None:
-        attempt = self._current(event.trial, event.attempt)
-        if attempt is None or event.worker not in attempt.open:
-            return
-        attempt.open.discard(event.worker)
-        attempt.ends[event.worker] = event
-        self._free(event.worker)
-        self._losses_in_row = 0
-        if event.outcome in ("failed", "lost"):
-            self._end_the_others(attempt)
-        self._conclude_if_over(attempt, event.at)
-
-    def _end_the_others(self, attempt: _Attempt) -> None:
-        for worker in attempt.workers:
-            if worker in attempt.open:
-                self._out.append(StopAttempt(worker, attempt.trial, attempt.number, kill=True))
-
-    def _conclude_if_over(self, attempt: _Attempt, at: float) -> None:
+    def _settle(self, attempt: Attempt, at: float) -> None:
+        """Draw the consequences of an attempt, once nobody works on it any more."""
         if attempt.open:
             return
-        del self._attempts[attempt.trial]
-        first = attempt.ends.get(attempt.workers[0])
-        failed = next((end for end in attempt.ends.values() if end.outcome == "failed"), None)
-        if attempt.lost is None and first is not None and first.outcome == "completed" and failed is None:
-            self._conclude(first, "completed", None, at)
-        elif attempt.verdict is not None:
-            state, why = attempt.verdict
-            if state == "paused":
-                self._pause(attempt.trial, at)
-            else:
-                self._conclude(first, state, why or None, at, trial=attempt.trial)
-        elif failed is not None:
-            self._conclude(failed, "failed", failed.error, at)
-        elif first is not None and first.outcome == "stopped":
-            self._conclude(first, "stopped", first.error, at)
+        trial = attempt.trial
+        found = attempt.conclusion()
+        if found.state == "lost":
+            self._retry(trial, attempt.number, found.why or "", at)
+        elif found.state == "paused":
+            curve = self._trials[trial].curve
+            self._out.fact(facts.TrialPaused(at=at, trial=trial, step=curve.steps[-1] if len(curve) else 0))
+            self._live[trial].losses = 0
+            self._paused.add(trial)
+            self._job_done(trial, at)
         else:
-            self._attempt_was_lost(attempt, at)
+            self._conclude(trial, found.state, found.end, found.why, at)
+
+    def _retry(self, trial: int, attempt: int, reason: str, at: float) -> None:
+        live = self._live[trial]
+        live.losses += 1
+        if live.losses >= self.plan.max_attempts:
+            why = f"gave up after {live.losses} lost attempts; the last one: {reason}"
+            self._conclude(trial, "failed", None, why, at)
+            return
+        self._out.fact(facts.AttemptLost(at=at, trial=trial, attempt=attempt, reason=reason))
+        self._ready.appendleft(trial)
 
     def _conclude(
         self,
-        end: AttemptEnded | None,
+        trial: int,
         state: Literal["completed", "stopped", "failed"],
-        error: str | None,
+        end: ev.AttemptEnded | None,
+        why: str | None,
         at: float,
-        trial: int | None = None,
     ) -> None:
-        number = end.trial if end is not None else trial
-        assert number is not None
-        completed = state == "completed" and end is not None
-        value = end.value if completed and end is not None else None
-        self._record(
+        result = end if state == "completed" else None
+        value = result.value if result is not None else None
+        self._out.fact(
             facts.TrialEnded(
                 at=at,
-                trial=number,
+                trial=trial,
                 state=state,
                 value=None if value is None else facts.pack_number(value),
-                metrics=facts.pack_numbers(end.metrics) if completed and end is not None else {},
-                error=error,
+                metrics=facts.pack_numbers(result.metrics) if result is not None else {},
+                error=why,
                 peak_memory_bytes=end.peak_memory_bytes if end is not None else None,
             )
         )
-        self._milestones.pop(number, None)
-        self._show(number)
-        self._ended.add(number)
+        del self._live[trial]
         if state == "failed":
-            self._count_failure(end.alike if end is not None else "", error or "", at)
-        else:
-            self._anything_went_well = True
+            self._causes[trial] = end.alike if end is not None else ""
+        self._job_done(trial, at)
 
-    def _pause(self, trial: int, at: float) -> None:
-        curve = self._trials[trial].curve
-        self._record(facts.TrialPaused(at=at, trial=trial, step=curve.steps[-1] if len(curve) else 0))
-        self._paused.add(trial)
-        self._anything_went_well = True
-        self._show(trial)
-
-    def _show(self, trial: int) -> None:
-        """Put a trial on the list of what the optimizer will be shown before the next question."""
-        if not self.plan.deterministic:
-            self._untold.append(trial)
-        self._after = trial
-        self._resting = False
-
-    def _attempt_was_lost(self, attempt: _Attempt, at: float) -> None:
-        first = attempt.ends.get(attempt.workers[0])
-        reason = attempt.lost or (first.error if first is not None else None) or "the attempt was lost"
-        if attempt.number >= self.plan.max_attempts:
-            self._conclude(
-                first,
-                "failed",
-                f"gave up after {attempt.number} attempts; the last one: {reason}",
-                at,
-                trial=attempt.trial,
-            )
-            return
-        self._record(
-            facts.AttemptLost(at=at, trial=attempt.trial, attempt=attempt.number, reason=reason)
-        )
-        self._ready.appendleft(attempt.trial)
+    def _job_done(self, trial: int, at: float) -> None:
+        for number in self._showing.done(trial):
+            reason = self._failures.look_at(self._trials[number], self._causes.pop(number, ""))
+            if reason is not None:
+                self._end("failed", reason, at)
 
     # -- ends ----------------------------------------------------------------------------------------------------
 
-    def _count_failure(self, alike: str, error: str, at: float) -> None:
-        self._failures += 1
-        if self._ending is not None:
-            return
-        limit = self.plan.max_failures
-        if limit is not None and self._failures > limit:
-            self._end("failed", f"{self._failures} trials failed, max_failures={limit} allowed:\n{error}", at)
-        elif not self._anything_went_well and self.plan.fail_fast:
-            same = self._failures == 1 or alike == self._alike
-            self._alike = alike if same else None
-            if not same:
-                self._anything_went_well = True  # they fail in different ways: no reason to stop at once
-            elif self._failures >= self.plan.fail_fast:
-                self._end("failed", f"the first {self._failures} trials all failed alike:\n{error}", at)
-
-    def _tick(self, event: Tick) -> None:
+    def _tick(self, event: ev.Tick) -> None:
         if self._stop_at is not None and event.at >= self._stop_at:
             self._stop_at = None
             self._end("completed", f"time budget of {self.plan.timeout_s:g} s used up", event.at)
-        while self._deadlines and self._deadlines[0][0] <= event.at:
-            _, trial, number = heapq.heappop(self._deadlines)
-            attempt = self._current(trial, number)
-            if attempt is not None and attempt.verdict is None:
-                limit = self.plan.trial_timeout_s
-                attempt.verdict = ("failed", f"ran longer than trial_timeout_s={limit:g} and was ended")
-                self._end_the_others(attempt)
+        self._running.end_overdue(event.at)
 
-    def _stop_requested(self, event: StopRequested) -> None:
+    def _stop_requested(self, event: ev.StopRequested) -> None:
         self._end(event.state, event.reason, event.at)
 
     def _end(self, state: EndState, reason: str, at: float) -> None:
         if self._ending is not None:
             return
         self._ending = (state, reason)
+        why = reason.partition("\n")[0].rstrip(":")
+        for trial in self._ready:
+            if self._trials[trial].attempts:
+                self._out.fact(facts.TrialEnded(at=at, trial=trial, state="stopped", error=why))
         self._ready.clear()
-        for attempt in self._attempts.values():
-            if attempt.verdict is None:
-                why = reason.splitlines()[0].rstrip(":")
-                attempt.verdict = ("stopped", why)
-                for worker in attempt.workers:
-                    if worker in attempt.open:
-                        self._out.append(StopAttempt(worker, attempt.trial, attempt.number))
+        self._running.end_all(why)
 
     # -- moving on -----------------------------------------------------------------------------------------------
 
     def _advance(self, at: float) -> None:
-        gang = self.plan.gang
-        while self._ready and len(self._idle) >= gang:
-            self._start_attempt(self._ready.popleft(), at)
+        gang, roster = self.plan.gang, self._roster
+        while self._ready and roster.idle >= gang:
+            self._start(self._ready.popleft(), at)
         self._staff()
-        if self._may_ask and len(self._ready) < len(self._idle) // gang + self.plan.ask_ahead:
+        if self._may_ask and len(self._ready) < roster.idle // gang + self.plan.ask_ahead:
             self._ask()
         if self._is_over:
             self._finish(at)
-        elif self._no_more_to_come and not self._ready and self._idle:
-            for worker in tuple(self._idle):
-                self._release(worker)
+        elif roster.idle and not self._ready and self._no_more_to_come:
+            roster.release_idle()
 
     def _staff(self) -> None:
         """Start workers up to what the remaining work can use."""
-        if self._ending is not None:
-            return
-        wanted = self.plan.workers
-        if self._no_more_to_come:
-            wanted = min(wanted, (len(self._attempts) + len(self._ready)) * self.plan.gang)
-        elif self.plan.num_trials is not None:
-            open_trials = self.plan.num_trials - self._suggested + len(self._ready) + len(self._attempts)
-            wanted = min(wanted, max(1, open_trials + len(self._paused)) * self.plan.gang)
-        for _ in range(wanted - len(self._idle) - len(self._busy) - len(self._starting)):
-            name = f"w{self._next_worker}"
-            self._next_worker += 1
-            self._starting[name] = None
-            self._out.append(StartWorker(name))
+        plan = self.plan
+        wanted = self._roster.busy + len(self._ready) * plan.gang
+        if not self._no_more_to_come:
+            new = plan.workers if plan.num_trials is None else plan.num_trials - self._suggested
+            wanted += (new + len(self._paused)) * plan.gang
+        self._roster.start_up_to(wanted)
 
     @property
     def _no_more_to_come(self) -> bool:
         """Whether nothing but what is ready or running, and repeats of it, will ever run."""
-        if self._asking:
+        if self._ending is not None or self._is_exhausted:
+            return True
+        if self._is_asking or not self._has_enough or self._paused:
             return False
-        return (
-            self._ending is not None
-            or self._exhausted
-            or (self._has_enough and not self._paused and not self._attempts)
-            or (self._has_enough and not self._paused and not self._may_pause)
-        )
-
-    @property
-    def _may_pause(self) -> bool:
-        return self.plan.every_report_is_milestone or bool(self._milestones)
+        return not (self._has_milestones and self._running)  # what runs may pause and be resumed
 
     @property
     def _is_over(self) -> bool:
-        if self._attempts or self._ready or self._asking:
+        if self._running:
             return False
-        if self._ending is not None or self._exhausted:
-            return True
-        if self._resting:
-            return True  # the optimizer waits for something to happen, and nothing can happen any more
-        return self._has_enough and not self._paused
+        return self._ending is not None or not (self._ready or self._is_asking or self._may_ask)
 
     def _finish(self, at: float) -> None:
         state, reason = self._ending or ("completed", "")
         for trial in sorted(self._paused):
-            self._record(
+            self._out.fact(
                 facts.TrialEnded(at=at, trial=trial, state="stopped", error="was not resumed before the end")
             )
-        self._paused.clear()
-        self._record(facts.ExperimentEnded(at=at, state=state, reason=reason))
-        for worker in (*self._idle, *self._starting):
-            self._release(worker)
+        self._out.fact(facts.ExperimentEnded(at=at, state=state, reason=reason))
+        self._roster.release_all()
         self._finished = True
-        self._out.append(Finish(state, reason))
-
-    def _release(self, worker: str) -> None:
-        self._idle.pop(worker, None)
-        self._starting.pop(worker, None)
-        self._out.append(ReleaseWorker(worker))
-
-    # -- output --------------------------------------------------------------------------------------------------
-
-    def _record(self, fact: facts.AnyFact) -> None:
-        self.record.apply(fact)
-        self._out.append(Record(fact))
-
-    def _take(self) -> list[Command]:
-        out = self._out
-        self._out = []
-        return out
+        self._out.command(ev.Finish(state, reason))

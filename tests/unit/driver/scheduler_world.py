@@ -1,0 +1,380 @@
+"""A world around a scheduler: workers, train functions and an optimizer that do anything they are able to do.
+
+Everything a real world could see of a scheduler is checked after each event; nothing here looks into it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, deque
+from collections.abc import Callable
+from copy import copy
+from dataclasses import dataclass, field
+from typing import Any
+
+from cargobike.core import facts
+from cargobike.core.records import IDLE, Decision, Suggestion, Trial, TrialState
+from cargobike.driver import events as ev
+from cargobike.driver.plan import Plan
+from cargobike.driver.scheduler import Scheduler
+from cargobike.store.fold import ExperimentRecord, fold
+
+HEADER = facts.ExperimentStarted(at=0.0, id="20270115-080000-test", name="test")
+MOST_STEPS = 8
+
+
+@dataclass(slots=True)
+class Job:
+    """What a worker is doing."""
+
+    trial: int
+    attempt: int
+    rank: int
+    step: int = 0
+    waits_at: int | None = None
+    told_to: Decision = Decision.CONTINUE
+    halted: bool = False
+
+
+@dataclass(slots=True)
+class Worker:
+    """A worker as the engine sees it."""
+
+    name: str
+    joined: bool = False
+    job: Job | None = None
+    history: list[Job] = field(default_factory=list)
+
+
+class World:
+    """Carries out commands, offers what may happen next, and complains about everything that must not be."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.at = 0.0
+        self.facts: list[facts.AnyFact] = [HEADER]
+        self.scheduler = Scheduler(plan, ExperimentRecord(HEADER))
+        self.workers: dict[str, Worker] = {}
+        self.gone: dict[str, Worker] = {}
+        self.released: set[str] = set()
+        self.questions: deque[ev.Ask | ev.Judge] = deque()
+        self.shown: Counter[tuple[int, bool]] = Counter()
+        self.last_words: list[ev.Event] = []
+        self.finish: ev.Finish | None = None
+        self.final: dict[int, Trial] = {}
+        self._do(self.scheduler.begin(self.at))
+
+    @property
+    def trials(self) -> dict[int, Trial]:
+        return self.scheduler.record.trials
+
+    # -- carrying out --------------------------------------------------------------------------------------------
+
+    def happen(self, event: ev.Event) -> None:
+        """Let something happen, carry out what follows, and check that all is well."""
+        was_finished = self.finish is not None
+        commands = self.scheduler.handle(event)
+        assert not (was_finished and commands), f"after the end: {commands}"
+        self._do(commands)
+
+    def _do(self, commands: list[ev.Command]) -> None:
+        for number, command in enumerate(commands):
+            if isinstance(command, ev.Finish):
+                assert number == len(commands) - 1
+            _ACTIONS[type(command)](self, command)
+        self._check()
+
+    def _record(self, command: ev.Record) -> None:
+        fact: Any = command.fact
+        assert fact.at >= self.facts[-1].at, "time runs backwards"
+        self.facts.append(fact)
+
+    def _ask(self, command: ev.Ask) -> None:
+        assert not any(isinstance(question, ev.Ask) for question in self.questions)
+        for number in command.tell:
+            trial = self.trials[number]
+            assert trial.state.is_final or trial.state is TrialState.PAUSED
+            # A pause is shown as often as it happens; an end once.
+            self.shown[number, trial.state.is_final] += 1
+            assert self.shown[number, True] <= 1
+            pauses = sum(isinstance(fact, facts.TrialPaused) and fact.trial == number for fact in self.facts)
+            assert self.shown[number, False] <= pauses
+        assert command.after is None or command.after in self.trials
+        self.questions.append(command)
+
+    def _judge(self, command: ev.Judge) -> None:
+        assert command not in self.questions
+        assert self._running(command.trial, command.attempt)
+        self.questions.append(command)
+
+    def _run(self, command: ev.Run) -> None:
+        assert len(set(command.workers)) == self.plan.gang, "a gang starts all or none"
+        assert not any(worker.job and worker.job.trial == command.trial for worker in self.workers.values())
+        trial = self.trials[command.trial]
+        assert trial.state is TrialState.RUNNING
+        assert trial.attempts == command.attempt
+        for rank, name in enumerate(command.workers):
+            worker = self.workers[name]
+            assert worker.joined
+            assert worker.job is None
+            worker.job = Job(command.trial, command.attempt, rank)
+
+    def _answer(self, command: ev.Answer) -> None:
+        job = self.workers[command.worker].job
+        assert job is not None
+        assert (job.trial, job.attempt, job.waits_at) == (command.trial, command.attempt, command.step)
+        assert job.told_to is Decision.CONTINUE or command.decision is not Decision.CONTINUE
+        job.waits_at = None
+        job.told_to = command.decision
+
+    def _stop_attempt(self, command: ev.StopAttempt) -> None:
+        job = self.workers[command.worker].job
+        assert job is not None
+        assert (job.trial, job.attempt) == (command.trial, command.attempt)
+        job.halted = True
+
+    def _start_worker(self, command: ev.StartWorker) -> None:
+        assert command.worker not in self.workers
+        assert command.worker not in self.gone
+        assert command.worker not in self.released
+        self.workers[command.worker] = Worker(command.worker)
+        assert len(self.workers) <= self.plan.workers
+
+    def _release_worker(self, command: ev.ReleaseWorker) -> None:
+        worker = self.workers.pop(command.worker)
+        assert worker.job is None
+        self.released.add(command.worker)
+
+    def _finish(self, command: ev.Finish) -> None:
+        assert self.finish is None
+        assert self.scheduler.finished
+        self.finish = command
+
+    # -- checking ------------------------------------------------------------------------------------------------
+
+    def _check(self) -> None:
+        record = self.scheduler.record
+        if self.plan.num_trials is not None:
+            assert len(record.trials) <= self.plan.num_trials
+        for number, trial in record.trials.items():
+            known = self.final.get(number)
+            assert known is None or known == trial, "a finished result has changed"
+            if known is None and trial.state.is_final:
+                self.final[number] = copy(trial)
+            workers = [name for name, worker in self.workers.items() if worker.job and worker.job.trial == number]
+            assert bool(workers) == (trial.state is TrialState.RUNNING), "a trial is lost, or runs in secret"
+        waiting = [trial for trial in record.trials.values() if trial.state is TrialState.PENDING]
+        free = [worker for worker in self.workers.values() if worker.joined and worker.job is None]
+        if waiting and not self.scheduler.is_ending and self.finish is None:
+            assert len(free) < self.plan.gang, "a gang idles while a trial is ready"
+        if self.finish is not None:
+            self._check_end(record)
+
+    def _check_end(self, record: ExperimentRecord) -> None:
+        assert self.finish is not None
+        assert record.state == self.finish.state
+        assert not self.workers
+        for trial in record.trials.values():
+            never_started = trial.state is TrialState.PENDING and trial.attempts == 0
+            assert trial.state.is_final or (self.scheduler.is_ending and never_started)
+        assert fold(self.facts) == record, "the facts alone tell another story"
+
+    def _running(self, trial: int, attempt: int) -> bool:
+        jobs = [worker.job for worker in self.workers.values() if worker.job]
+        return any((job.trial, job.attempt) == (trial, attempt) for job in jobs)
+
+    # -- what may happen -----------------------------------------------------------------------------------------
+
+    def choices(self) -> list[Callable[[int], ev.Event]]:
+        """Return everything that may happen next; each takes a number that decides about its details."""
+        found: list[Callable[[int], ev.Event]] = []
+        if self.questions:
+            found += [self.answer] * 3
+        for worker in self.workers.values():
+            found += self._choices_of(worker)
+        found += [self._tick, self._something_stale]
+        if len(self.facts) > 12:
+            found.append(self._stop_request)
+        return found
+
+    def _choices_of(self, worker: Worker) -> list[Callable[[int], ev.Event]]:
+        def arrive(_: int) -> ev.Event:
+            return self.arrive(worker)
+
+        def die(_: int) -> ev.Event:
+            return self.die(worker)
+
+        def end(choice: int) -> ev.Event:
+            job = worker.job
+            assert job is not None
+            outcomes: list[ev.Outcome] = ["completed", "completed", "failed", "lost", "stopped", "paused"]
+            if job.told_to is not Decision.CONTINUE or job.halted:
+                outcomes += ["paused" if job.told_to is Decision.PAUSE else "stopped"] * 6
+            return self.end(worker, outcomes[choice % len(outcomes)], choice)
+
+        def report(_: int) -> ev.Event:
+            return self.report(worker)
+
+        def save(_: int) -> ev.Event:
+            job = worker.job
+            assert job is not None
+            return ev.CheckpointWritten(
+                at=self.at, worker=worker.name, trial=job.trial, attempt=job.attempt, step=job.step, path="x"
+            )
+
+        if not worker.joined:
+            return [arrive, arrive, arrive, die]
+        if worker.job is None:
+            return [die]
+        if worker.job.waits_at is not None:
+            return [die, end] if worker.job.halted else [die]
+        more = [report, report, save] if worker.job.step < MOST_STEPS else []
+        return [end, end, end, die, *more]
+
+    def arrive(self, worker: Worker) -> ev.Event:
+        worker.joined = True
+        return ev.WorkerArrived(at=self.at, worker=worker.name)
+
+    def die(self, worker: Worker) -> ev.Event:
+        del self.workers[worker.name]
+        self.gone[worker.name] = worker
+        if worker.job is not None:
+            worker.history.append(worker.job)
+        return ev.WorkerGone(at=self.at, worker=worker.name, reason="was killed")
+
+    def end(self, worker: Worker, outcome: ev.Outcome, choice: int = 0) -> ev.Event:
+        job = worker.job
+        assert job is not None
+        worker.job = None
+        worker.history.append(job)
+        event = ev.AttemptEnded(
+            at=self.at,
+            worker=worker.name,
+            trial=job.trial,
+            attempt=job.attempt,
+            outcome=outcome,
+            value=[1.0, math.inf, -1.0, 0.5][choice % 4] if outcome == "completed" else None,
+            metrics={"loss": 1.0} if outcome == "completed" else {},
+            error="ValueError" if outcome == "failed" else None,
+            alike=["a", "a", "b"][choice % 3],
+        )
+        self.last_words.append(event)
+        return event
+
+    def report(self, worker: Worker) -> ev.Event:
+        job = worker.job
+        assert job is not None
+        job.step += 1
+        milestones = self.scheduler.milestones(job.trial)
+        waits = milestones == "every" or job.step in milestones
+        job.waits_at = job.step if waits else None
+        event = ev.PointsReported(
+            at=self.at,
+            worker=worker.name,
+            trial=job.trial,
+            attempt=job.attempt,
+            step=job.step,
+            metrics={"accuracy": 0.1 * job.step},
+            waits=waits,
+        )
+        if not waits:
+            self.last_words.append(event)
+        return event
+
+    def answer(self, choice: int) -> ev.Event:
+        """Answer the oldest question, sensibly or not."""
+        question = self.questions.popleft()
+        if choice % 40 == 39:
+            return ev.StopRequested(at=self.at, reason="the optimizer failed:\nno", state="failed")
+        if isinstance(question, ev.Judge):
+            decisions = [Decision.CONTINUE, Decision.CONTINUE, Decision.STOP, Decision.PAUSE, Decision.PAUSE]
+            return self.decide(question, decisions[choice % len(decisions)])
+        paused = [trial.number for trial in self.trials.values() if trial.state is TrialState.PAUSED]
+        suggestions: list[Any] = [
+            Suggestion(params={"x": choice}),
+            Suggestion(params={"x": choice}),
+            Suggestion(params={"x": choice}, milestones=(1, 3, 4)),
+            Suggestion(params={"x": choice}, milestones=(2,), copy_checkpoint_of=0 if self.trials else None),
+            Suggestion(params={"x": choice}, milestones="every"),
+            IDLE,
+            *(Suggestion(resume=number, milestones=(choice % 6,)) for number in paused * 3),
+        ]
+        if choice % 7 == 6:
+            suggestions = [None, Suggestion(resume=choice % 5 - 1)]
+        return self.suggest(question, suggestions[choice // 7 % len(suggestions)])
+
+    def suggest(self, question: ev.Ask, suggestion: Any) -> ev.Event:
+        told = sum(self.shown.values())
+        return ev.SuggestionMade(at=self.at, suggestion=suggestion, told=told, after=question.after)
+
+    def decide(self, question: ev.Judge, decision: Decision) -> ev.Event:
+        event = ev.DecisionMade(
+            at=self.at, trial=question.trial, attempt=question.attempt, step=question.step, decision=decision
+        )
+        self.last_words.append(event)
+        return event
+
+    def _tick(self, choice: int) -> ev.Event:
+        self.at += choice % 5
+        return ev.Tick(at=self.at)
+
+    def _something_stale(self, choice: int) -> ev.Event:
+        """Repeat or delay what was said before."""
+        stale: list[ev.Event] = [*self.last_words[-8:]]
+        for worker in [*self.gone.values(), *self.workers.values()]:
+            if worker.name in self.gone or worker.joined:
+                stale.append(ev.WorkerArrived(at=self.at, worker=worker.name))
+        stale += [ev.WorkerGone(at=self.at, worker=name, reason="is gone") for name in self.gone]
+        stale += [ev.WorkerGone(at=self.at, worker=name, reason="is gone") for name in self.released]
+        stale.append(ev.WorkerArrived(at=self.at, worker="stranger"))
+        event = stale[choice % len(stale)]
+        if isinstance(event, ev.PointsReported) and self._running(event.trial, event.attempt):
+            return ev.Tick(at=self.at)  # the link delivers once; only the dead repeat themselves
+        return event
+
+    def _stop_request(self, choice: int) -> ev.Event:
+        if choice % 4:
+            return ev.Tick(at=self.at)
+        return ev.StopRequested(at=self.at, reason="interrupted by the user")
+
+    # -- to the end ----------------------------------------------------------------------------------------------
+
+    def settle(self, suggestion: Any = None) -> None:
+        """Let everything go its way, without accidents, until it is over."""
+        for _ in range(2000):
+            if self.finish is not None:
+                return
+            self.happen(self._next_of_a_quiet_world(suggestion))
+        raise AssertionError(f"it never ends: {len(self.trials)} trials, {self.workers}, {self.questions}")
+
+    def _next_of_a_quiet_world(self, suggestion: Any) -> ev.Event:
+        if self.questions:
+            question = self.questions.popleft()
+            if isinstance(question, ev.Judge):
+                return self.decide(question, Decision.CONTINUE)
+            return self.suggest(question, suggestion)
+        for worker in self.workers.values():
+            if not worker.joined:
+                return self.arrive(worker)
+        for worker in self.workers.values():
+            job = worker.job
+            if job is not None and (job.waits_at is None or job.halted):
+                way = {Decision.STOP: "stopped", Decision.PAUSE: "paused", Decision.CONTINUE: "completed"}
+                return self.end(worker, "stopped" if job.halted else way[job.told_to])  # type: ignore[arg-type]
+        due = self.scheduler.next_deadline
+        assert due is not None, f"everybody waits for somebody: {self.workers}"
+        self.at = max(self.at, due)
+        return ev.Tick(at=self.at)
+
+
+_ACTIONS: dict[type[ev.Command], Callable[[World, Any], None]] = {
+    ev.Record: World._record,
+    ev.Ask: World._ask,
+    ev.Judge: World._judge,
+    ev.Run: World._run,
+    ev.Answer: World._answer,
+    ev.StopAttempt: World._stop_attempt,
+    ev.StartWorker: World._start_worker,
+    ev.ReleaseWorker: World._release_worker,
+    ev.Finish: World._finish,
+}
