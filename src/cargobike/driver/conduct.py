@@ -14,6 +14,7 @@ from cargobike.core.errors import CargobikeError
 from cargobike.core.facts import ExperimentEnded, ExperimentStarted
 from cargobike.core.ids import experiment_id
 from cargobike.driver.conversation import Conversation
+from cargobike.driver.dialogue import Dialogue
 from cargobike.driver.display import Display, choose_display
 from cargobike.driver.function import Train, unsaved_sources
 from cargobike.driver.loop import Clock, Loop, Parts
@@ -50,12 +51,10 @@ def conduct(request: Request) -> tuple[ExperimentRecord, ExperimentFolder]:
         server = WireServer()
         exits.callback(server.close)
         staff = Staff(request.engine, server, _spec_maker(request, server, folder, payload), request.patience)
-        conversation = Conversation(
-            request.optimizer,
-            record.trials,
-            allowed=request.names,
-            stop_rules=request.stop_rules,
+        dialogue = Dialogue(
+            request.optimizer, record.trials, allowed=request.names, stop_rules=request.stop_rules
         )
+        conversation = Conversation(dialogue)
         exits.callback(conversation.close)
         scheduler = Scheduler(request.plan, record)
         loop = Loop(
@@ -76,7 +75,7 @@ def conduct(request: Request) -> tuple[ExperimentRecord, ExperimentFolder]:
         except BaseException as error:
             _close_record(record, journal, display, clock, error)
             raise
-        request.optimizer.finalize_experiment(list(record.trials.values()))
+        conversation.finish()
     return record, folder
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -68,6 +69,7 @@ class Loop:
     def __init__(self, parts: Parts) -> None:
         self._p = parts
         self._facts: list[Fact] = []
+        self._pending: deque[ev.Event] = deque()
         self._now = parts.clock.now()
         self._is_stopping = False
         self._next_refresh = 0.0
@@ -141,7 +143,12 @@ class Loop:
                 self._stop("stopped by request")
 
     def _happen(self, event: ev.Event) -> None:
-        self._do(self._p.scheduler.handle(event))
+        self._pending.append(event)
+        if len(self._pending) > 1:
+            return  # an answer to a question of the event at hand: its turn comes when that is done
+        while self._pending:
+            self._do(self._p.scheduler.handle(self._pending[0]))
+            self._pending.popleft()
 
     def _do(self, commands: Iterable[ev.Command]) -> None:
         acts: list[ev.Command] = []
@@ -231,7 +238,7 @@ class Loop:
             log.warning("output of trial %s could not be kept: %s", message.trial, error)
 
     def _answer_from_optimizer(self) -> None:
-        for event in self._p.conversation.answers():
+        for event in self._p.conversation.answers(self._now):
             self._happen(event)
 
     # -- doing ---------------------------------------------------------------------------------------------------
@@ -239,6 +246,7 @@ class Loop:
     def _ask(self, command: ev.Ask | ev.Judge) -> None:
         answer = self._p.conversation.put(command, self._now)
         if answer is not None:
+            self._now = max(self._now, answer.at)
             self._happen(answer)
 
     def _run(self, command: ev.Run) -> None:
