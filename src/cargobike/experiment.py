@@ -158,7 +158,7 @@ def _request(
 ) -> Request:
     """Check everything that can be checked before anything starts."""
     found = find_train(train)
-    told = arguments.understand_space(space, params)
+    told = arguments.understand_space(arguments.space_or_preset(space, params, optimizer), params)
     check_signature(found, told.names, optional_names=told.optional_names)
     chosen = arguments.choose_optimizer(told, optimizer)
     trials = arguments.number_of_trials(told, num_trials, timeout_s, chosen)

@@ -38,6 +38,13 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
     workers: int | None = None
 
 
+def space_or_preset(space: SpaceLike | None, params: object, optimizer: object) -> SpaceLike | None:
+    """Return the space, or the one that an optimizer object was made with."""
+    if space is None and params is None and isinstance(optimizer, AbstractOptimizer):
+        return optimizer.preset_space
+    return space
+
+
 def understand_space(space: SpaceLike | None, params: Mapping[str, Any] | None) -> Told:
     """Find out what is to be tried."""
     if params is not None:
@@ -109,9 +116,8 @@ def number_of_trials(
         return len(told.listed)
     if told.num_trials is not None:
         return told.num_trials
-    own = getattr(optimizer, "num_trials", None)
-    if isinstance(own, int):
-        return own
+    if optimizer.preset_num_trials is not None:
+        return optimizer.preset_num_trials
     if optimizer.name == "gridsearch":
         counts = getattr(optimizer, "counts", None)
         return told.space.grid_size(counts)
