@@ -72,14 +72,11 @@ class Conversation:
         return found
 
     def finish(self) -> None:
-        """Show the optimizer the rest, and let it look back; what it makes of that cannot hurt the result."""
-        if not self._is_silent():
-            log.warning("the optimizer is still thinking; it is not shown the last trials")
-            return
-        try:
+        """Show the optimizer the rest, and let it look back; what it raises there is the caller's to see."""
+        if self._is_silent():
             self._dialogue.finish()
-        except Exception:
-            log.exception("the optimizer failed when it was shown the last trials")
+        else:
+            log.warning("the optimizer is still thinking; it is not shown the last trials")
 
     def close(self) -> None:
         """End the conversation; an optimizer that is still thinking is not waited for."""
