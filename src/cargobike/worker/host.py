@@ -7,6 +7,7 @@ one import and one copy. It has a single thread and runs no user code.
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
 import mmap
 import os
@@ -85,6 +86,8 @@ class Host:
                 importlib.import_module(name)
             except Exception as error:  # noqa: BLE001 - a broken library is the train function's to report
                 failed[name] = f"{type(error).__name__}: {error}"
+        # A collection in a child would touch, and so copy, every page that it shares with us.
+        gc.freeze()
         self._send(Warm(failed))
 
     def _fork(self, order: Fork, config_fd: int) -> None:
