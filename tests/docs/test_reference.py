@@ -10,6 +10,7 @@ import snippets
 import cargobike
 from cargobike import devices, experiment, project, tensorboard, trial
 from cargobike.cli.app import COMMANDS
+from cargobike.result import Result
 
 PAGE = (snippets.ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
 WORDS = set(re.findall(r"\w+", PAGE))
@@ -28,8 +29,8 @@ def test_every_argument_of_launch_is_there_and_no_other() -> None:
 
 
 def test_every_attribute_of_a_result_is_there() -> None:
-    names = {name for name in dir(experiment.Result) if not name.startswith("_")} - {"from_record"}
-    names |= set(experiment.Result.__annotations__) - {"_record"}
+    names = {name for name in dir(Result) if not name.startswith("_")} - {"from_record"}
+    names |= set(Result.__annotations__) - {"_record"}
     assert names - WORDS == set()
 
 
