@@ -192,6 +192,22 @@ def memory(count: str) -> None:
     answer(trials=int(count), **found)
 
 
+def simulate(workers: str, count: str) -> None:
+    """Let virtual workers run trials of four reports each; every trial takes another time."""
+    import random
+
+    from cargobike.driver.simulation import SimulatedRun
+    from cargobike.driver.simulation import simulate as run_simulation
+
+    def train(params: dict[str, Any], seed: int) -> SimulatedRun:
+        step_s = random.Random(seed).uniform(5.0, 15.0)
+        return SimulatedRun(steps=[(step_s, {"score": params["x"]})] * 4, value=params["x"])
+
+    result = run_simulation(train, _space(), num_trials=int(count), workers=int(workers), seed=1)
+    assert len(result.trials) == int(count)
+    answer(events=result.events, cpu_s=result.driver_cpu_s, whole_cpu_s=result.cpu_s, **memory_mb())
+
+
 if __name__ == "__main__":
     task, *arguments = sys.argv[1:]
     globals()[task](*arguments)
