@@ -21,14 +21,14 @@ from cargobike.core.ids import random_seed
 from cargobike.core.records import Direction, ExperimentState, Resources
 from cargobike.core.version import __version__
 from cargobike.driver import arguments
-from cargobike.driver.arguments import SpaceLike
-from cargobike.driver.function import check_signature, find_train, pickle_function
+from cargobike.driver.arguments import SpaceLike, StopRules
+from cargobike.driver.function import check_signature, find_train
 from cargobike.driver.libraries import libraries_needed
 from cargobike.driver.plan import Plan
 from cargobike.driver.request import WORKER_PROGRAM, Callback, Request
+from cargobike.driver.shipping import pickle_function
 from cargobike.engines.engine import Engine
 from cargobike.search.optimizer import AbstractOptimizer
-from cargobike.search.stop_rule import StopRule
 
 if TYPE_CHECKING:
     from cargobike.result import Result
@@ -45,7 +45,7 @@ def launch(
     num_trials: int | None = None,
     direction: Direction | None = None,
     metric: str | None = None,
-    early_stop: StopRule | Sequence[StopRule] = (),
+    early_stop: StopRules | None = None,
     workers: int | None = None,
     engine: str | Engine = "local",
     resources: Resources | None = None,
@@ -74,7 +74,7 @@ def launch(
         num_trials: How many trials to run.
         direction: `"max"` (default) or `"min"`.
         metric: Which entry of a returned dict to optimize.
-        early_stop: Rules that end running trials early.
+        early_stop: Rules that end running trials early: `"median"`, `"percentile"`, `"patience"`, objects, several.
         workers: How many trials run at once; by default one per core, or per GPU where there are any.
         engine: Where workers live: `"local"`, or an engine object.
         resources: What each worker gets, such as `Resources(gpus=0.5)`.
@@ -141,7 +141,7 @@ def _request(
     num_trials: int | None,
     direction: Direction | None,
     metric: str | None,
-    early_stop: StopRule | Sequence[StopRule],
+    early_stop: StopRules | None,
     workers: int | None,
     engine: str | Engine,
     resources: Resources | None,
@@ -175,12 +175,15 @@ def _request(
         num_trials=trials,
         seed=arguments.whole("seed", seed, random_seed()),
         deterministic=deterministic,
-        every_report_is_milestone=chosen.wants_every_report or bool(rules),
+        every_report_is_milestone=chosen.wants_every_report
+        or any(getattr(rule, "judges_steps", True) for rule in rules),
         max_failures=None if max_failures is None else arguments.whole("max_failures", max_failures),
         fail_fast=0 if params is not None else 3,
         trial_timeout_s=arguments.positive("trial_timeout_s", trial_timeout_s),
         timeout_s=arguments.positive("timeout_s", timeout_s),
+        reason_to_end=arguments.end_of(rules, way),
     )
+    chosen.deterministic = deterministic
     chosen.setup(told.space, num_trials=trials, direction=way, seed=plan.seed)
     chosen.initialize()
     return Request(

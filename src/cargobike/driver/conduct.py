@@ -16,11 +16,13 @@ from cargobike.core.ids import experiment_id
 from cargobike.driver.conversation import Conversation
 from cargobike.driver.dialogue import Dialogue
 from cargobike.driver.display import Display, choose_display
-from cargobike.driver.function import Train, unsaved_sources
+from cargobike.driver.function import Train
+from cargobike.driver.interrupt import InterruptWatch
 from cargobike.driver.loop import Clock, Loop, Parts
 from cargobike.driver.request import WORKER_PROGRAM, Request
 from cargobike.driver.scheduler import Scheduler
 from cargobike.driver.server import WireServer
+from cargobike.driver.shipping import unsaved_sources
 from cargobike.driver.staff import Staff
 from cargobike.engines.engine import WorkerSpec
 from cargobike.store.fold import ExperimentRecord
@@ -34,6 +36,7 @@ from cargobike.worker.payload import Payload
 def conduct(request: Request) -> tuple[ExperimentRecord, ExperimentFolder]:
     """Run an experiment to its end; returns what its journal says, folded."""
     clock = Clock()
+    interrupt = InterruptWatch()
     now = clock.now()
     payload = _payload(request)
     folder = request.project.experiment(experiment_id(now))
@@ -67,6 +70,7 @@ def conduct(request: Request) -> tuple[ExperimentRecord, ExperimentFolder]:
                 folder=folder,
                 display=display,
                 clock=clock,
+                interrupt=interrupt,
                 callbacks=(_CodeKeeper(request.train, folder, payload), *request.callbacks),
             )
         )
@@ -76,6 +80,7 @@ def conduct(request: Request) -> tuple[ExperimentRecord, ExperimentFolder]:
             _close_record(record, journal, display, clock, error)
             raise
         conversation.finish()
+    interrupt.pass_on()
     return record, folder
 
 

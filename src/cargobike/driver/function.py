@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import importlib.util
 import inspect
-import linecache
 import os
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -159,52 +158,3 @@ def check_signature(
         raise SignatureError(
             f"The parameters do not fit the function {train.title}({shown}):", mistakes
         )
-
-
-def pickle_function(train: Train) -> bytes:
-    """Turn the function into bytes.
-
-    Raises:
-        FunctionError: Naming the part that cannot travel, if it can be found.
-    """
-    try:
-        data: bytes = cloudpickle.dumps(train.function)
-    except Exception as error:
-        culprit = _find_culprit(train)
-        raise FunctionError(
-            f"The function {train.title} cannot be sent to a worker: {culprit or error}",
-            ["make such things (locks, open files, connections, generators) inside the function instead"],
-        ) from error
-    return data
-
-
-def _find_culprit(train: Train) -> str:
-    parts: dict[str, Any] = {}
-    function = train.function
-    if isinstance(function, functools.partial):
-        parts |= {f"the argument {key!r} of the partial": value for key, value in function.keywords.items()}
-        parts |= {f"argument {i} of the partial": value for i, value in enumerate(function.args)}
-    owner = getattr(function, "__self__", function)
-    parts |= {f"its attribute {key!r}": value for key, value in getattr(owner, "__dict__", {}).items()}
-    plain = train.plain
-    if inspect.isfunction(plain):
-        captured = inspect.getclosurevars(plain)
-        parts |= {f"the variable {key!r} of its closure": value for key, value in captured.nonlocals.items()}
-        parts |= {f"the global {key!r} that it uses": value for key, value in captured.globals.items()}
-    for place, value in parts.items():
-        try:
-            cloudpickle.dumps(value)
-        except Exception:  # noqa: BLE001 - any failure means that this is the part
-            return f"{place} is a {type(value).__name__}, which cannot be pickled"
-    return ""
-
-
-def unsaved_sources() -> dict[str, str]:
-    """Return sources that exist in memory only (notebook cells), for tracebacks in workers."""
-    found: dict[str, str] = {}
-    for name, entry in list(linecache.cache.items()):
-        if len(entry) == 4 and entry[2] and not os.path.exists(name):
-            found[name] = "".join(entry[2])
-    return found
-
-

@@ -5,6 +5,7 @@ It travels by the engine's own channel only (an inherited file descriptor, Spark
 
 from __future__ import annotations
 
+import functools
 import linecache
 import sys
 from collections.abc import Callable
@@ -61,3 +62,8 @@ class Payload(msgspec.Struct, frozen=True, kw_only=True):
         """Unpickle the function; user code may run here (imports, `__setstate__`)."""
         function: Callable[..., Any] = cloudpickle.loads(self.function)
         return function
+
+
+def remember(function: Callable[..., Any], cache_parameters: dict[str, Any]) -> Callable[..., Any]:
+    """Make a function that was decorated with `functools.cache` or `lru_cache` into one again, its memory empty."""
+    return functools.lru_cache(**cache_parameters)(function)

@@ -1,0 +1,81 @@
+"""A train function made ready to travel to a worker."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import io
+import linecache
+import os
+from typing import Any
+
+import cloudpickle
+
+from cargobike.core.errors import FunctionError
+from cargobike.driver.function import Train
+from cargobike.worker.payload import remember
+
+
+def pickle_function(train: Train) -> bytes:
+    """Turn the function into bytes.
+
+    Raises:
+        FunctionError: Naming the part that cannot travel, if it can be found.
+    """
+    try:
+        data = _dumps(train.function)
+    except Exception as error:
+        culprit = _find_culprit(train)
+        raise FunctionError(
+            f"The function {train.title} cannot be sent to a worker: {culprit or error}",
+            ["make such things (locks, open files, connections, generators) inside the function instead"],
+        ) from error
+    return data
+
+
+def _find_culprit(train: Train) -> str:
+    parts: dict[str, Any] = {}
+    function = train.function
+    if isinstance(function, functools.partial):
+        parts |= {f"the argument {key!r} of the partial": value for key, value in function.keywords.items()}
+        parts |= {f"argument {i} of the partial": value for i, value in enumerate(function.args)}
+    owner = getattr(function, "__self__", function)
+    parts |= {f"its attribute {key!r}": value for key, value in getattr(owner, "__dict__", {}).items()}
+    plain = train.plain
+    if inspect.isfunction(plain):
+        captured = inspect.getclosurevars(plain)
+        parts |= {f"the variable {key!r} of its closure": value for key, value in captured.nonlocals.items()}
+        parts |= {f"the global {key!r} that it uses": value for key, value in captured.globals.items()}
+    for place, value in parts.items():
+        try:
+            _dumps(value)
+        except Exception:  # noqa: BLE001 - any failure means that this is the part
+            return f"{place} is a {type(value).__name__}, which cannot be pickled"
+    return ""
+
+
+def unsaved_sources() -> dict[str, str]:
+    """Return sources that exist in memory only (notebook cells), for tracebacks in workers."""
+    found: dict[str, str] = {}
+    for name, entry in list(linecache.cache.items()):
+        if len(entry) == 4 and entry[2] and not os.path.exists(name):
+            found[name] = "".join(entry[2])
+    return found
+
+
+class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
+    """Sends cached functions of a script or notebook by value, as cloudpickle does with all others.
+
+    Left alone, it would send `functools.cache`'s wrapper by name, and no worker has a script as a module.
+    """
+
+    def reducer_override(self, obj: Any) -> Any:
+        if isinstance(obj, functools._lru_cache_wrapper) and getattr(obj, "__module__", None) == "__main__":
+            return remember, (obj.__wrapped__, dict(obj.cache_parameters()))
+        return super().reducer_override(obj)
+
+
+def _dumps(value: object) -> bytes:
+    with io.BytesIO() as file:
+        _Pickler(file).dump(value)
+        return file.getvalue()
