@@ -66,4 +66,5 @@ class Payload(msgspec.Struct, frozen=True, kw_only=True):
 
 def remember(function: Callable[..., Any], cache_parameters: dict[str, Any]) -> Callable[..., Any]:
     """Make a function that was decorated with `functools.cache` or `lru_cache` into one again, its memory empty."""
-    return functools.lru_cache(**cache_parameters)(function)
+    cached: Callable[..., Any] = functools.lru_cache(**cache_parameters)(function)
+    return cached
