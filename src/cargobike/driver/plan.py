@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
+
+from cargobike.core.errors import InvalidInputError
+from cargobike.core.records import Trial
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -16,12 +21,14 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         ask_ahead: How many suggestions to keep ready beyond the free workers, so that none waits for the optimizer.
         deterministic: Whether what the optimizer sees may depend on nothing but trial numbers.
         every_report_is_milestone: Whether each report waits for a decision.
-        max_attempts: How often a trial may be started before a lost worker counts as its failure.
+        max_attempts: How many attempts of a trial may be lost, since its start or its last pause, before it fails.
         max_failures: How many failed trials are too many, `None` for no limit.
         fail_fast: How many first trials failing alike end the experiment at once.
         trial_timeout_s: How long one attempt may take.
         timeout_s: How long the whole experiment may take.
-        max_worker_losses: How many workers may be lost in a row, without any attempt ending in between.
+        reason_to_end: Says of a trial that ended or paused why the search has enough of it, if it has.
+        max_worker_losses: How many workers may be lost in a row, without any attempt ending in between; once one has
+            come, never fewer than there are, because a machine that dies takes all its workers along.
     """
 
     workers: int
@@ -36,7 +43,15 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     fail_fast: int = 3
     trial_timeout_s: float | None = None
     timeout_s: float | None = None
+    reason_to_end: Callable[[Trial], str | None] | None = None
     max_worker_losses: int = 6
+
+    def __post_init__(self) -> None:
+        if self.gang > self.workers:
+            raise InvalidInputError(
+                f"gang={self.gang} workers run one trial together, but there are only workers={self.workers}; "
+                "ask for more workers or a smaller gang."
+            )
 
     @property
     def horizon(self) -> int:

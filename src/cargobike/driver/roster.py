@@ -51,6 +51,11 @@ class Roster:
         limit = max(self._max_losses, self._most) if self._somebody_came else self._max_losses
         return self.losses_in_row > limit
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether as many as there may be are there or on their way."""
+        return len(self._idle) + len(self._busy) + len(self._starting) >= self._most
+
     def start_up_to(self, wanted: int) -> None:
         """Start workers until so many are there or on their way."""
         there = len(self._idle) + len(self._busy) + len(self._starting)

@@ -85,11 +85,11 @@ class Running:
         elif event.waits and attempt.may_pass(event.step):
             self._answer(attempt, event.worker)
 
-    def decision_made(self, event: ev.DecisionMade) -> None:
-        """Let those who wait go on, stop or pause."""
+    def decision_made(self, event: ev.DecisionMade) -> bool:
+        """Let those who wait go on, stop or pause; returns whether anybody did."""
         attempt = self._current(event.trial, event.attempt)
         if attempt is None or attempt.waiting.get(attempt.workers[0]) != event.step:
-            return
+            return False
         if event.decision is Decision.CONTINUE:
             attempt.decided_step = event.step
         else:
@@ -105,6 +105,7 @@ class Running:
             )
         )
         self._answer_waiting(attempt)
+        return True
 
     def checkpoint_written(self, event: ev.CheckpointWritten) -> None:
         """Record a checkpoint."""

@@ -36,6 +36,7 @@ class _Live(msgspec.Struct):
     copy_of: int | None
     told: int
     losses: int = 0
+    judged_step: int | None = None
 
 
 class Scheduler:
@@ -71,7 +72,7 @@ class Scheduler:
             ev.WorkerGone: self._worker_gone,
             ev.SuggestionMade: self._suggestion_made,
             ev.PointsReported: self._running.points_reported,
-            ev.DecisionMade: self._running.decision_made,
+            ev.DecisionMade: self._decision_made,
             ev.CheckpointWritten: self._running.checkpoint_written,
             ev.AttemptEnded: self._attempt_ended,
             ev.Tick: self._tick,
@@ -116,11 +117,13 @@ class Scheduler:
         return min(deadline, self._stop_at)
 
     def milestones(self, trial: int) -> Milestones:
-        """Return the steps at which a report of this trial waits for a decision."""
+        """Return the steps at which a report of this trial waits for a decision; none is decided about twice."""
         if self.plan.every_report_is_milestone:
             return "every"
         live = self._live.get(trial)
-        return live.milestones if live is not None else ()
+        if live is None or live.judged_step is None or live.milestones == "every":
+            return live.milestones if live is not None else ()
+        return tuple([step for step in live.milestones if step > live.judged_step])
 
     def start_from(self, trial: int) -> int | None:
         """Return the trial whose checkpoint this one begins with, if its optimizer wants that."""
@@ -221,6 +224,12 @@ class Scheduler:
         horizon = self._live[trial].told if self.plan.deterministic else None
         self._running.start(Attempt(trial, self._trials[trial].attempts + 1, workers, horizon), at)
 
+    def _decision_made(self, event: ev.DecisionMade) -> None:
+        if self._running.decision_made(event):
+            self._live[event.trial].judged_step = event.step
+        if self._paused and self._roster.idle >= self.plan.gang:
+            self._showing.wake()  # what one trial did at a milestone may be what a paused one waited for
+
     def _attempt_ended(self, event: ev.AttemptEnded) -> None:
         attempt = self._running.ended(event)
         if attempt is not None:
@@ -296,6 +305,9 @@ class Scheduler:
             reason = self._failures.look_at(self._trials[number], self._causes.pop(number, ""))
             if reason is not None:
                 self._end("failed", reason, at)
+            enough = self.plan.reason_to_end(self._trials[number]) if self.plan.reason_to_end is not None else None
+            if enough is not None:
+                self._end("completed", enough, at)
 
     # -- ends ----------------------------------------------------------------------------------------------------
 
@@ -325,7 +337,8 @@ class Scheduler:
         gang, roster = self.plan.gang, self._roster
         while self._ready and roster.idle >= gang:
             self._start(self._ready.popleft(), at)
-        self._staff()
+        if not roster.is_complete:
+            self._staff()
         if self._may_ask and len(self._ready) < roster.idle // gang + self.plan.ask_ahead:
             self._ask()
         if self._is_over:

@@ -29,6 +29,9 @@ class Showing(Protocol):
     def rest(self) -> None:
         """Take in that the optimizer had nothing to suggest; it is asked again when there is something new."""
 
+    def wake(self) -> None:
+        """Take in that the optimizer has decided about a running trial, and may have something to suggest now."""
+
 
 class AsTheyEnd:
     """Shows what is done as it gets done: the optimizer always knows everything."""
@@ -60,6 +63,10 @@ class AsTheyEnd:
     def rest(self) -> None:
         """Wait for the next job to be done."""
         self._resting = True
+
+    def wake(self) -> None:
+        """Wait no longer."""
+        self._resting = False
 
 
 class AsSuggested:
@@ -112,3 +119,6 @@ class AsSuggested:
     def rest(self) -> None:
         """Show one job more next time; if there is none, that time never comes."""
         self._due = self._shown + 1
+
+    def wake(self) -> None:
+        """Do nothing: when a decision is taken depends on timing."""
