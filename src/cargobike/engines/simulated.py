@@ -1,0 +1,399 @@
+"""The simulated engine: workers that live in virtual time, as many as you like, on one core.
+
+Nothing runs and nobody waits. A model of the train function says how long each step would take and what it would
+report; the engine keeps a list of what happens when, and its clock jumps from one thing to the next.
+"""
+
+from __future__ import annotations
+
+import heapq
+import random
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from cargobike.core.errors import InvalidInputError
+from cargobike.core.records import Decision, Milestones, Params, Resources
+from cargobike.engines.engine import Engine, WorkerHandle, WorkerSpec
+from cargobike.engines.gpus import GpuPool
+
+
+class SimulatedRun(msgspec.Struct, frozen=True, kw_only=True):
+    """What a train function would do with some parameters.
+
+    Attributes:
+        steps: For each step how many seconds it takes on a worker of speed 1, and what is reported after it; the
+            first step is step 1. A checkpoint is saved with each report.
+        value: The score that it returns after the last step.
+        error: If given, it raises this after the last step instead of returning.
+    """
+
+    steps: Sequence[tuple[float, Mapping[str, float]]]
+    value: float | None = None
+    error: str | None = None
+
+
+SimulatedFunction = Callable[[Params, int], SimulatedRun]
+"""A model of a train function: takes parameters and the trial's seed."""
+
+
+class Cluster(msgspec.Struct, frozen=True, kw_only=True):
+    """What the simulated workers are like.
+
+    Attributes:
+        speeds: How fast each worker is, 1 being the speed that a model's durations are meant for; if there are more
+            workers than speeds, they are repeated. A replacement is as fast as the worker that it replaces.
+        startup_s: How long a worker takes from its start to its first word.
+        mean_time_to_failure_s: How long a worker lives on average, `None` for ever.
+        failed_starts: Share of the workers that never come.
+        seed: Decides who fails when.
+    """
+
+    speeds: tuple[float, ...] = (1.0,)
+    startup_s: float = 0.0
+    mean_time_to_failure_s: float | None = None
+    failed_starts: float = 0.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        mistakes = []
+        if not self.speeds or min(self.speeds) <= 0:
+            mistakes.append(f"speeds={self.speeds!r}; give at least one, each above 0")
+        if self.startup_s < 0:
+            mistakes.append(f"startup_s={self.startup_s!r}; it must be 0 or more")
+        if self.mean_time_to_failure_s is not None and self.mean_time_to_failure_s <= 0:
+            mistakes.append(f"mean_time_to_failure_s={self.mean_time_to_failure_s!r}; it must be above 0, or None")
+        if not 0 <= self.failed_starts < 1:
+            mistakes.append(f"failed_starts={self.failed_starts!r}; it must be at least 0 and below 1")
+        if mistakes:
+            raise InvalidInputError("There can be no such cluster:", mistakes)
+
+
+class Joined(msgspec.Struct, frozen=True):
+    """A worker says its first word."""
+
+    worker: str
+
+
+class Lost(msgspec.Struct, frozen=True):
+    """A worker is gone."""
+
+    worker: str
+    reason: str
+
+
+class Reported(msgspec.Struct, frozen=True):
+    """A train function reports, and stands still if it `waits`."""
+
+    worker: str
+    trial: int
+    attempt: int
+    step: int
+    metrics: Mapping[str, float]
+    waits: bool
+
+
+class Ended(msgspec.Struct, frozen=True):
+    """A worker is done with an attempt."""
+
+    worker: str
+    trial: int
+    attempt: int
+    outcome: Literal["completed", "stopped", "paused", "failed"]
+    value: float | None = None
+    error: str | None = None
+
+
+Happening = Joined | Lost | Reported | Ended
+
+
+class Usage(msgspec.Struct):
+    """How the workers spent their time, in worker-seconds.
+
+    Attributes:
+        busy_s: Time spent on trials.
+        idle_s: Time spent waiting for one, as long as another was still to come.
+        busy_with_more_to_come_s: The part of `busy_s` before the last trial was handed out.
+        steps: How many steps were run, repeated ones included.
+    """
+
+    busy_s: float = 0.0
+    idle_s: float = 0.0
+    busy_with_more_to_come_s: float = 0.0
+    steps: int = 0
+
+    @property
+    def utilisation(self) -> float:
+        """Share of the workers' time that was spent on trials while there was work for all."""
+        there_s = self.busy_with_more_to_come_s + self.idle_s
+        return self.busy_with_more_to_come_s / there_s if there_s else 1.0
+
+
+class _Run(msgspec.Struct):
+    """An attempt as rank 0 of a gang goes through it; the other ranks follow."""
+
+    trial: int
+    attempt: int
+    workers: tuple[str, ...]
+    model: SimulatedRun
+    done: int
+    milestones: Milestones
+    speed: float
+    waits: bool = False
+    due: int = 0
+
+
+class SimulatedEngine(Engine):
+    """Starts workers that exist only on paper.
+
+    As an engine it keeps the promises of `Engine`, in virtual time: nothing happens until `advance` is called. What a
+    real worker would be told over the wire it is told by `assign`, `answer`, `halt` and `release`.
+
+    Args:
+        function: The model of the train function.
+        cluster: What the workers are like.
+        gpus: Names of the devices to hand out.
+    """
+
+    name = "simulated"
+
+    def __init__(
+        self, function: SimulatedFunction, cluster: Cluster | None = None, *, gpus: tuple[str, ...] = ()
+    ) -> None:
+        self.now = 0.0
+        self._function = function
+        self._cluster = cluster or Cluster()
+        self._gpus = GpuPool(gpus)
+        self._workers: dict[str, SimulatedHandle] = {}
+        self._free_places: list[int] = []
+        self._agenda: list[tuple[float, int, Happening | SimulatedHandle | _Run]] = []
+        self._entries = 0
+        self._saved: dict[int, int] = {}
+        self._usage = Usage()
+        self._busy = 0
+        self._joined = 0
+        self._accounted_at = 0.0
+        self._idle_s = 0.0
+
+    # -- an engine -----------------------------------------------------------------------------------------------
+
+    def capacity(self, resources: Resources) -> int:
+        """Return how many workers fit: as many as there are speeds, or by GPUs where they want some."""
+        share = resources.gpus if resources.gpus is not None else float(bool(self._gpus.devices))
+        return self._gpus.capacity(share) if share else len(self._cluster.speeds)
+
+    def start_worker(self, spec: WorkerSpec) -> SimulatedHandle:
+        """Put a worker's arrival on the agenda, and its death if it is to have one."""
+        cluster = self._cluster
+        share = spec.resources.gpus if spec.resources.gpus is not None else float(bool(self._gpus.devices))
+        devices = self._gpus.take(spec.name, share) if share else ()
+        place = heapq.heappop(self._free_places) if self._free_places else len(self._workers)
+        worker = SimulatedHandle(spec.name, self, place, cluster.speeds[place % len(cluster.speeds)], devices)
+        self._workers[spec.name] = worker
+        arrives_at = self.now + cluster.startup_s
+        if cluster.mean_time_to_failure_s is None and not cluster.failed_starts:
+            self._put(arrives_at, worker)
+            return worker
+        chance = random.Random(f"{cluster.seed}/{spec.name}")
+        if chance.random() < cluster.failed_starts:
+            self._put(arrives_at, Lost(spec.name, "did not start"))
+            return worker
+        self._put(arrives_at, worker)
+        if cluster.mean_time_to_failure_s is not None:
+            lives_s = chance.expovariate(1 / cluster.mean_time_to_failure_s)
+            self._put(arrives_at + lives_s, Lost(spec.name, "died"))
+        return worker
+
+    def shutdown(self, timeout_s: float = 5.0) -> None:
+        """End all workers."""
+        for worker in list(self._workers.values()):
+            self._bury(worker, "was ended with its engine")
+        self._agenda.clear()
+
+    # -- what the driver tells workers ---------------------------------------------------------------------------
+
+    def assign(
+        self,
+        workers: tuple[str, ...],
+        trial: int,
+        *,
+        attempt: int,
+        params: Params,
+        seed: int,
+        milestones: Milestones = (),
+        start_from: int | None = None,
+    ) -> None:
+        """Let a gang run a trial, from its last checkpoint or that of another trial if there is one."""
+        gang = [self._workers[name] for name in workers]
+        model = self._function(params, seed)
+        done = self._saved.get(trial, self._saved.get(start_from, 0) if start_from is not None else 0)
+        done = min(done, len(model.steps))
+        slowest = min(worker.speed for worker in gang)
+        run = _Run(trial, attempt, workers, model, done, milestones, slowest)
+        self._account()
+        self._busy += len(gang)
+        for worker in gang:
+            worker.run = run
+        self._usage.idle_s = self._idle_s
+        self._usage.busy_with_more_to_come_s = self._usage.busy_s
+        self._go_on(run)
+
+    def answer(self, worker: str, trial: int, attempt: int, decision: Decision) -> None:
+        """Let a train function that waits go on, stop or pause."""
+        handle = self._workers.get(worker)
+        run = handle.run if handle is not None else None
+        if handle is None or run is None or (run.trial, run.attempt) != (trial, attempt) or not run.waits:
+            return
+        run.waits = False
+        if decision is Decision.CONTINUE:
+            self._go_on(run)
+        else:
+            self._end(handle, run, "stopped" if decision is Decision.STOP else "paused")
+
+    def halt(self, worker: str, trial: int, attempt: int) -> None:
+        """Make a worker end an attempt at once."""
+        handle = self._workers.get(worker)
+        run = handle.run if handle is not None else None
+        if handle is not None and run is not None and (run.trial, run.attempt) == (trial, attempt):
+            self._end(handle, run, "stopped")
+
+    def release(self, worker: str) -> None:
+        """Send a worker home."""
+        handle = self._workers.get(worker)
+        if handle is not None:
+            self._bury(handle, "was released")
+
+    # -- virtual time --------------------------------------------------------------------------------------------
+
+    @property
+    def next_at(self) -> float | None:
+        """When something happens next, `None` if nothing does."""
+        return self._agenda[0][0] if self._agenda else None
+
+    def advance(self) -> Sequence[Happening]:
+        """Let the clock jump to the next entry of the agenda, and return what happens then; possibly nothing."""
+        at, entry, what = heapq.heappop(self._agenda)
+        self.now = at
+        if type(what) is _Run:
+            return self._step(what) if what.due == entry else ()
+        if isinstance(what, SimulatedHandle):
+            return self._join(what)
+        if isinstance(what, Lost):
+            worker = self._workers.get(what.worker)
+            if worker is None:
+                return ()
+            self._bury(worker, what.reason)
+        return (what,)  # type: ignore[return-value]
+
+    @property
+    def usage(self) -> Usage:
+        """How the workers have spent their time so far."""
+        self._account()
+        return self._usage
+
+    def _put(self, at: float, what: Happening | SimulatedHandle | _Run) -> int:
+        self._entries += 1
+        heapq.heappush(self._agenda, (at, self._entries, what))
+        return self._entries
+
+    def _join(self, worker: SimulatedHandle) -> Sequence[Happening]:
+        if worker.gone is not None:
+            return ()
+        self._account()
+        worker.joined = True
+        self._joined += 1
+        return (Joined(worker.name),)
+
+    def _go_on(self, run: _Run) -> None:
+        steps = run.model.steps
+        takes_s = steps[run.done][0] / run.speed if run.done < len(steps) else 0.0
+        run.due = self._put(self.now + takes_s, run)
+
+    def _step(self, run: _Run) -> Sequence[Happening]:
+        steps = run.model.steps
+        if run.done >= len(steps):
+            return self._return(run)
+        metrics = steps[run.done][1]
+        run.done += 1
+        self._usage.steps += 1
+        self._saved[run.trial] = run.done
+        run.waits = _is_milestone(run.done, run.milestones)
+        if not run.waits:
+            self._go_on(run)
+        return (Reported(run.workers[0], run.trial, run.attempt, run.done, metrics, run.waits),)
+
+    def _return(self, run: _Run) -> Sequence[Happening]:
+        """End a run on every worker of its gang."""
+        model = run.model
+        said: list[Happening] = []
+        for rank, name in enumerate(run.workers):
+            worker = self._workers.get(name)
+            if worker is None or worker.run is not run:
+                continue
+            self._free(worker)
+            if model.error is not None:
+                said.append(Ended(name, run.trial, run.attempt, "failed", error=model.error))
+            else:
+                value = model.value if rank == 0 else None
+                said.append(Ended(name, run.trial, run.attempt, "completed", value))
+        return said
+
+    def _end(self, worker: SimulatedHandle, run: _Run, outcome: Literal["stopped", "paused"]) -> None:
+        """End a run on one worker before its time; without rank 0 nobody gets any further."""
+        self._free(worker)
+        if worker.name == run.workers[0]:
+            run.due = 0
+        self._put(self.now, Ended(worker.name, run.trial, run.attempt, outcome))
+
+    def _free(self, worker: SimulatedHandle) -> None:
+        self._account()
+        self._busy -= 1
+        worker.run = None
+
+    def _bury(self, worker: SimulatedHandle, how: str) -> None:
+        """Strike a worker off; what it ran comes to a halt."""
+        if self._workers.pop(worker.name, None) is None:
+            return
+        run = worker.run
+        if run is not None:
+            self._free(worker)
+            run.due = 0
+        self._account()
+        self._joined -= worker.joined
+        worker.gone = how
+        heapq.heappush(self._free_places, worker.place)
+        self._gpus.give_back(worker.name)
+
+    def _account(self) -> None:
+        passed_s = self.now - self._accounted_at
+        if passed_s:
+            self._usage.busy_s += self._busy * passed_s
+            self._idle_s += (self._joined - self._busy) * passed_s
+            self._accounted_at = self.now
+
+
+class SimulatedHandle(WorkerHandle):
+    """A worker on paper."""
+
+    def __init__(self, name: str, engine: SimulatedEngine, place: int, speed: float, gpus: tuple[str, ...]) -> None:
+        self.name = name
+        self.gpus = gpus
+        self.place = place
+        self.speed = speed
+        self.joined = False
+        self.gone: str | None = None
+        self.run: _Run | None = None
+        self._engine = engine
+
+    def poll(self) -> str | None:
+        """Return how the worker ended, or `None`."""
+        return self.gone
+
+    def kill(self) -> None:
+        """End the worker."""
+        self._engine._bury(self, "was killed")
+
+
+def _is_milestone(step: int, milestones: Any) -> bool:
+    return bool(milestones) and (milestones == "every" or step in milestones)
