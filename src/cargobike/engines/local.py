@@ -45,6 +45,7 @@ class LocalEngine(Engine):
         self._cores = cores or len(os.sched_getaffinity(0))
         self._gpus = GpuPool(detect_gpus() if gpus is None else gpus)
         self._host: _HostProcess | None = None
+        self._dead_hosts: list[_HostProcess] = []
         self._handles: dict[str, LocalHandle] = {}
 
     def capacity(self, resources: Resources) -> int:
@@ -65,7 +66,11 @@ class LocalEngine(Engine):
 
     def start_worker(self, spec: WorkerSpec) -> LocalHandle:
         """Fork a worker from the host, which is started first if there is none."""
-        if self._host is None or self._host.process.poll() is not None:
+        if self._host is not None and self._host.process.poll() is not None:
+            self._hear()
+            self._dead_hosts.append(self._host)  # its agents go on without it, until they are told to end
+            self._host = None
+        if self._host is None:
             self.warm_up(spec.module, spec.resources, spec.peers)
         host = self._host
         assert host is not None
@@ -81,10 +86,16 @@ class LocalEngine(Engine):
 
     def shutdown(self, timeout_s: float = 5.0) -> None:
         """End the host, which takes everything below it along."""
-        host, self._host = self._host, None
-        if host is not None:
+        hosts = [*self._dead_hosts, *([self._host] if self._host is not None else [])]
+        self._hear()
+        self._host = None
+        self._dead_hosts.clear()
+        for host in hosts:
+            host.dismiss()
+        for host in hosts:
             host.close(timeout_s)
         for handle in self._handles.values():
+            handle.wait(timeout_s)
             handle.kill()
             handle.gone = handle.gone or "was ended with its engine"
             handle.close()
@@ -143,7 +154,15 @@ class LocalHandle(WorkerHandle):
         return self.gone
 
     def _has_exited(self) -> bool:
-        return self._pidfd < 0 or bool(select.select([self._pidfd], [], [], 0)[0])
+        return self.wait(0.0)
+
+    def wait(self, timeout_s: float) -> bool:
+        """Wait for an agent that ends by itself, taking along what is below it; tell whether it has."""
+        if self._pidfd < 0:
+            return True
+        poller = select.poll()
+        poller.register(self._pidfd, select.POLLIN)
+        return bool(poller.poll(timeout_s * 1000))
 
     def kill(self) -> None:
         """Kill the agent; what is below it dies with it."""
@@ -217,11 +236,14 @@ class _HostProcess:
         size = os.fstat(self._words_fd).st_size
         return os.pread(self._words_fd, 4000, max(0, size - 4000)).decode(errors="replace").strip()
 
-    def close(self, timeout_s: float) -> None:
-        """Let the host end, and make it if it does not."""
+    def dismiss(self) -> None:
+        """Let the host and its agents know that it is over."""
         os.close(self._liveness_fd)
         os.close(self._liveness_read)
         self._control.close()
+
+    def close(self, timeout_s: float) -> None:
+        """Wait for the host to end, and make it if it does not."""
         try:
             self.process.wait(timeout_s)
         except subprocess.TimeoutExpired:

@@ -25,7 +25,7 @@ from cargobike.worker.agent import Below, run_agent
 from cargobike.worker.connection import AgentConfig
 from cargobike.worker.output import OutputStream
 from cargobike.worker.payload import Payload
-from cargobike.worker.processes import adopt_orphans, children_of, describe_exit, kill_descendants
+from cargobike.worker.processes import adopt_orphans, describe_exit, end_descendants
 from cargobike.worker.runner import Seat
 from cargobike.worker.template import serve
 
@@ -117,17 +117,10 @@ class Host:
             if pid == 0:
                 return
             name = self._agents.pop(pid, None)
+            # Agents are all that should be below us; anything else was left by one that died.
+            end_descendants(spare=self._agents)
             if name is not None:
-                self._end_orphans()
                 self._send(Gone(name, describe_exit(status)))
-
-    def _end_orphans(self) -> None:
-        """Kill what a dead agent has left: orphans become our children."""
-        for child in children_of(os.getpid()):
-            if child not in self._agents:
-                kill_descendants(child)
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(child, signal.SIGKILL)
 
 
 def become_agent(
@@ -224,5 +217,5 @@ def main(control_fd: int) -> None:
     try:
         Host(socket.socket(fileno=control_fd)).serve()
     finally:
-        kill_descendants(os.getpid())
+        end_descendants()
         os._exit(0)

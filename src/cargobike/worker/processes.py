@@ -7,7 +7,8 @@ import ctypes
 import os
 import signal
 import sys
-from collections.abc import Collection
+import time
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 _PR_SET_PDEATHSIG = 1
@@ -39,14 +40,32 @@ def children_of(pid: int) -> list[int]:
     return found
 
 
-def kill_descendants(pid: int, spare: Collection[int] = ()) -> None:
-    """Kill everything below a process, deepest last, except `spare` and what is below them."""
+def end_descendants(spare: Collection[int] = (), patience_s: float = 2.0) -> None:
+    """Kill and bury everything below this process, except `spare` and what is below them.
+
+    Needs `adopt_orphans`: what a dying process leaves behind becomes our child and is found in the next round.
+    """
+    me = os.getpid()
+    give_up_at: float | None = None
+    while children := [child for child in children_of(me) if child not in spare]:
+        for child in children:
+            for pid in _tree(child):
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(child, os.WNOHANG)
+        now = time.monotonic()
+        give_up_at = give_up_at or now + patience_s
+        if now > give_up_at:
+            return  # it hangs in the kernel: nobody can end it
+        time.sleep(0.001)
+
+
+def _tree(pid: int) -> Iterator[int]:
+    """Yield a process and all below it, from the top: who is killed first starts no more."""
+    yield pid
     for child in children_of(pid):
-        if child in spare:
-            continue
-        kill_descendants(child)
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(child, signal.SIGKILL)
+        yield from _tree(child)
 
 
 def describe_exit(status: int) -> str:
