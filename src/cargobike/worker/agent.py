@@ -6,7 +6,6 @@ pipe whose closing says that the driver's machine has no use for us any more.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import socket
@@ -19,7 +18,7 @@ import zmq
 
 from cargobike.worker.connection import AgentConfig, Connection
 from cargobike.worker.output import OutputStream
-from cargobike.worker.processes import describe_exit, kill_descendants
+from cargobike.worker.processes import describe_exit, end_descendants
 from cargobike.worker.runner import LEAVE
 from cargobike.worker.template import Exit
 from cargobike.worker.wire import (
@@ -40,6 +39,7 @@ from cargobike.worker.wire import (
 BEAT_S = 1.0
 OUTPUT_EVERY_S = 0.2
 EXIT_GRACE_S = 10.0
+KILL_AGAIN_S = 0.1
 MOST_IN_FLIGHT = 512
 
 
@@ -80,7 +80,8 @@ class Agent:
         self._releasing = False
         self._kill_at: float | None = None
         self._leave_by: float | None = None
-        self._delivered = 0
+        self._delivered = False
+        self._held: bytes | None = None
         self._batch: list[bytes] = []
         self._last_sent = 0.0
         self._last_heard = time.monotonic()
@@ -137,18 +138,14 @@ class Agent:
         message = decode_driver_message(raw)
         below = self._below
         if isinstance(message, Assign):
-            self._finish_output()
             self._current = message
-            self._last_trial = message.trial
             self._halted = False
             self._kill_at = None
             below.flags[0] = 0
-            packet = b"A" + bytes(raw)
-            if self._config.reuse and self._runner_lives:
-                below.runner.send(packet)
+            if self._delivered:
+                self._held = bytes(raw)  # the last trial's process is still ending, and what it prints is its own
             else:
-                self._runner_lives = True
-                below.template.send(packet)
+                self._start(message.trial, bytes(raw))
         elif isinstance(message, Verdict):
             if self._is_current(message.trial, message.attempt):
                 below.runner.send(b"V" + bytes(raw))
@@ -161,8 +158,18 @@ class Agent:
             self._releasing = True
             if self._runner_lives and self._current is None and self._config.reuse:
                 below.runner.send(LEAVE)
-                self._delivered += 1
+                self._delivered = True
                 self._leave_by = time.monotonic() + EXIT_GRACE_S
+
+    def _start(self, trial: int, raw: bytes) -> None:
+        """Give an assignment to the runner that waits for it, or to a new one."""
+        self._finish_output()
+        self._last_trial = trial
+        if self._config.reuse and self._runner_lives:
+            self._below.runner.send(b"A" + raw)
+        else:
+            self._runner_lives = True
+            self._below.template.send(b"A" + raw)
 
     def _is_current(self, trial: int, attempt: int) -> bool:
         current = self._current
@@ -170,9 +177,9 @@ class Agent:
 
     # -- from below ----------------------------------------------------------------------------------------------
 
-    def _drain_runner(self) -> None:
+    def _drain_runner(self, most: int = 256) -> None:
         runner = self._below.runner
-        for _ in range(256):
+        for _ in range(most):
             try:
                 packet = runner.recv(1 << 20, socket.MSG_DONTWAIT)
             except BlockingIOError:
@@ -193,7 +200,7 @@ class Agent:
             body = encode_message(msgspec.structs.replace(message, error=self._with_last_output(message.error)))
         self._close_attempt(body)
         if not self._config.reuse:
-            self._delivered += 1
+            self._delivered = True
             self._leave_by = time.monotonic() + EXIT_GRACE_S
 
     def _hear_template(self) -> bool:
@@ -201,16 +208,21 @@ class Agent:
         if not packet:
             return False
         end = msgspec.msgpack.decode(packet[1:], type=Exit)
-        self._drain_runner()
+        self._drain_runner(most=sys.maxsize)
         self._drain_output()
+        end_descendants(spare=(self._below.template_pid,))
+        if self._config.reuse and self._current is not None and end.goes_on is None:
+            self._below.template.send(b"U")  # it may have died before it took the assignment
+            return True
+        if end.goes_on:
+            return True
         self._runner_lives = False
-        self._kill_at = None
-        kill_descendants(os.getpid(), spare=(self._below.template_pid,))
         if self._delivered:
-            # The runner had delivered its result; an assignment in hand belongs to its successor.
-            self._delivered -= 1
-            self._leave_by = self._leave_by if self._delivered else None
-            self._runner_lives = self._current is not None or self._delivered > 0
+            self._delivered = False
+            self._leave_by = None
+            if self._held is not None and self._current is not None:
+                raw, self._held = self._held, None
+                self._start(self._current.trial, raw)
         elif self._current is not None:
             self._died(self._current, end)
         return True
@@ -275,15 +287,17 @@ class Agent:
 
     def _keep_time(self) -> None:
         now = time.monotonic()
-        for due in (self._kill_at, self._leave_by):
-            if due is not None and now >= due:
-                self._kill_at = None
-                self._leave_by = self._leave_by and now + EXIT_GRACE_S
-                self._below.template.send(b"K")
+        if self._kill_at is not None and now >= self._kill_at:
+            self._kill_at = now + KILL_AGAIN_S  # it may be about to begin: until it has ended, this is repeated
+            self._below.template.send(b"K")
+        if self._leave_by is not None and now >= self._leave_by:
+            self._leave_by = now + EXIT_GRACE_S
+            self._below.template.send(b"K")
         if self._output_due is not None and now >= self._output_due:
             self._pass_on_output()
-        if now - self._last_heard > self._config.driver_silence_s:
-            raise TimeoutError(f"the driver has been silent for {self._config.driver_silence_s:g} s")
+        patience_s = self._config.driver_silence_s
+        if patience_s is not None and now - self._last_heard > patience_s:
+            raise TimeoutError(f"the driver has been silent for {patience_s:g} s")
 
     def _flush(self) -> None:
         now = time.monotonic()
@@ -309,6 +323,4 @@ def run_agent(config: AgentConfig, below: Below, gpus: tuple[str, ...], version:
         Agent(config, below, gpus, version).serve()
     finally:
         below.template.close()
-        kill_descendants(os.getpid())
-        with contextlib.suppress(ChildProcessError):
-            os.waitpid(below.template_pid, 0)
+        end_descendants()

@@ -9,7 +9,11 @@ from cargobike.worker.wire import Link
 
 
 class AgentConfig(msgspec.Struct, frozen=True):
-    """What an agent must know; handed over by the engine, in memory only."""
+    """What an agent must know; handed over by the engine, in memory only.
+
+    `driver_silence_s` is for places from where nothing but silence tells that the driver is gone. On the driver's own
+    machine a pipe tells, and a driver that was stopped with Ctrl-Z may go on after an hour.
+    """
 
     worker: str
     address: str
@@ -19,7 +23,7 @@ class AgentConfig(msgspec.Struct, frozen=True):
     experiment: str
     project: str
     reuse: bool
-    driver_silence_s: float = 60.0
+    driver_silence_s: float | None = None
 
     def encode(self) -> bytes:
         """Turn into bytes."""

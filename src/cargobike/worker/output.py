@@ -7,6 +7,7 @@ import os
 from typing import Literal
 
 _PIECE = 1 << 16
+_MOST_PIECES = 16
 HEAD_BYTES = 8 << 20
 TAIL_BYTES = 1 << 20
 
@@ -29,9 +30,9 @@ class OutputStream:
         os.set_blocking(fd, False)
 
     def drain(self) -> None:
-        """Read what is there, without waiting."""
+        """Read what is there, without waiting; only some of it if somebody writes faster than we read."""
         with contextlib.suppress(BlockingIOError):
-            while True:
+            for _ in range(_MOST_PIECES):
                 data = os.read(self.fd, _PIECE)
                 if not data:
                     return

@@ -23,17 +23,22 @@ from cargobike.worker.wire import Assign, decode_driver_message
 
 
 class Exit(msgspec.Struct, frozen=True, array_like=True):
-    """How a runner ended: its wait status and the most memory it used."""
+    """How a runner ended: its wait status and the most memory it used.
+
+    `goes_on`, known only after the agent has asked: an assignment was on its way to the runner, and gets a new one.
+    """
 
     pid: int
     status: int
     peak_memory_bytes: int
+    goes_on: bool | None = None
 
 
 def serve(channel: socket.socket, seat: Seat, parent_pid: int) -> None:
     """Fork runners on demand until the agent is gone; never returns.
 
-    Packets from the agent: `A` assignment, `K` kill the runner, `P` modules to import. Packets to it: `X` exit.
+    Packets from the agent: `A` assignment, `K` kill the runner, `P` modules to import, `U` begin anew if the dead
+    runner has left an assignment unread. Packets to it: `X` exit.
     """
     die_with_parent(parent_pid)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -41,6 +46,7 @@ def serve(channel: socket.socket, seat: Seat, parent_pid: int) -> None:
     learned: list[str] = []
     child: int | None = None
     child_fd = -1
+    end: Exit | None = None
     poller = select.poll()
     poller.register(channel, select.POLLIN)
     while True:
@@ -54,7 +60,8 @@ def serve(channel: socket.socket, seat: Seat, parent_pid: int) -> None:
                 poller.unregister(child_fd)
                 os.close(child_fd)
                 _, status, usage = os.wait4(child, 0)
-                channel.send(b"X" + msgspec.msgpack.encode(Exit(child, status, usage.ru_maxrss * 1024)))
+                end = Exit(child, status, usage.ru_maxrss * 1024)
+                channel.send(b"X" + msgspec.msgpack.encode(end))
                 child, child_fd = None, -1
                 _import(learned)
                 continue
@@ -68,6 +75,10 @@ def serve(channel: socket.socket, seat: Seat, parent_pid: int) -> None:
                     waiting.append(message)
             elif packet[:1] == b"K":
                 _kill(child)
+            elif packet[:1] == b"U" and end is not None:
+                waiting.extend(_unread(seat.agent))
+                end = msgspec.structs.replace(end, goes_on=bool(waiting))
+                channel.send(b"X" + msgspec.msgpack.encode(end))
             elif packet[:1] == b"P":
                 learned += msgspec.msgpack.decode(packet[1:], type=list[str])
 
@@ -82,6 +93,18 @@ def _fork(seat: Seat, assignment: Assign, channel: socket.socket) -> int:
         finally:
             os._exit(70)
     return pid
+
+
+def _unread(runner_end: socket.socket) -> list[Assign]:
+    """Take what the dead runner has not read, so that its successor does not take it for its own."""
+    found: list[Assign] = []
+    with contextlib.suppress(BlockingIOError):
+        while packet := runner_end.recv(1 << 20, socket.MSG_DONTWAIT):
+            if packet[:1] == b"A":
+                message = decode_driver_message(packet[1:])
+                if isinstance(message, Assign):
+                    found.append(message)
+    return found
 
 
 def _kill(child: int | None) -> None:
