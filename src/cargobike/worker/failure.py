@@ -7,6 +7,8 @@ import traceback
 from pathlib import Path
 from types import TracebackType
 
+from cargobike.core.errors import CargobikeError
+
 _OURS = str(Path(__file__).resolve().parent.parent) + os.sep
 _LONGEST = 60_000
 
@@ -14,6 +16,8 @@ _LONGEST = 60_000
 def describe_exception(error: BaseException, launch_dir: str) -> tuple[str, str]:
     """Return the text to show, and a key that is equal for failures with the same cause."""
     trace = _without_our_frames(error.__traceback__)
+    if isinstance(error, CargobikeError):
+        trace = _up_to_our_frames(trace)
     if isinstance(error, SystemExit):
         text = f"SystemExit: the train function called sys.exit({error.code!r})"
         text = "".join(traceback.format_exception(type(error), error, trace)).rstrip() + "\n" + text
@@ -33,10 +37,21 @@ def describe_exception(error: BaseException, launch_dir: str) -> tuple[str, str]
 
 
 def _without_our_frames(trace: TracebackType | None) -> TracebackType | None:
-    """Drop the leading frames that are ours; frames of ours further in (a `report` that raised) stay."""
-    while trace is not None and trace.tb_frame.f_code.co_filename.startswith(_OURS):
+    """Drop the leading frames that are ours."""
+    while trace is not None and _is_ours(trace):
         trace = trace.tb_next
     return trace
+
+
+def _up_to_our_frames(trace: TracebackType | None) -> TracebackType | None:
+    """End where the user called us wrongly: our message says why, our code would not."""
+    if trace is None or _is_ours(trace):
+        return None
+    return TracebackType(_up_to_our_frames(trace.tb_next), trace.tb_frame, trace.tb_lasti, trace.tb_lineno)
+
+
+def _is_ours(trace: TracebackType) -> bool:
+    return trace.tb_frame.f_code.co_filename.startswith(_OURS)
 
 
 def _hint(error: BaseException, launch_dir: str) -> str:
