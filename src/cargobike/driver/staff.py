@@ -18,6 +18,7 @@ log = logging.getLogger(__name__)
 _LOOK_AT_SUSPECTS_S = 0.01
 _LOOK_AT_NEWCOMERS_S = 0.1
 _LOOK_AT_ALL_S = 1.0
+_AWAY_S = 5.0
 
 
 @dataclass(slots=True)
@@ -47,6 +48,7 @@ class Staff:
         self._suspects: dict[str, float] = {}
         self._stillborn: list[tuple[str, str]] = []
         self._next_round = 0.0
+        self._next_roll_call = 0.0
 
     @property
     def leaving(self) -> bool:
@@ -89,6 +91,7 @@ class Staff:
         member = self._members.get(worker)
         if member is not None:
             member.since = now_s
+            self._suspects.pop(worker, None)  # it has come back
 
     def disconnected(self, worker: str, now_s: float) -> None:
         """Look closely at a worker whose connection has closed."""
@@ -117,8 +120,12 @@ class Staff:
         self._stillborn.clear()
         if now_s < self._next_round:
             return list[Event](gone)
-        everybody = not self._suspects and not self._newcomers
-        looked_at = self._members if everybody else {**self._newcomers, **{w: self._members[w] for w in self._suspects}}
+        if now_s >= self._next_roll_call:
+            looked_at = self._members
+            self._excuse_all_if_we_were_away(now_s)
+            self._next_roll_call = now_s + _LOOK_AT_ALL_S
+        else:
+            looked_at = {**self._newcomers, **{worker: self._members[worker] for worker in self._suspects}}
         for worker, member in list(looked_at.items()):
             reason = self._why_gone(worker, member, now_s)
             if reason is not None:
@@ -129,8 +136,15 @@ class Staff:
         pause_s = (
             _LOOK_AT_SUSPECTS_S if self._suspects else _LOOK_AT_NEWCOMERS_S if self._newcomers else _LOOK_AT_ALL_S
         )
-        self._next_round = now_s + pause_s
+        self._next_round = min(now_s + pause_s, self._next_roll_call)
         return list[Event](gone)
+
+    def _excuse_all_if_we_were_away(self, now_s: float) -> None:
+        """Hold no silence against anybody that was ours: we were stopped, suspended, or an optimizer held us up."""
+        if self._next_roll_call and now_s - self._next_roll_call > _AWAY_S:
+            for member in self._members.values():
+                member.since = now_s
+            self._suspects = dict.fromkeys(self._suspects, now_s)
 
     def _why_gone(self, worker: str, member: _Member, now_s: float) -> str | None:
         ended = member.handle.poll()
