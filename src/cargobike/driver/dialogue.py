@@ -44,6 +44,7 @@ class Dialogue:
         self._stop_rules = tuple(stop_rules)
         self._shown: list[Trial] = []
         self._next_number = len(trials)
+        self._has_failed = False
 
     def show(self, question: Question) -> tuple[Trial, ...]:
         """Return the trials that a question is about, as they are now."""
@@ -58,10 +59,13 @@ class Dialogue:
             return self._judge(question, at, shown[0])
         except Exception as error:  # noqa: BLE001 - an optimizer may be anybody's code
             name = type(self._optimizer).__name__
+            self._has_failed = True
             return StopRequested(at=at, reason=f"the optimizer {name} failed:\n{_traceback(error)}", state="failed")
 
     def finish(self) -> None:
-        """Show what has not been shown, and let the optimizer look back."""
+        """Show what has not been shown, and let the optimizer look back; not one that has failed, and would again."""
+        if self._has_failed:
+            return
         known = {trial.number for trial in self._shown if trial.state.is_final}
         for trial in self._trials.values():
             if trial.state.is_final and trial.number not in known:

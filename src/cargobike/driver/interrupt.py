@@ -1,4 +1,4 @@
-"""Ctrl-C, taken at a moment of our choosing instead of in the middle of a line."""
+"""Ctrl-C and SIGTERM, taken at a moment of our choosing instead of in the middle of a line."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from types import FrameType
 
 
 class InterruptWatch:
-    """While entered: the first Ctrl-C only sets `requested`; the second raises `KeyboardInterrupt` as usual.
+    """While entered: the first signal only sets `requested`; a second Ctrl-C raises `KeyboardInterrupt` as usual.
 
-    Works in the main thread; elsewhere signals do not arrive, and nothing changes.
+    SIGTERM, with which batch systems announce the end, is watched where nobody else does. It is delivered again by
+    `pass_on`, when everything that must not be lost is safe. Works in the main thread; elsewhere signals do not arrive,
+    and nothing changes.
     """
 
     def __init__(self) -> None:
@@ -19,16 +21,23 @@ class InterruptWatch:
         self.insisted = False
         self.wake_fd: int | None = None
         self._before: object = None
+        self._watches_sigterm = False
+        self._was_terminated = False
 
     def __enter__(self) -> InterruptWatch:
         if threading.current_thread() is threading.main_thread():
             self.wake_fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
             self._before = signal.signal(signal.SIGINT, self._interrupted)
+            self._watches_sigterm = signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+            if self._watches_sigterm:
+                signal.signal(signal.SIGTERM, self._terminated)
         return self
 
     def __exit__(self, *_: object) -> None:
         if self.wake_fd is not None:
             signal.signal(signal.SIGINT, self._before)  # type: ignore[arg-type]
+            if self._watches_sigterm:
+                signal.signal(signal.SIGTERM, signal.SIG_DFL)
             os.close(self.wake_fd)
             self.wake_fd = None
 
@@ -36,6 +45,18 @@ class InterruptWatch:
         if self.requested:
             self.insisted = True
             raise KeyboardInterrupt
+        self._request()
+
+    def _terminated(self, _signal: int, _frame: FrameType | None) -> None:
+        self._was_terminated = True
+        self._request()
+
+    def pass_on(self) -> None:
+        """End this process now, if that was asked for."""
+        if self._was_terminated:
+            signal.raise_signal(signal.SIGTERM)
+
+    def _request(self) -> None:
         self.requested = True
         if self.wake_fd is not None:
             os.eventfd_write(self.wake_fd, 1)
