@@ -12,6 +12,7 @@ from scripts import run_script
 from trains import Trainer, parabola, scaled, using_every_door, with_reporter
 
 from cargobike import Searchspace, experiment
+from cargobike.store.layout import ExperimentFolder
 
 
 def values(train: Callable[..., Any] | str, xs: list[float]) -> list[float | None]:
@@ -58,7 +59,9 @@ def test_methods_objects_and_partials(train: Callable[..., Any], expected: list[
 def test_a_function_named_by_file_with_a_neighbour_it_imports(tmp_path: Path) -> None:
     (tmp_path / "neighbour_of_it.py").write_text("FACTOR = 7\n")
     (tmp_path / "elsewhere.py").write_text(
-        "from neighbour_of_it import FACTOR\n\ndef helper(x):\n    return x * FACTOR\n\ndef train(x):\n    return helper(x)\n"
+        "from neighbour_of_it import FACTOR\n"
+        "def helper(x):\n    return x * FACTOR\n"
+        "def train(x):\n    return helper(x)\n"
     )
     assert values(f"{tmp_path}/elsewhere.py:train", [1, 2]) == [7.0, 14.0]
 
@@ -76,7 +79,7 @@ def test_every_door_works_inside_and_outside_an_experiment() -> None:
     assert using_every_door(2.0) == 6.0
     result = experiment.launch(using_every_door, {"x": [2.0]}, quiet=True)
     assert result.trials[0].value == 6.0
-    assert (result.folder / "trials" / "0000" / "logs" / "note.txt").read_text() == "seen"
+    assert (ExperimentFolder(result.folder).trial(0).logs / "note.txt").read_text() == "seen"
     assert list(result.trials[0].curve) == [(0, 0.0), (1, 2.0), (2, 4.0)]
 
 

@@ -24,8 +24,9 @@ def nothing_was_started(folder: Path) -> bool:
 
 
 def test_the_nearest_name_is_suggested(tmp_path: Path) -> None:
+    space = Searchspace(learning_rate=("DOUBLE", [0.1, 1]), layer=("INTEGER", [1, 2]))
     with pytest.raises(SignatureError) as caught:
-        experiment.launch(train, Searchspace(learning_rate=("DOUBLE", [0.1, 1]), layer=("INTEGER", [1, 2])), num_trials=1)
+        experiment.launch(train, space, num_trials=1)
     text = str(caught.value)
     assert "'learning_rate' is given, but the function has no such parameter. Did you mean 'lr'?" in text
     assert "Did you mean 'layers'?" in text
@@ -145,7 +146,7 @@ def _with_lock() -> Callable[..., Any]:
 
 
 def _with_file() -> Callable[..., Any]:
-    file = open(os.devnull, "w")
+    file = open(os.devnull, "w")  # noqa: SIM115 - an open file is what this is about
 
     def writing(lr: float) -> float:
         return lr + file.write("x")

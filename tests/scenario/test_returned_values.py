@@ -12,38 +12,6 @@ from cargobike import experiment
 from cargobike.core.errors import ExperimentFailedError, TrialFailedError
 
 
-def test_every_kind_of_number_is_a_score() -> None:
-    def train(kind: str) -> Any:
-        import numpy
-        import torch
-
-        return {
-            "int": 2,
-            "float": 2.0,
-            "numpy": numpy.float32(2),
-            "numpy int": numpy.int64(2),
-            "numpy array of one": numpy.array([2.0]),
-            "torch": torch.tensor(2.0, requires_grad=True),
-            "torch of one": torch.ones(1) * 2,
-            "dict of one": {"accuracy": 2.0},
-            "dict of one tensor": {"accuracy": torch.tensor(2)},
-        }[kind]
-
-    kinds = [
-        "int",
-        "float",
-        "numpy",
-        "numpy int",
-        "numpy array of one",
-        "torch",
-        "torch of one",
-        "dict of one",
-        "dict of one tensor",
-    ]
-    result = experiment.launch(train, {"kind": kinds}, quiet=True)
-    assert {trial.params["kind"]: trial.value for trial in result.trials} == dict.fromkeys(kinds, 2.0)
-
-
 def test_a_dict_needs_a_choice_and_keeps_everything() -> None:
     def train(x: int) -> dict[str, float]:
         return {"loss": 1 / x, "accuracy": float(x)}
