@@ -154,6 +154,8 @@ class Suggestion(msgspec.Struct, frozen=True, kw_only=True):
         resume: Number of a paused trial to continue instead of starting a new one.
         milestones: Steps at which the optimizer will decide about the trial (`report` waits there), or `"every"`.
         copy_checkpoint_of: Number of a trial whose last checkpoint the new trial starts from.
+        seed: The new trial's own seed, for trials that are compared and should differ in nothing else; by default one
+            that follows from the experiment's seed and the trial's number.
         info: Stored with the trial as `Trial.info`.
     """
 
@@ -161,6 +163,7 @@ class Suggestion(msgspec.Struct, frozen=True, kw_only=True):
     resume: int | None = None
     milestones: Milestones = ()
     copy_checkpoint_of: int | None = None
+    seed: int | None = None
     info: dict[str, Any] = msgspec.field(default_factory=dict)
 
 

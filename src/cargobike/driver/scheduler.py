@@ -161,7 +161,7 @@ class Scheduler:
                 at=event.at,
                 trial=number,
                 params=suggestion.params,
-                seed=derived_seed(self.plan.seed, "trial", number),
+                seed=derived_seed(self.plan.seed, "trial", number) if suggestion.seed is None else suggestion.seed,
                 told=event.told,
                 after=event.after,
                 milestones=suggestion.milestones,
