@@ -106,6 +106,7 @@ class Trial(msgspec.Struct):
         started_at: Seconds since the epoch when its first attempt began.
         ended_at: Seconds since the epoch when it reached a final state.
         info: What the optimizer wants to remember about it (rung, bracket, parents …); stored, never read by us.
+        has_checkpoint: Whether it has saved a checkpoint, so that it need not start over when it is resumed.
     """
 
     params: Params
@@ -122,6 +123,7 @@ class Trial(msgspec.Struct):
     worker: str | None = None
     peak_memory_bytes: int | None = None
     info: dict[str, Any] = msgspec.field(default_factory=dict)
+    has_checkpoint: bool = False
 
     @property
     def id(self) -> str:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from cargobike.core.errors import InvalidInputError, nearest
-from cargobike.core.records import Direction, Params, Resources
+from cargobike.core.records import Direction, Params, Resources, Trial
 from cargobike.driver.plain import check_plain
 from cargobike.driver.request import Callback
 from cargobike.engines.engine import Engine
@@ -19,7 +19,7 @@ from cargobike.search.listed import Listed, read_sets
 from cargobike.search.optimizer import AbstractOptimizer
 from cargobike.search.registry import resolve_optimizer
 from cargobike.search.space import Searchspace
-from cargobike.search.stop_rule import StopRule
+from cargobike.search.stop_rule import EndRule, StopRule
 
 SpaceLike = Searchspace | Mapping[str, Any] | Sequence[Mapping[str, Any]] | str | os.PathLike[str]
 
@@ -121,7 +121,7 @@ def number_of_trials(
     if optimizer.name == "gridsearch":
         counts = getattr(optimizer, "counts", None)
         return told.space.grid_size(counts)
-    if optimizer.name == "randomsearch" and timeout_s is None:
+    if optimizer.is_endless and timeout_s is None:
         raise InvalidInputError(
             "It is not said how long to search; give num_trials=…, or timeout_s=… to search as long as that."
         )
@@ -156,16 +156,27 @@ def choose_engine(engine: str | Engine) -> Engine:
     )
 
 
-def stop_rules_of(early_stop: StopRule | Sequence[StopRule]) -> tuple[StopRule, ...]:
-    """Return stop rules as a tuple."""
-    rules = tuple(early_stop) if isinstance(early_stop, Sequence) else (early_stop,)
-    for rule in rules:
-        if not callable(getattr(rule, "judge", None)):
-            raise InvalidInputError(
-                f"early_stop={rule!r} is no stop rule; "
-                "give an object with a method judge(trial, step, trials, direction)."
-            )
-    return rules
+StopRules = str | StopRule | Sequence[str | StopRule]
+
+
+def stop_rules_of(early_stop: StopRules | None) -> tuple[StopRule, ...]:
+    """Return stop rules, by name or as objects, as a tuple."""
+    if early_stop is None:
+        return ()
+    # Not needed by most experiments, and every import delays the first trial.
+    from cargobike.search.stop_rules import resolve_stop_rule  # noqa: PLC0415
+
+    if isinstance(early_stop, str) or not isinstance(early_stop, Sequence):
+        return (resolve_stop_rule(early_stop),)
+    return tuple(resolve_stop_rule(rule) for rule in early_stop)
+
+
+def end_of(rules: Sequence[StopRule], direction: Direction) -> Callable[[Trial], str | None] | None:
+    """Return what tells whether a trial that ended is reason enough to end the search; `None` if nothing does."""
+    found = [rule for rule in rules if isinstance(rule, EndRule)]
+    if not found:
+        return None
+    return lambda trial: next(filter(None, (rule.reason_to_end(trial, direction) for rule in found)), None)
 
 
 def check_choices(**given: str) -> None:

@@ -53,6 +53,13 @@ class AbstractOptimizer(ABC):
     preset_num_trials: int | None = None
     """A number of trials given to the constructor; used if the experiment itself gives none."""
 
+    deterministic: bool = False
+    """Whether the search must not depend on timing; set by the driver. What `judge` decides may then depend on the
+    trial itself and on what was known when it was suggested, not on what else has been judged or shown since."""
+
+    is_endless: ClassVar[bool] = False
+    """Whether it goes on for ever unless the number of trials or the time is limited."""
+
     space: Searchspace
     num_trials: int | None
     direction: Direction

@@ -12,6 +12,8 @@ OPTIMIZERS: dict[str, str] = {
     "randomsearch": "cargobike.search.randomsearch:RandomSearch",
     "gridsearch": "cargobike.search.gridsearch:GridSearch",
     "listed": "cargobike.search.listed:Listed",
+    "ablation": "cargobike.search.ablation:Ablation",
+    "asha": "cargobike.search.asha:ASHA",
 }
 ALIASES: dict[str, str] = {
     "random": "randomsearch",

@@ -213,7 +213,7 @@ class ExperimentRecord:
             worker.lost_at, worker.reason = fact.at, fact.reason
 
     def _checkpoint_saved(self, fact: CheckpointSaved) -> None:
-        self._trial(fact)
+        self._trial(fact).has_checkpoint = True
         self.checkpoints.setdefault(fact.trial, []).append(fact)
 
     def _experiment_ended(self, fact: ExperimentEnded) -> None:

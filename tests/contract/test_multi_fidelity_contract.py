@@ -1,0 +1,36 @@
+"""The contract of optimizers, held against those that compare trials before they have ended."""
+
+from __future__ import annotations
+
+from cargobike.search.asha import ASHA
+from cargobike.search.optimizer import AbstractOptimizer
+from cargobike.testing.optimizers import OptimizerContract
+
+
+class TestASHAThatStops(OptimizerContract):
+    def make_optimizer(self) -> AbstractOptimizer:
+        return ASHA(variant="stopping")
+
+
+class TestASHAThatPromotes(OptimizerContract):
+    def make_optimizer(self) -> AbstractOptimizer:
+        return ASHA(variant="promotion")
+
+
+class TestASHAThatFindsOut(OptimizerContract):
+    def make_optimizer(self) -> AbstractOptimizer:
+        return ASHA(reduction_factor=2, resource_max=5)
+
+
+class TestASHAWithoutTiming(OptimizerContract):
+    def make_optimizer(self) -> AbstractOptimizer:
+        optimizer = ASHA(variant="promotion")
+        optimizer.deterministic = True
+        return optimizer
+
+
+class TestASHAThatStopsWithoutTiming(OptimizerContract):
+    def make_optimizer(self) -> AbstractOptimizer:
+        optimizer = ASHA(variant="stopping")
+        optimizer.deterministic = True
+        return optimizer
