@@ -155,6 +155,7 @@ def simulate(
         engine=SimulatedEngine.name,
         deterministic=plan.deterministic,
     )
+    chosen.deterministic = plan.deterministic
     chosen.setup(where, num_trials=num_trials, direction=direction, seed=seed)
     chosen.initialize()
     record = ExperimentRecord(header)
