@@ -13,6 +13,7 @@ OPTIMIZERS: dict[str, str] = {
     "gridsearch": "cargobike.search.gridsearch:GridSearch",
     "listed": "cargobike.search.listed:Listed",
     "ablation": "cargobike.search.ablation:Ablation",
+    "ablation": "cargobike.search.ablation:Ablation",
     "asha": "cargobike.search.asha:ASHA",
 }
 ALIASES: dict[str, str] = {
