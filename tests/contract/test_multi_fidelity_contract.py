@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cargobike.search.asha import ASHA
+from cargobike.search.hyperband import Hyperband
 from cargobike.search.optimizer import AbstractOptimizer
 from cargobike.testing.optimizers import OptimizerContract
 
@@ -34,3 +35,13 @@ class TestASHAThatStopsWithoutTiming(OptimizerContract):
         optimizer = ASHA(variant="stopping")
         optimizer.deterministic = True
         return optimizer
+
+
+class TestHyperband(OptimizerContract):
+    def make_optimizer(self) -> AbstractOptimizer:
+        return Hyperband(resource_max=5)
+
+
+class TestHyperbandThatPromotes(OptimizerContract):
+    def make_optimizer(self) -> AbstractOptimizer:
+        return Hyperband(2, variant="promotion")

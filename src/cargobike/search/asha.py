@@ -247,9 +247,7 @@ class ASHA(AbstractOptimizer):
         return self._ladders[int(trial.info.get("bracket", 0))]
 
 
-def check_halving(
-    reduction_factor: float, resource_min: int, resource_max: int | None, variant: str = "auto"
-) -> None:
+def check_halving(reduction_factor: float, resource_min: int, resource_max: int | None, variant: str = "auto") -> None:
     """Refuse arguments of successive halving that make no sense, all at once."""
     mistakes = []
     if not reduction_factor > 1:

@@ -13,8 +13,8 @@ OPTIMIZERS: dict[str, str] = {
     "gridsearch": "cargobike.search.gridsearch:GridSearch",
     "listed": "cargobike.search.listed:Listed",
     "ablation": "cargobike.search.ablation:Ablation",
-    "ablation": "cargobike.search.ablation:Ablation",
     "asha": "cargobike.search.asha:ASHA",
+    "hyperband": "cargobike.search.hyperband:Hyperband",
 }
 ALIASES: dict[str, str] = {
     "random": "randomsearch",

@@ -276,9 +276,7 @@ def depth(result: Drive, step: int) -> int:
 
 @pytest.mark.parametrize("variant", ["promotion", "stopping"])
 def test_few_trials_get_far_and_the_winner_is_good(variant: Any) -> None:
-    result = drive(
-        ASHA(variant=variant), curve_of(27), space=SPACE, num_trials=81, at_most=81, workers=4, order_seed=1
-    )
+    result = drive(ASHA(variant=variant), curve_of(27), space=SPACE, num_trials=81, at_most=81, workers=4, order_seed=1)
     assert depth(result, 0) == 81
     assert 20 < depth(result, 1) < 45
     assert 4 <= depth(result, 9) < 16
