@@ -26,6 +26,7 @@ class Attempt(msgspec.Struct):
         ends: How it ended, by worker, in the order of arrival.
         lost: Why it cannot succeed any more, if a worker was lost.
         verdict: What was decided about it, and why.
+        was_judged: Whether the verdict is a stop at a milestone, which holds even if the function returns a value.
         decided_step: The last step at which rank 0 was allowed to go on.
         force: Whether its workers were asked, or made, to end it.
     """
@@ -39,6 +40,7 @@ class Attempt(msgspec.Struct):
     ends: dict[str, AttemptEnded] = msgspec.field(default_factory=dict)
     lost: str | None = None
     verdict: tuple[Literal["stopped", "paused", "failed"], str] | None = None
+    was_judged: bool = False
     decided_step: int | None = None
     force: int = 0
 
@@ -65,10 +67,13 @@ class Attempt(msgspec.Struct):
         first = self.ends.get(self.workers[0])
         failed = next((end for end in self.ends.values() if end.outcome == "failed"), None)
         lost = self.lost
-        if lost is None and failed is None and first is not None and first.outcome == "completed":
+        completed = lost is None and failed is None and first is not None and first.outcome == "completed"
+        if completed and not self.was_judged:
             return Conclusion("completed", first, None)
         if self.verdict is not None and (self.verdict[0] != "paused" or failed is None):
-            return Conclusion(self.verdict[0], first, self.verdict[1] or None)
+            state, why = self.verdict
+            last_words = first.error if state == "failed" and first is not None else None
+            return Conclusion(state, first, "\n".join(filter(None, (why, last_words))) or None)
         if lost is None:
             given_up = next((end for end in self.ends.values() if end.outcome == "lost"), None)
             lost = None if given_up is None else given_up.error or "the attempt was lost"

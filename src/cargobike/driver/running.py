@@ -94,6 +94,7 @@ class Running:
             attempt.decided_step = event.step
         else:
             attempt.verdict = ("stopped" if event.decision is Decision.STOP else "paused", event.by)
+            attempt.was_judged = event.decision is Decision.STOP
         self._out.fact(
             facts.Judged(
                 at=event.at,

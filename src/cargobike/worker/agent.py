@@ -197,7 +197,7 @@ class Agent:
             return
         self._drain_output()
         if message.outcome == "failed":
-            body = encode_message(msgspec.structs.replace(message, error=self._with_last_output(message.error)))
+            body = encode_message(msgspec.structs.replace(message, error=self._with_last_output(message.error or "")))
         self._close_attempt(body)
         if not self._config.reuse:
             self._delivered = True
@@ -229,21 +229,18 @@ class Agent:
 
     def _died(self, current: Assign, end: Exit) -> None:
         how = describe_exit(end.status)
-        error = f"the process of the trial {how} before the train function returned"
-        if self._halted:
-            outcome, error = "stopped", "did not stop when asked, and was ended"
-        else:
-            outcome = "failed"
+        error = ""
+        if not self._halted:
+            error = f"the process of the trial {how} before the train function returned"
             if "SIGKILL" in how:
                 error += f"; the machine may have run out of memory (peak {end.peak_memory_bytes / 2**20:.0f} MiB)"
-            error = self._with_last_output(error) or error
         self._close_attempt(
             encode_message(
                 Ended(
                     current.trial,
                     current.attempt,
-                    outcome,  # type: ignore[arg-type]
-                    error=error,
+                    "stopped" if self._halted else "failed",
+                    error=self._with_last_output(error) or None,
                     alike=how,
                     peak_memory_bytes=end.peak_memory_bytes,
                 )
@@ -279,9 +276,9 @@ class Agent:
             if rest:
                 self._batch.append(encode_message(Output(self._last_trial, stream.name, rest)))
 
-    def _with_last_output(self, error: str | None) -> str | None:
-        lines = [text for stream in (self._below.stdout, self._below.stderr) if (text := stream.last_lines())]
-        return f"{error}\nLast output:\n" + "".join(lines) if lines else error
+    def _with_last_output(self, error: str) -> str:
+        text = self._below.stdout.last_lines() + self._below.stderr.last_lines()
+        return "\n".join(filter(None, (error, text and f"Last output:\n{text}")))
 
     # -- time ----------------------------------------------------------------------------------------------------
 

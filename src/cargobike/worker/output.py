@@ -10,6 +10,7 @@ _PIECE = 1 << 16
 _MOST_PIECES = 16
 HEAD_BYTES = 8 << 20
 TAIL_BYTES = 1 << 20
+_LAST_LINES_BYTES = 2000
 
 
 class OutputStream:
@@ -68,8 +69,11 @@ class OutputStream:
         return piece
 
     def last_lines(self) -> str:
-        """Return the end of the output, for the report of a failure."""
-        return self._recent[-2000:].decode(errors="replace")
+        """Return the end of the output in whole lines, for the report of a failure."""
+        text = self._recent[-_LAST_LINES_BYTES:].decode(errors="replace")
+        if len(self._recent) > _LAST_LINES_BYTES:
+            text = text.partition("\n")[2] or text
+        return text if not text or text.endswith("\n") else text + "\n"
 
     def finish(self) -> bytes:
         """Return everything that is still held back, and start over for the next trial."""
