@@ -26,7 +26,7 @@ from cargobike.worker.connection import AgentConfig
 from cargobike.worker.output import OutputStream
 from cargobike.worker.payload import Payload
 from cargobike.worker.processes import adopt_orphans, describe_exit, end_descendants
-from cargobike.worker.runner import Seat
+from cargobike.worker.runner import Seat, open_stream
 from cargobike.worker.template import serve
 
 _encode = msgspec.msgpack.encode
@@ -199,8 +199,7 @@ def _redirect(stdout_fd: int, stderr_fd: int) -> None:
     for source, target in ((null, 0), (stdout_fd, 1), (stderr_fd, 2)):
         os.dup2(source, target)
         os.close(source)
-    sys.stdout = open(1, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
-    sys.stderr = open(2, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
+    sys.stdout, sys.stderr = open_stream(1), open_stream(2)
 
 
 def _read_all(fd: int) -> bytes:

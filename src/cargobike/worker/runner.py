@@ -15,7 +15,7 @@ import sysconfig
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import msgspec
 
@@ -69,13 +69,15 @@ class Desk:
     def move_to(self, trial: str) -> None:
         """Work in an empty directory of this trial's own, or the one where an earlier attempt has worked."""
         target = f"{self._root}/{trial}"
-        if self._path is not None and not os.listdir(self._path):
-            with contextlib.suppress(OSError):  # an earlier attempt has left something in the target
-                os.rename(self._path, target)
-                self._path = target
-                os.chdir(target)
-                return
-            os.rmdir(self._path)
+        if self._path is not None:
+            with contextlib.suppress(OSError):  # something was left here or, by an earlier attempt, in the target
+                if not os.listdir(self._path):
+                    os.rename(self._path, target)
+                    self._path = target
+                    os.chdir(target)
+                    return
+            with contextlib.suppress(OSError):
+                os.rmdir(self._path)
         os.makedirs(target, exist_ok=True)
         os.chdir(target)
         self._path = target
@@ -97,13 +99,26 @@ def main(seat: Seat, first: Assign, parent_pid: int) -> None:
     for variable in ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"):
         os.environ[variable] = ",".join(seat.gpus)
     seat.modules_before = set(sys.modules)
+    streams = (sys.stdout, sys.stderr)
     assignment: Assign | None = first
     while assignment is not None:
         _run_and_tell(seat, assignment)
+        _restore(streams)
         assignment = _next(seat) if seat.reuse else None
     _leave()
     seat.desk.clear()
     os._exit(0)
+
+
+def _restore(streams: tuple[TextIO, TextIO]) -> None:
+    """Give the next trial the streams that it expects, whatever the last one did to them."""
+    for fd, name, stream in zip((1, 2), ("stdout", "stderr"), streams, strict=True):
+        setattr(sys, name, open_stream(fd) if stream.closed else stream)
+
+
+def open_stream(fd: int) -> TextIO:
+    """Open a text stream on a descriptor that the agent listens to, line by line."""
+    return open(fd, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
 
 
 def _run_and_tell(seat: Seat, assignment: Assign) -> None:
