@@ -79,3 +79,26 @@ def test_each_trial_of_a_reused_process_has_its_own_context() -> None:
     result = experiment.launch(train, {"x": [5, 6, 7]}, isolation="reuse", workers=1, quiet=True)
     assert [ended.value for ended in result.trials] == [0.0, 1.0, 2.0]
     assert [list(ended.curve) for ended in result.trials] == [[(0, 5.0)], [(0, 6.0)], [(0, 7.0)]]
+
+
+def test_a_reused_process_gives_the_next_trial_what_the_last_one_broke() -> None:
+    def train(x: int) -> float:
+        import shutil
+        import sys
+
+        print(f"trial {x} in {sorted(os.listdir('.'))}")
+        if x == 1:
+            sys.stdout.close()
+        if x == 2:
+            sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+        if x == 3:
+            shutil.rmtree(os.getcwd())
+        if x == 4:
+            os.chdir("/")
+        if x == 5:
+            os.environ.clear()
+        return x
+
+    result = experiment.launch(train, {"x": list(range(7))}, isolation="reuse", workers=1, quiet=True)
+    assert [ended.error for ended in result.trials] == [None] * 7
+    assert [result.logs(ended) for ended in result.trials] == [f"trial {x} in []\n" for x in range(7)]
