@@ -62,6 +62,7 @@ LIBRARIES: dict[str, Library] = {
     "IPython": Library(("driver/display_notebook.py",), "optional; loaded already wherever a notebook runs"),
     "cloudpickle": Library(("driver/function.py", "worker/payload.py", "worker/checkpoint_state.py")),
     "msgspec": Library(("core/*", "worker/*", "driver/*", "store/*", "engines/*", "cli/*")),
+    "numpy": Library(("search/*", "ui/*")),
     "pandas": Library(("result.py",), "optional, and only for who asks for a table"),
     "pytest": Library(("testing/*",)),
     "rich": Library(("cli/*", "driver/display_panel.py")),

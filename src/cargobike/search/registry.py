@@ -12,9 +12,11 @@ OPTIMIZERS: dict[str, str] = {
     "randomsearch": "cargobike.search.randomsearch:RandomSearch",
     "gridsearch": "cargobike.search.gridsearch:GridSearch",
     "listed": "cargobike.search.listed:Listed",
+    "tpe": "cargobike.search.tpe:TPE",
     "ablation": "cargobike.search.ablation:Ablation",
     "asha": "cargobike.search.asha:ASHA",
     "hyperband": "cargobike.search.hyperband:Hyperband",
+    "pbt": "cargobike.search.pbt:PopulationBasedTraining",
 }
 ALIASES: dict[str, str] = {
     "random": "randomsearch",
