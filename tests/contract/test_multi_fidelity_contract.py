@@ -5,6 +5,7 @@ from __future__ import annotations
 from cargobike.search.asha import ASHA
 from cargobike.search.hyperband import Hyperband
 from cargobike.search.optimizer import AbstractOptimizer
+from cargobike.search.pbt import PopulationBasedTraining
 from cargobike.testing.optimizers import OptimizerContract
 
 
@@ -45,3 +46,8 @@ class TestHyperband(OptimizerContract):
 class TestHyperbandThatPromotes(OptimizerContract):
     def make_optimizer(self) -> AbstractOptimizer:
         return Hyperband(2, variant="promotion")
+
+
+class TestPopulationBasedTraining(OptimizerContract):
+    def make_optimizer(self) -> AbstractOptimizer:
+        return PopulationBasedTraining(4, interval=2)

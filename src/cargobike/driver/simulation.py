@@ -183,6 +183,7 @@ class _Simulation:
         self._now = 0.0
         self._thinks_until = 0.0
         self._answers: deque[ev.Event] = deque()
+        self._saved: set[int] = set()
         self._events = 0
         self._driver_cpu_s = 0.0
         self._actions: dict[type[ev.Command], Callable[[Any], None]] = {
@@ -232,6 +233,9 @@ class _Simulation:
             self._happen(self._answers.popleft())
             return
         for what in self._engine.advance():
+            if isinstance(what, simulated.Reported) and what.trial not in self._saved:
+                self._saved.add(what.trial)
+                self._happen(_first_checkpoint(what, happens_at))
             self._happen(_as_event(what, happens_at))
 
     def _happen(self, event: ev.Event) -> None:
@@ -271,6 +275,13 @@ class _Simulation:
 
     def _start_worker(self, command: ev.StartWorker) -> None:
         self._engine.start_worker(WorkerSpec(name=command.worker, module="", config=b"", payload=b""))
+
+
+def _first_checkpoint(what: simulated.Reported, at: float) -> ev.Event:
+    """Tell that a trial saves checkpoints; the later ones would be news to nobody."""
+    return ev.CheckpointWritten(
+        at=at, worker=what.worker, trial=what.trial, attempt=what.attempt, step=what.step, path=""
+    )
 
 
 def _as_event(what: simulated.Happening, at: float) -> ev.Event:
