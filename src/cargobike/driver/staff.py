@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 _LOOK_AT_SUSPECTS_S = 0.01
 _LOOK_AT_NEWCOMERS_S = 0.1
 _LOOK_AT_ALL_S = 1.0
-_AWAY_S = 5.0
+_AWAY_S = 2.0
 
 
 @dataclass(slots=True)
