@@ -15,25 +15,27 @@ import builtins
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+import msgspec
+
 from cargobike import project
-from cargobike.core.errors import ExperimentFailedError, TrialFailedError
+from cargobike.core.errors import ExperimentFailedError, InvalidInputError, TrialFailedError
 from cargobike.core.ids import random_seed
 from cargobike.core.records import Direction, ExperimentState, Resources
 from cargobike.core.version import __version__
 from cargobike.driver import arguments
 from cargobike.driver.arguments import SpaceLike, StopRules
 from cargobike.driver.function import check_signature, find_train
-from cargobike.driver.libraries import libraries_needed
 from cargobike.driver.plan import Plan
-from cargobike.driver.request import WORKER_PROGRAM, Callback, Request
-from cargobike.driver.shipping import pickle_function
+from cargobike.driver.recipe import Recipe
+from cargobike.driver.request import WORKER_PROGRAM, Callback, Request, Shipment
+from cargobike.driver.shipping import ship
 from cargobike.engines.engine import Engine
 from cargobike.search.optimizer import AbstractOptimizer
 
 if TYPE_CHECKING:
     from cargobike.result import Result
 
-__all__ = ["launch", "list", "load"]
+__all__ = ["launch", "list", "load", "resume"]
 
 
 def launch(
@@ -111,6 +113,61 @@ def launch(
     return _judge(Result.from_record(record, folder), is_single=params is not None)
 
 
+def resume(
+    experiment_id: str,
+    *,
+    num_trials: int | None = None,
+    workers: int | None = None,
+    engine: str | Engine = "local",
+    callbacks: Sequence[Callback] = (),
+    quiet: bool = False,
+) -> Result:
+    """Go on with an experiment whose driver died or was stopped, or add trials to one that has ended.
+
+    Finished trials are kept, running ones start again from their last checkpoint, and the optimizer goes on as if
+    nothing had happened: it is led through its own past, and must give the same answers as it did.
+
+    Args:
+        experiment_id: An id, the unique beginning or end of one, a unique name, or `"last"`.
+        num_trials: How many trials to run in all, those that have ended included; as many as before by default.
+        workers: How many trials run at once; as many as before by default.
+        engine: Where workers live.
+        callbacks: Objects with a method `on_facts(facts)`.
+        quiet: Show no progress.
+
+    Raises:
+        StoreError: If it still runs, or its recipe or code cannot be found.
+        OptimizerError: If its optimizer does not repeat itself.
+    """
+    folder = project.find_experiment(experiment_id)
+    recipe = Recipe.read(folder.code)
+    plan = recipe.plan
+    if num_trials is not None:
+        plan = msgspec.structs.replace(plan, num_trials=arguments.at_least_one("num_trials", num_trials))
+    if workers is not None:
+        if plan.deterministic and workers != plan.workers:
+            raise InvalidInputError(
+                f"workers={workers} was given, but a deterministic search depends on its {plan.workers} workers."
+            )
+        plan = msgspec.structs.replace(plan, workers=arguments.at_least_one("workers", workers))
+    recipe = msgspec.structs.replace(recipe, plan=plan)
+    request = _ready(
+        recipe,
+        shipment=Shipment(title="", function=b"", libraries=(), wants_reporter=False, source=""),
+        engine=arguments.choose_engine(engine),
+        callbacks=callbacks,
+        quiet=quiet,
+        recipe_bytes=None,
+    )
+    with request.engine as engine_in_use:
+        engine_in_use.warm_up(WORKER_PROGRAM, request.resources, plan.workers)
+        from cargobike.driver.conduct import take_up  # noqa: PLC0415 - see `launch`
+        from cargobike.result import Result  # noqa: PLC0415
+
+        record = take_up(request, folder)
+    return _judge(Result.from_record(record, folder), is_single=recipe.params is not None)
+
+
 def load(experiment_id: str) -> Result:
     """Return the result of an earlier experiment, or of a running one as far as it has come.
 
@@ -183,29 +240,48 @@ def _request(
         timeout_s=arguments.positive("timeout_s", timeout_s),
         reason_to_end=arguments.end_of(rules, way),
     )
-    chosen.deterministic = deterministic
-    chosen.setup(told.space, num_trials=trials, direction=way, seed=plan.seed)
-    chosen.initialize()
-    return Request(
-        train=found,
-        function=pickle_function(found),
-        libraries=tuple(libraries_needed(found)),
+    shipment = ship(found)
+    recipe = Recipe(
+        optimizer=chosen,
         space=told.space,
         names=told.names,
-        optimizer=chosen,
         plan=plan,
-        engine=place,
-        project=project.prepare(),
-        version=__version__,
         direction=way,
         metric=metric or told.metric,
         params=None if params is None else dict(params),
         resources=needs,
-        own_directory=working_directory == "trial",
         isolation=isolation,
+        own_directory=working_directory == "trial",
         durability=durability,
         stop_rules=rules,
-        callbacks=callbacks,
+    )
+    return _ready(
+        recipe, shipment=shipment, engine=place, callbacks=callbacks, recipe_bytes=recipe.encode(), **others
+    )
+
+
+def _ready(recipe: Recipe, *, recipe_bytes: bytes | None, **others: Any) -> Request:
+    """Set the optimizer up; the last thing that can be refused."""
+    plan, optimizer = recipe.plan, recipe.optimizer
+    optimizer.deterministic = plan.deterministic
+    optimizer.setup(recipe.space, num_trials=plan.num_trials, direction=recipe.direction, seed=plan.seed)
+    optimizer.initialize()
+    return Request(
+        space=recipe.space,
+        names=recipe.names,
+        optimizer=optimizer,
+        plan=plan,
+        project=project.prepare(),
+        version=__version__,
+        direction=recipe.direction,
+        metric=recipe.metric,
+        params=recipe.params,
+        resources=recipe.resources,
+        own_directory=recipe.own_directory,
+        isolation=recipe.isolation,
+        durability=recipe.durability,
+        stop_rules=recipe.stop_rules,
+        recipe=recipe_bytes,
         **others,
     )
 

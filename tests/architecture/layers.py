@@ -60,8 +60,10 @@ class Library:
 
 LIBRARIES: dict[str, Library] = {
     "IPython": Library(("driver/display_notebook.py",), "optional; loaded already wherever a notebook runs"),
-    "cloudpickle": Library(("driver/function.py", "worker/payload.py", "worker/checkpoint_state.py")),
-    "msgspec": Library(("core/*", "worker/*", "driver/*", "store/*", "engines/*", "cli/*")),
+    "cloudpickle": Library(
+        ("driver/function.py", "driver/shipping.py", "driver/recipe.py", "worker/payload.py", "worker/checkpoint_state.py")
+    ),
+    "msgspec": Library(("core/*", "worker/*", "driver/*", "store/*", "engines/*", "cli/*", "testing/*", "experiment.py")),
     "numpy": Library(("search/*", "ui/*")),
     "pandas": Library(("result.py",), "optional, and only for who asks for a table"),
     "pytest": Library(("testing/*",)),
@@ -78,6 +80,7 @@ LIBRARIES: dict[str, Library] = {
 DEFERRED: dict[tuple[str, str], str] = {
     ("driver/display_terminal.py", "cargobike.driver.display_panel"): "rich must not delay the first trial",
     ("driver/arguments.py", "cargobike.search.space_formats"): "only for spaces that are read from files",
+    ("driver/arguments.py", "cargobike.search.stop_rules"): "only for searches that stop trials early",
     ("experiment.py", "cargobike.driver.conduct"): "loads while the first process of the workers boots",
     ("experiment.py", "cargobike.result"): "loads while the first process of the workers boots",
     ("experiment.py", "cargobike.store.fold"): "only for looking back; who launches need not wait for it",

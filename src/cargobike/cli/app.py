@@ -21,6 +21,7 @@ COMMANDS: Final = {
     "show": "Show one experiment: its best parameters, its trials, its failures.",
     "logs": "Print what the trials of an experiment wrote.",
     "stop": "Ask a running experiment to stop, and wait until it has.",
+    "resume": "Go on with an experiment that was lost or stopped, or add trials to it.",
     "rm": "Remove experiments and everything they wrote.",
     "doctor": "Look for problems with this machine and this project.",
     "version": "Print the version.",

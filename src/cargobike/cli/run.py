@@ -72,6 +72,11 @@ def run(
         if as_json and isinstance(error.result, Result):
             _print_json(error.result.id)
         raise
+    tell(result, as_json=as_json)
+
+
+def tell(result: Result, *, as_json: bool) -> None:
+    """Print what came out, for people or programs; the exit code is 1 if the experiment was not completed."""
     if as_json:
         _print_json(result.id)
     else:

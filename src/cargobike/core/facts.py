@@ -197,10 +197,9 @@ class ExperimentEnded(Fact, frozen=True, tag="experiment-ended"):
 
 
 class ExperimentResumed(Fact, frozen=True, tag="experiment-resumed"):
-    """A new driver took the experiment up again."""
+    """A new driver took the experiment up again, for so many trials in all."""
 
-    pid: int = 0
-    host: str = ""
+    num_trials: int | None = None
 
 
 AnyFact = (

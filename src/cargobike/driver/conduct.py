@@ -10,83 +10,134 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Literal
 
+import msgspec
+
 from cargobike.core.errors import CargobikeError
-from cargobike.core.facts import ExperimentEnded, ExperimentStarted
+from cargobike.core.facts import AnyFact, ExperimentEnded, ExperimentStarted, Fact
 from cargobike.core.ids import experiment_id
 from cargobike.driver.conversation import Conversation
 from cargobike.driver.dialogue import Dialogue
 from cargobike.driver.display import Display, choose_display
-from cargobike.driver.function import Train
 from cargobike.driver.interrupt import InterruptWatch
 from cargobike.driver.loop import Clock, Loop, Parts
-from cargobike.driver.request import WORKER_PROGRAM, Request
+from cargobike.driver.recipe import FILE as RECIPE
+from cargobike.driver.replay import Replay
+from cargobike.driver.request import WORKER_PROGRAM, Callback, Request
 from cargobike.driver.scheduler import Scheduler
 from cargobike.driver.server import WireServer
 from cargobike.driver.shipping import unsaved_sources
 from cargobike.driver.staff import Staff
 from cargobike.engines.engine import WorkerSpec
 from cargobike.store.fold import ExperimentRecord
-from cargobike.store.journal import JournalWriter
+from cargobike.store.journal import JournalWriter, read_journal
 from cargobike.store.layout import ExperimentFolder
 from cargobike.store.locking import DriverLock
 from cargobike.worker.connection import AgentConfig
 from cargobike.worker.payload import Payload
 
+PAYLOAD = "payload.msgpack"
+
 
 def conduct(request: Request) -> tuple[ExperimentRecord, ExperimentFolder]:
-    """Run an experiment to its end; returns what its journal says, folded."""
+    """Run a new experiment to its end; returns what its journal says, folded."""
     clock = Clock()
-    interrupt = InterruptWatch()
-    now = clock.now()
     payload = _payload(request)
-    folder = request.project.experiment(experiment_id(now))
+    folder = request.project.experiment(experiment_id(clock.now()))
     folder.root.mkdir(parents=True)
     with contextlib.ExitStack() as exits:
         exits.enter_context(DriverLock(folder))
         journal = exits.enter_context(JournalWriter(folder.journal, durability=request.durability))
-        header = _header(request, folder, now)
+        header = _header(request, folder, clock.now())
         journal.append([header])
         record = ExperimentRecord(header)
-        display = choose_display(quiet=request.quiet)
-        exits.callback(_close_display, display, clock)
-        display.update([header])
-        display.phase(_what_takes_time(request))
-        server = WireServer()
-        exits.callback(server.close)
-        staff = Staff(request.engine, server, _spec_maker(request, server, folder, payload), request.patience)
-        dialogue = Dialogue(
-            request.optimizer, record.trials, allowed=request.names, stop_rules=request.stop_rules
-        )
-        conversation = Conversation(dialogue)
-        exits.callback(conversation.close)
+        dialogue = _dialogue(request, record)
         scheduler = Scheduler(request.plan, record)
-        loop = Loop(
-            Parts(
-                scheduler=scheduler,
-                conversation=conversation,
-                staff=staff,
-                server=server,
-                journal=journal,
-                folder=folder,
-                display=display,
-                clock=clock,
-                interrupt=interrupt,
-                callbacks=(_CodeKeeper(request.train, folder, payload), *request.callbacks),
-            )
-        )
-        try:
-            loop.run()
-        except BaseException as error:
-            _close_record(record, journal, display, clock, error)
-            raise
-        conversation.finish()
-    interrupt.pass_on()
+        keeper = CodeKeeper(folder, payload, request.recipe, request.shipment.source)
+        stage = _Stage(request, folder, payload, journal, clock, (keeper,))
+        _run(stage, scheduler, dialogue, [header], exits)
     return record, folder
+
+
+def take_up(request: Request, folder: ExperimentFolder) -> ExperimentRecord:
+    """Run an experiment on to its end, from where its journal breaks off or ends."""
+    clock = Clock()
+    with contextlib.ExitStack() as exits:
+        exits.enter_context(DriverLock(folder))
+        folder.stop_request.unlink(missing_ok=True)
+        header, *past = read_journal(folder.journal)
+        assert isinstance(header, ExperimentStarted)
+        journal = exits.enter_context(JournalWriter(folder.journal, durability=request.durability))
+        record = ExperimentRecord(header)
+        dialogue = _dialogue(request, record)
+        replay = Replay(request.plan, record, dialogue)
+        replay.run(past)
+        scheduler = Scheduler(request.plan, record)
+        scheduler.take_up(replay, clock.now())
+        payload = (folder.code / PAYLOAD).read_bytes()
+        stage = _Stage(request, folder, payload, journal, clock, ())
+        _run(stage, scheduler, dialogue, [header, *past], exits)
+    return record
+
+
+class _Stage(msgspec.Struct, frozen=True):
+    """Where an experiment runs."""
+
+    request: Request
+    folder: ExperimentFolder
+    payload: bytes
+    journal: JournalWriter
+    clock: Clock
+    callbacks: tuple[Callback, ...]
+
+
+def _run(
+    stage: _Stage,
+    scheduler: Scheduler,
+    dialogue: Dialogue,
+    known: Sequence[AnyFact],
+    exits: contextlib.ExitStack,
+) -> None:
+    request, clock, journal = stage.request, stage.clock, stage.journal
+    interrupt = InterruptWatch()
+    display = choose_display(quiet=request.quiet)
+    exits.callback(_close_display, display, clock)
+    display.update(known)
+    display.phase(_what_takes_time(request))
+    server = WireServer()
+    exits.callback(server.close)
+    make_spec = _spec_maker(request, server, stage.folder, stage.payload)
+    conversation = Conversation(dialogue)
+    exits.callback(conversation.close)
+    loop = Loop(
+        Parts(
+            scheduler=scheduler,
+            conversation=conversation,
+            staff=Staff(request.engine, server, make_spec, request.patience),
+            server=server,
+            journal=journal,
+            folder=stage.folder,
+            display=display,
+            clock=clock,
+            interrupt=interrupt,
+            callbacks=(*stage.callbacks, *request.callbacks),
+        )
+    )
+    try:
+        loop.run()
+    except BaseException as error:
+        _close_record(scheduler.record, journal, display, clock, error)
+        raise
+    conversation.finish()
+    exits.callback(interrupt.pass_on)
+
+
+def _dialogue(request: Request, record: ExperimentRecord) -> Dialogue:
+    return Dialogue(request.optimizer, record.trials, allowed=request.names, stop_rules=request.stop_rules)
 
 
 def _what_takes_time(request: Request) -> str:
     """Say what a user waits for before the first trial."""
-    libraries = dict.fromkeys(name.partition(".")[0] for name in request.libraries)
+    libraries = dict.fromkeys(name.partition(".")[0] for name in request.shipment.libraries)
     return f"starting workers (importing {', '.join(libraries)})" if libraries else "starting workers"
 
 
@@ -107,17 +158,17 @@ def _close_display(display: Display, clock: Clock) -> None:
 
 
 def _payload(request: Request) -> bytes:
-    train = request.train
+    shipment = request.shipment
     return Payload(
-        function=request.function,
+        function=shipment.function,
         sys_path=[os.path.abspath(path) for path in sys.path],
         launch_dir=os.getcwd(),
-        preload=list(request.libraries),
+        preload=list(shipment.libraries),
         sources=unsaved_sources(),
         metric=request.metric,
         direction=request.direction,
         value_is_optional=request.params is not None,
-        wants_reporter=train.wants_reporter,
+        wants_reporter=shipment.wants_reporter,
         own_directory=request.own_directory,
     ).encode()
 
@@ -131,10 +182,10 @@ def _header(request: Request, folder: ExperimentFolder, now: float) -> Experimen
     return ExperimentStarted(
         at=now,
         id=folder.id,
-        name=request.name or request.train.title.rpartition(":")[2],
+        name=request.name or request.shipment.title.rpartition(":")[2],
         cargobike=request.version,
         description=request.description,
-        function=request.train.title,
+        function=request.shipment.title,
         space=request.space.describe(),
         params=request.params,
         optimizer=request.optimizer.name or type(request.optimizer).__name__,
@@ -180,22 +231,19 @@ def _spec_maker(
     return make
 
 
-class _CodeKeeper:
+class CodeKeeper:
     """Keeps the code of an experiment in its folder, once its first trial is on its way."""
 
-    def __init__(self, train: Train, folder: ExperimentFolder, payload: bytes) -> None:
-        self._train = train
-        self._folder = folder
-        self._payload = payload
-        self._kept = False
+    def __init__(self, folder: ExperimentFolder, payload: bytes, recipe: bytes | None, source: str) -> None:
+        self._code = folder.code
+        self._files = {PAYLOAD: payload, RECIPE: recipe, "function.py": source.encode()}
 
-    def on_facts(self, facts: Sequence[object]) -> None:
+    def on_facts(self, facts: Sequence[Fact]) -> None:
         """Write the files when the first facts after the start come in."""
-        if self._kept:
+        if not self._files:
             return
-        self._kept = True
-        self._folder.code.mkdir(exist_ok=True)
-        (self._folder.code / "payload.msgpack").write_bytes(self._payload)
-        source = self._train.source()
-        if source:
-            (self._folder.code / "function.py").write_text(source, encoding="utf-8")
+        self._code.mkdir(exist_ok=True)
+        for name, data in self._files.items():
+            if data:
+                (self._code / name).write_bytes(data)
+        self._files.clear()

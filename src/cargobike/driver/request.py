@@ -9,7 +9,6 @@ import msgspec
 
 from cargobike.core.facts import Fact
 from cargobike.core.records import Resources
-from cargobike.driver.function import Train
 from cargobike.driver.plan import Plan
 from cargobike.engines.engine import Engine
 from cargobike.search.optimizer import AbstractOptimizer
@@ -42,12 +41,20 @@ class Patience(msgspec.Struct, frozen=True, kw_only=True):
     reconnect_s: float = 10.0
 
 
+class Shipment(msgspec.Struct, frozen=True, kw_only=True):
+    """The train function as it travels, and what is said about it."""
+
+    title: str
+    function: bytes
+    libraries: tuple[str, ...]
+    wants_reporter: bool
+    source: str
+
+
 class Request(msgspec.Struct, frozen=True, kw_only=True):
     """What to run, where, and how; the optimizer has been set up."""
 
-    train: Train
-    function: bytes
-    libraries: tuple[str, ...]
+    shipment: Shipment
     space: Searchspace
     names: tuple[str, ...]
     optimizer: AbstractOptimizer
@@ -67,4 +74,5 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     stop_rules: Sequence[StopRule] = ()
     callbacks: Sequence[Callback] = ()
     quiet: bool = False
+    recipe: bytes | None = None
     patience: Patience = msgspec.field(default_factory=Patience)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterable
 
 from cargobike.core.facts import WorkerJoined, WorkerLost
 from cargobike.driver.events import ReleaseWorker, StartWorker, WorkerArrived, WorkerGone
@@ -31,6 +32,10 @@ class Roster:
         self._started = 0
         self.losses_in_row = 0
         self._somebody_came = False
+
+    def skip_names(self, taken: Iterable[str]) -> None:
+        """Give no worker a name that an earlier driver of the experiment gave."""
+        self._started = 1 + max((int(name[1:]) for name in taken if name[1:].isdigit()), default=-1)
 
     @property
     def idle(self) -> int:

@@ -11,32 +11,22 @@ from __future__ import annotations
 from collections import deque
 from typing import Literal
 
-import msgspec
-
 from cargobike.core import facts
 from cargobike.core.ids import derived_seed
-from cargobike.core.records import IDLE, Milestones, Suggestion
+from cargobike.core.records import IDLE, Milestones, Suggestion, TrialState
 from cargobike.driver import events as ev
 from cargobike.driver.attempt import Attempt
 from cargobike.driver.failures import FailureWatch
+from cargobike.driver.live import Live
 from cargobike.driver.outbox import Outbox
 from cargobike.driver.plan import Plan
+from cargobike.driver.replay import Replay
 from cargobike.driver.roster import Roster
 from cargobike.driver.running import Running
 from cargobike.driver.showing import AsSuggested, AsTheyEnd, Showing
 from cargobike.store.fold import ExperimentRecord
 
 EndState = Literal["completed", "interrupted", "failed"]
-
-
-class _Live(msgspec.Struct):
-    """What must be known about a trial until it has ended."""
-
-    milestones: Milestones
-    copy_of: int | None
-    told: int
-    losses: int = 0
-    judged_step: int | None = None
 
 
 class Scheduler:
@@ -52,7 +42,7 @@ class Scheduler:
         self._trials = record.trials
         self._out = Outbox(record)
         self._roster = Roster(self._out, plan.workers, plan.max_worker_losses)
-        self._live: dict[int, _Live] = {}
+        self._live: dict[int, Live] = {}
         self._ready: deque[int] = deque()
         self._running = Running(self._out, plan.trial_timeout_s)
         self._paused: set[int] = set()
@@ -87,6 +77,25 @@ class Scheduler:
             self._stop_at = at + self.plan.timeout_s
         self._advance(at)
         return self._out.take()
+
+    def take_up(self, past: Replay, at: float) -> None:
+        """Go on where a journal ended: what ran then runs again, what waited waits. Comes before `begin`."""
+        self._out.fact(facts.ExperimentResumed(at=at, num_trials=self.plan.num_trials))
+        self._roster.skip_names(self.record.workers)
+        self._showing = past.showing
+        self._live = past.live()
+        self._has_milestones = self._has_milestones or any(live.milestones for live in self._live.values())
+        for number, trial in self._trials.items():
+            if trial.state.is_final:
+                self._failures.look_at(trial, "")
+            elif trial.state is TrialState.PAUSED:
+                self._paused.add(number)
+            else:
+                if trial.state is TrialState.RUNNING:
+                    reason = "its driver was lost"
+                    self._out.fact(facts.AttemptLost(at=at, trial=number, attempt=trial.attempts, reason=reason))
+                self._ready.append(number)
+        self._resumable = self._paused.difference(past.showing.unshown)
 
     def handle(self, event: ev.Event) -> list[ev.Command]:
         """Take one event and return what is to be done; facts to record come in the order in which they hold."""
@@ -155,7 +164,7 @@ class Scheduler:
     def _accept(self, suggestion: Suggestion, event: ev.SuggestionMade) -> None:
         number = self._suggested
         self._suggested += 1
-        self._live[number] = _Live(suggestion.milestones, suggestion.copy_checkpoint_of, event.told)
+        self._live[number] = Live(suggestion.milestones, suggestion.copy_checkpoint_of, event.told)
         self._out.fact(
             facts.TrialSuggested(
                 at=event.at,

@@ -13,7 +13,20 @@ import cloudpickle
 
 from cargobike.core.errors import FunctionError
 from cargobike.driver.function import Train
+from cargobike.driver.libraries import libraries_needed
+from cargobike.driver.request import Shipment
 from cargobike.worker.payload import remember
+
+
+def ship(train: Train) -> Shipment:
+    """Make a function ready to travel."""
+    return Shipment(
+        title=train.title,
+        function=pickle_function(train),
+        libraries=tuple(libraries_needed(train)),
+        wants_reporter=train.wants_reporter,
+        source=train.source(),
+    )
 
 
 def pickle_function(train: Train) -> bytes:

@@ -26,6 +26,10 @@ class Showing(Protocol):
     def take(self) -> tuple[int, ...]:
         """Return what is to be shown before the next question."""
 
+    @property
+    def unshown(self) -> tuple[int, ...]:
+        """What has not been shown yet, done or not."""
+
     def rest(self) -> None:
         """Take in that the optimizer had nothing to suggest; it is asked again when there is something new."""
 
@@ -59,6 +63,11 @@ class AsTheyEnd:
         self._unshown.clear()
         self._resting = False
         return taken
+
+    @property
+    def unshown(self) -> tuple[int, ...]:
+        """What is on the list."""
+        return tuple(self._unshown)
 
     def rest(self) -> None:
         """Wait for the next job to be done."""
@@ -115,6 +124,11 @@ class AsSuggested:
         taken = tuple(self._jobs.popleft() for _ in range(due - self._shown))
         self._shown = due
         return taken
+
+    @property
+    def unshown(self) -> tuple[int, ...]:
+        """All jobs from the first that was not shown, done or not."""
+        return tuple(self._jobs)
 
     def rest(self) -> None:
         """Show one job more next time; if there is none, that time never comes."""

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from cargobike.core.errors import StoreError
 from cargobike.core.facts import (
     AnyFact,
@@ -221,6 +223,7 @@ class ExperimentRecord:
 
     def _experiment_resumed(self, fact: ExperimentResumed) -> None:
         self.state, self.reason, self.ended_at = ExperimentState.RUNNING, "", None
+        self.header = msgspec.structs.replace(self.header, num_trials=fact.num_trials)
 
     def _judged(self, fact: Judged) -> None:
         self._trial(fact)
