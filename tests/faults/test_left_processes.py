@@ -1,0 +1,139 @@
+"""What user code starts ends with its trial, however the trial ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from watching import marked, wait_for
+
+from cargobike import experiment, trial
+
+
+def start_many() -> None:
+    """Start children in every way that detaches them from their parent."""
+    subprocess.Popen(["sleep", "1001"])
+    subprocess.Popen(["sleep", "1002"], start_new_session=True)
+    subprocess.Popen(["sh", "-c", "trap '' TERM HUP INT; (setsid sleep 1003 &) ; sleep 1004"])
+    daemon = os.fork()
+    if daemon == 0:
+        os.setsid()
+        if os.fork() == 0:
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            time.sleep(1005)
+        os._exit(0)
+    os.waitpid(daemon, 0)
+
+
+def sleepers(project: Path) -> list[str]:
+    """Return the sleeping children of trials."""
+    return [
+        command
+        for process in marked(project)
+        if "sleep 100" in (command := " ".join(process.cmdline())) and not command.startswith("sh")
+    ]
+
+
+def _end(how: str, x: int) -> float:
+    if how == "fail":
+        raise ValueError("after starting children")
+    if how == "exit":
+        os._exit(3)
+    if how == "kill":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if how == "overtime":
+        time.sleep(1000)
+    return float(x)
+
+
+@pytest.mark.parametrize("how", ["return", "fail", "exit", "kill", "overtime"])
+def test_children_end_before_the_next_trial_begins(how: str, tmp_path: Path) -> None:
+    def train(x: int) -> float:
+        if x % 2:
+            return len(sleepers(tmp_path))
+        start_many()
+        return _end(how, x)
+
+    result = experiment.launch(train, {"x": [0, 1, 2, 3]}, workers=1, trial_timeout_s=3.0, quiet=True)
+    assert [ended.value for ended in result.trials][1::2] == [0.0, 0.0]
+    assert {ended.state.value for ended in result.trials[::2]} == {"completed" if how == "return" else "failed"}
+    assert marked(tmp_path) == []
+
+
+@pytest.mark.parametrize("how", ["return", "fail", "exit", "overtime"])
+def test_children_of_a_reused_process_end_with_the_experiment(how: str, tmp_path: Path) -> None:
+    def train(x: int) -> float:
+        if x == 0:
+            start_many()
+            return _end(how, x)
+        return float(x)
+
+    experiment.launch(train, {"x": [0, 1]}, workers=1, isolation="reuse", trial_timeout_s=3.0, quiet=True)
+    assert marked(tmp_path) == []
+
+
+def _with_pool(x: int) -> float:
+    import multiprocessing
+
+    context = multiprocessing.get_context("fork")
+    pool = context.Pool(2)
+    return float(sum(pool.map(abs, [x, -x])))
+
+
+def _with_daemons(x: int) -> float:
+    import multiprocessing
+
+    context = multiprocessing.get_context("fork")
+    for _ in range(2):
+        context.Process(target=time.sleep, args=(1000,), daemon=True).start()
+    return float(x)
+
+
+def _with_executor(x: int) -> float:
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    executor = ProcessPoolExecutor(2, mp_context=get_context("fork"))
+    return float(sum(executor.map(abs, [x, -x])))
+
+
+@pytest.mark.parametrize("isolation", ["fresh", "reuse"])
+@pytest.mark.parametrize("train", [_with_pool, _with_daemons, _with_executor])
+def test_worker_processes_of_libraries_end_too(train: Callable[[int], float], isolation: Any, tmp_path: Path) -> None:
+    result = experiment.launch(train, {"x": [1, 2]}, workers=1, isolation=isolation, quiet=True)
+    assert result.counts == {"completed": 2}
+    assert marked(tmp_path) == []
+
+
+def test_a_thread_that_never_ends_does_not_keep_a_trial(tmp_path: Path) -> None:
+    def train(x: int) -> float:
+        import threading
+
+        threading.Thread(target=time.sleep, args=(1000,)).start()
+        return x
+
+    result = experiment.launch(train, {"x": [1, 2, 3]}, workers=1, quiet=True)
+    assert result.counts == {"completed": 3}
+    assert marked(tmp_path) == []
+
+
+def test_children_of_a_worker_that_is_killed_end_soon(tmp_path: Path) -> None:
+    def train(x: int) -> float:
+        if trial.attempt == 1:
+            start_many()
+            with open(f"/proc/{os.getppid()}/stat") as file:
+                agent = int(file.read().split()[3])
+            os.kill(agent, signal.SIGKILL)
+            time.sleep(1000)
+        wait_for(lambda: not sleepers(tmp_path), "the children of the first attempt to end")
+        return x
+
+    result = experiment.launch(train, {"x": [1]}, workers=1, quiet=True)
+    assert result.trials[0].attempts == 2
+    assert marked(tmp_path) == []
