@@ -25,6 +25,7 @@ from cargobike.core.version import __version__
 from cargobike.driver import arguments
 from cargobike.driver.arguments import SpaceLike, StopRules
 from cargobike.driver.function import check_signature, find_train
+from cargobike.driver.goals import check_goals, check_start_points, goals_of
 from cargobike.driver.plan import Plan
 from cargobike.driver.recipe import Recipe
 from cargobike.driver.request import WORKER_PROGRAM, Callback, Request, Shipment
@@ -45,8 +46,10 @@ def launch(
     params: Mapping[str, Any] | None = None,
     optimizer: str | AbstractOptimizer | None = None,
     num_trials: int | None = None,
-    direction: Direction | None = None,
+    direction: Direction | Mapping[str, Direction] | None = None,
     metric: str | None = None,
+    constraints: Sequence[str] = (),
+    start_points: Sequence[Mapping[str, Any]] = (),
     early_stop: StopRules | None = None,
     workers: int | None = None,
     engine: str | Engine = "local",
@@ -74,8 +77,11 @@ def launch(
         params: One set of parameters, for a single tracked run; instead of `space`.
         optimizer: A name or an object; by default a grid is walked through and a `Searchspace` searched at random.
         num_trials: How many trials to run.
-        direction: `"max"` (default) or `"min"`.
+        direction: `"max"` (default) or `"min"`; a dict such as `{"accuracy": "max", "latency_ms": "min"}` for several
+            objectives, whose best compromises are then in `result.pareto_front`.
         metric: Which entry of a returned dict to optimize.
+        constraints: Limits on returned metrics, such as `["latency_ms <= 50"]`; a trial that breaks one never wins.
+        start_points: Parameters to try first: settings that are known to be good.
         early_stop: Rules that end running trials early: `"median"`, `"percentile"`, `"patience"`, objects, several.
         workers: How many trials run at once; by default one per core, or per GPU where there are any.
         engine: Where workers live: `"local"`, or an engine object.
@@ -196,8 +202,10 @@ def _request(
     params: Mapping[str, Any] | None,
     optimizer: str | AbstractOptimizer | None,
     num_trials: int | None,
-    direction: Direction | None,
+    direction: Direction | Mapping[str, Direction] | None,
     metric: str | None,
+    constraints: Sequence[str],
+    start_points: Sequence[Mapping[str, Any]],
     early_stop: StopRules | None,
     workers: int | None,
     engine: str | Engine,
@@ -222,7 +230,10 @@ def _request(
     place = arguments.choose_engine(engine)
     needs = resources or Resources()
     rules = arguments.stop_rules_of(early_stop)
-    way = direction or told.direction or "max"
+    aim = direction or told.direction or "max"
+    goals = goals_of(aim, constraints)
+    way: Direction = "max" if isinstance(aim, Mapping) else aim
+    check_goals(goals, metric, chosen, rules)
     arguments.check_choices(
         isolation=isolation, working_directory=working_directory, durability=durability, direction=way
     )
@@ -247,7 +258,9 @@ def _request(
         names=told.names,
         plan=plan,
         direction=way,
-        metric=metric or told.metric,
+        metric=None if goals.objectives else metric or told.metric,
+        goals=goals,
+        start_points=check_start_points(start_points, told),
         params=None if params is None else dict(params),
         resources=needs,
         isolation=isolation,
@@ -264,6 +277,7 @@ def _ready(recipe: Recipe, *, recipe_bytes: bytes | None, **others: Any) -> Requ
     """Set the optimizer up; the last thing that can be refused."""
     plan, optimizer = recipe.plan, recipe.optimizer
     optimizer.deterministic = plan.deterministic
+    optimizer.objectives = recipe.goals.objectives
     optimizer.setup(recipe.space, num_trials=plan.num_trials, direction=recipe.direction, seed=plan.seed)
     optimizer.initialize()
     return Request(
@@ -275,6 +289,8 @@ def _ready(recipe: Recipe, *, recipe_bytes: bytes | None, **others: Any) -> Requ
         version=__version__,
         direction=recipe.direction,
         metric=recipe.metric,
+        goals=recipe.goals,
+        start_points=recipe.start_points,
         params=recipe.params,
         resources=recipe.resources,
         own_directory=recipe.own_directory,

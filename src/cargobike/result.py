@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cargobike.core.goals import pareto_front
 from cargobike.core.records import Curve, Direction, ExperimentState, Trial, TrialState
 from cargobike.store.fold import ExperimentRecord, metrics_of
 from cargobike.store.layout import ExperimentFolder
@@ -75,6 +76,11 @@ class Result:
         if len(self.trials) == 1:
             return self.trials[0].value
         return self.best.metric if self.best is not None else None
+
+    @property
+    def pareto_front(self) -> list[Trial]:
+        """The best compromises between several objectives: completed trials that no other beats in all of them."""
+        return pareto_front(self.trials, self._record.goals.objectives)
 
     @property
     def counts(self) -> dict[str, int]:

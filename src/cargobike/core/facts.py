@@ -63,6 +63,8 @@ class ExperimentStarted(Fact, frozen=True, tag="experiment-started"):
     num_trials: int | None = None
     direction: Literal["max", "min"] = "max"
     metric: str | None = None
+    objectives: dict[str, Literal["max", "min"]] = msgspec.field(default_factory=dict)
+    constraints: tuple[str, ...] = ()
     seed: int = 0
     workers: int = 1
     gang: int = 1

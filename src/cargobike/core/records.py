@@ -105,6 +105,7 @@ class Trial(msgspec.Struct):
         error: Why it failed, ready to be shown.
         started_at: Seconds since the epoch when its first attempt began.
         ended_at: Seconds since the epoch when it reached a final state.
+        violation: By how much a completed trial breaks the experiment's constraints, 0 if it keeps them all.
         info: What the optimizer wants to remember about it (rung, bracket, parents …); stored, never read by us.
         has_checkpoint: Whether it has saved a checkpoint, so that it need not start over when it is resumed.
     """
@@ -122,6 +123,7 @@ class Trial(msgspec.Struct):
     seed: int = 0
     worker: str | None = None
     peak_memory_bytes: int | None = None
+    violation: float = 0.0
     info: dict[str, Any] = msgspec.field(default_factory=dict)
     has_checkpoint: bool = False
 
@@ -204,6 +206,8 @@ def best_of(trials: Mapping[int, Trial] | list[Trial], direction: Direction) -> 
     best: Trial | None = None
     for trial in trials.values() if isinstance(trials, Mapping) else trials:
         if trial.state is not TrialState.COMPLETED or trial.value is None or not math.isfinite(trial.value):
+            continue
+        if trial.violation > 0:
             continue
         if best is None or best.value is None or better(trial.value, best.value, direction):
             best = trial

@@ -132,7 +132,13 @@ def _run(
 
 
 def _dialogue(request: Request, record: ExperimentRecord) -> Dialogue:
-    return Dialogue(request.optimizer, record.trials, allowed=request.names, stop_rules=request.stop_rules)
+    return Dialogue(
+        request.optimizer,
+        record.trials,
+        allowed=request.names,
+        stop_rules=request.stop_rules,
+        start_points=request.start_points,
+    )
 
 
 def _what_takes_time(request: Request) -> str:
@@ -167,7 +173,8 @@ def _payload(request: Request) -> bytes:
         sources=unsaved_sources(),
         metric=request.metric,
         direction=request.direction,
-        value_is_optional=request.params is not None,
+        value_is_optional=request.params is not None or bool(request.goals.objectives),
+        needed_metrics=list(request.goals.names),
         wants_reporter=shipment.wants_reporter,
         own_directory=request.own_directory,
     ).encode()
@@ -192,6 +199,8 @@ def _header(request: Request, folder: ExperimentFolder, now: float) -> Experimen
         num_trials=plan.num_trials,
         direction=request.direction,
         metric=request.metric,
+        objectives=request.goals.objectives,
+        constraints=tuple(map(str, request.goals.constraints)),
         seed=plan.seed,
         workers=plan.workers,
         gang=plan.gang,

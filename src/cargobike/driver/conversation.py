@@ -33,6 +33,7 @@ class Conversation:
         self._answers: deque[Event] = deque()
         self._questions: queue.SimpleQueue[tuple[Question, float, tuple[Trial, ...]] | None] | None = None
         self._was_slow = False
+        self._rules_are_slow = False
         self._thread: threading.Thread | None = None
         self.wake_fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
 
@@ -44,7 +45,7 @@ class Conversation:
     def put(self, question: Question, at: float) -> Event | None:
         """Ask; returns the answer with the time when it was given, or `None` if it will be in `answers` later."""
         shown = self._dialogue.show(question)
-        if self._questions is not None:
+        if self._questions is not None and (self._rules_are_slow or self._dialogue.needs_optimizer(question)):
             self._questions.put((question, at, shown))
             return None
         started = time.perf_counter()
@@ -53,7 +54,9 @@ class Conversation:
         is_slow = took_s > _SLOW_S
         if is_slow:
             answer = msgspec.structs.replace(answer, at=at + took_s)
-            if self._was_slow:
+            if self._questions is not None:
+                self._rules_are_slow = True
+            elif self._was_slow:
                 self._questions = queue.SimpleQueue()
                 self._thread = threading.Thread(target=self._serve, name="cargobike-optimizer", daemon=True)
                 self._thread.start()

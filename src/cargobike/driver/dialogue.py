@@ -7,6 +7,8 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Literal, overload
 
+import msgspec
+
 from cargobike.core.errors import OptimizerError, nearest
 from cargobike.core.records import IDLE, Curve, Decision, Params, Suggestion, Trial
 from cargobike.driver.events import Ask, DecisionMade, Event, Judge, StopRequested, SuggestionMade
@@ -28,6 +30,7 @@ class Dialogue:
         trials: All trials of the experiment, as they are.
         allowed: Names that suggested parameters may have; any if empty.
         stop_rules: Who else decides at milestones.
+        start_points: Parameters of the first trials, tried in place of the optimizer's own first suggestions.
     """
 
     def __init__(
@@ -37,19 +40,32 @@ class Dialogue:
         *,
         allowed: Sequence[str],
         stop_rules: Sequence[StopRule] = (),
+        start_points: Sequence[Params] = (),
     ) -> None:
         self._optimizer = optimizer
         self._trials = trials
         self._allowed = frozenset(allowed)
         self._stop_rules = tuple(stop_rules)
+        self._start_points = tuple(start_points)
         self._shown: list[Trial] = []
         self._next_number = len(trials)
         self._has_failed = False
+        kind = type(optimizer)
+        self._optimizer_judges = (
+            kind.judge is not AbstractOptimizer.judge or kind.early_check is not AbstractOptimizer.early_check
+        )
 
     def show(self, question: Question) -> tuple[Trial, ...]:
         """Return the trials that a question is about, as they are now."""
         numbers = question.tell if isinstance(question, Ask) else (question.trial,)
         return tuple([_still(self._trials[number]) for number in numbers])
+
+    def needs_optimizer(self, question: Question) -> bool:
+        """Tell whether a question must wait for an optimizer that thinks; stop rules can decide beside it.
+
+        Not in a deterministic search: there they may compare with nothing but what the optimizer has been shown.
+        """
+        return isinstance(question, Ask) or self._optimizer_judges or question.horizon is not None
 
     def answer(self, question: Question, at: float, shown: tuple[Trial, ...]) -> Event:
         """Let the optimizer answer a question about what `show` returned; its failure ends the experiment."""
@@ -80,6 +96,8 @@ class Dialogue:
         suggestion = self._checked(optimizer.get_suggestion(after))
         if isinstance(suggestion, Suggestion) and suggestion.resume is None:
             number = self._next_number
+            if number < len(self._start_points):
+                suggestion = msgspec.structs.replace(suggestion, params=self._start_points[number])
             if optimizer.num_trials is None or number < optimizer.num_trials:
                 self._next_number += 1
                 optimizer.trials[number] = Trial(suggestion.params, number=number, info=suggestion.info)
@@ -95,11 +113,13 @@ class Dialogue:
     def _judge(self, question: Judge, at: float, trial: Trial) -> DecisionMade:
         optimizer = self._optimizer
         horizon = question.horizon
-        if horizon is None:
+        if horizon is not None:
+            others = _Lazy(lambda: _known_at(horizon, self._shown, trial))
+        elif self._optimizer_judges:
             optimizer.trials[trial.number] = trial
             others = _Lazy(lambda: list(optimizer.trials.values()))
         else:
-            others = _Lazy(lambda: _known_at(horizon, self._shown, trial))
+            others = _Lazy(lambda: list(self._trials.values()))
         decision = optimizer.judge(trial, question.step, others)
         by = type(optimizer).__name__
         for rule in self._stop_rules:

@@ -14,7 +14,8 @@ import cloudpickle
 import msgspec
 
 from cargobike.core.errors import StoreError
-from cargobike.core.records import Resources
+from cargobike.core.goals import Goals
+from cargobike.core.records import Params, Resources
 from cargobike.driver.plan import Plan
 from cargobike.search.optimizer import AbstractOptimizer
 from cargobike.search.space import Searchspace
@@ -32,6 +33,8 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
     plan: Plan
     direction: Literal["max", "min"]
     metric: str | None
+    goals: Goals
+    start_points: Sequence[Params]
     params: dict[str, Any] | None
     resources: Resources
     isolation: Literal["fresh", "reuse"]

@@ -8,7 +8,8 @@ from typing import Any, Literal, Protocol
 import msgspec
 
 from cargobike.core.facts import Fact
-from cargobike.core.records import Resources
+from cargobike.core.goals import Goals
+from cargobike.core.records import Params, Resources
 from cargobike.driver.plan import Plan
 from cargobike.engines.engine import Engine
 from cargobike.search.optimizer import AbstractOptimizer
@@ -64,6 +65,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     version: str
     direction: Literal["max", "min"] = "max"
     metric: str | None = None
+    goals: Goals = Goals()
+    start_points: Sequence[Params] = ()
     params: dict[str, Any] | None = None
     resources: Resources = msgspec.field(default_factory=Resources)
     isolation: Literal["fresh", "reuse"] = "fresh"

@@ -18,6 +18,7 @@ class GridSearch(AbstractOptimizer):
     """
 
     name: ClassVar[str] = "gridsearch"
+    handles_objectives: ClassVar[bool] = True
 
     def __init__(self, counts: Mapping[str, int] | None = None) -> None:
         self.counts = dict(counts or {})

@@ -23,6 +23,7 @@ class Listed(AbstractOptimizer):
     """
 
     name: ClassVar[str] = "listed"
+    handles_objectives: ClassVar[bool] = True
 
     def __init__(self, params: Iterable[Mapping[str, Any]]) -> None:
         self.params = read_sets(params)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import ClassVar, Literal, TypeAlias
 
 from cargobike.core.records import IDLE, Decision, Direction, Params, Suggestion, Trial
@@ -56,6 +57,12 @@ class AbstractOptimizer(ABC):
     deterministic: bool = False
     """Whether the search must not depend on timing; set by the driver. What `judge` decides may then depend on the
     trial itself and on what was known when it was suggested, not on what else has been judged or shown since."""
+
+    handles_objectives: ClassVar[bool] = False
+    """Whether it can search for several objectives at once; they are then in `objectives`, and `trial.metrics`."""
+
+    objectives: Mapping[str, Direction] = MappingProxyType({})
+    """Several objectives with their directions, by metric name; empty for a search after one number."""
 
     is_endless: ClassVar[bool] = False
     """Whether it goes on for ever unless the number of trials or the time is limited."""

@@ -34,6 +34,7 @@ class RandomSearch(AbstractOptimizer):
     """
 
     name: ClassVar[str] = "randomsearch"
+    handles_objectives: ClassVar[bool] = True
     is_endless: ClassVar[bool] = True
 
     def __init__(self, num_trials: int | None = None, searchspace: Searchspace | None = None) -> None:

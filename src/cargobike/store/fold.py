@@ -32,6 +32,7 @@ from cargobike.core.facts import (
     unpack_number,
     unpack_numbers,
 )
+from cargobike.core.goals import Goals, read_constraints
 from cargobike.core.records import Curve, ExperimentState, Trial, TrialState, best_of, better
 from cargobike.store.journal import JournalReader, intact_lines
 from cargobike.store.layout import ExperimentFolder
@@ -93,9 +94,13 @@ class ExperimentRecord:
     counts: dict[TrialState, int] = field(default_factory=dict)
     best: Trial | None = None
     last_at: float = 0.0
+    goals: Goals = field(default_factory=Goals)
 
     def __post_init__(self) -> None:
         self.objective = self.objective or self.header.metric
+        self.goals = Goals(
+            objectives=self.header.objectives, constraints=read_constraints(self.header.constraints)
+        )
         self.last_at = max(self.last_at, self.header.at)
         self.counts = dict.fromkeys(TrialState, 0)
         for trial in self.trials.values():
@@ -196,12 +201,16 @@ class ExperimentRecord:
         trial.error = fact.error
         trial.ended_at = fact.at
         trial.peak_memory_bytes = fact.peak_memory_bytes
+        if self.goals.constraints and trial.state is TrialState.COMPLETED:
+            trial.violation = self.goals.violation(trial.metrics)
         self._end_attempt(trial, fact.at, fact.state)
         if trial.state is TrialState.COMPLETED and trial.value is not None and self._beats_best(trial, trial.value):
             self.best = trial
 
     def _beats_best(self, trial: Trial, value: float) -> bool:
         best = self.best
+        if trial.violation > 0:
+            return False
         if best is None or best.value is None:
             return better(value, float("nan"), self.header.direction)
         return better(value, best.value, self.header.direction) or (value == best.value and trial.number < best.number)

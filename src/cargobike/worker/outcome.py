@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
 from cargobike.core.errors import InvalidInputError, nearest
@@ -62,6 +62,21 @@ def read_outcome(returned: object, metric: str | None, *, optional: bool) -> Out
             f"The train function returned {_describe(returned)}, which is no score. {_ALLOWED} {problem}"
         ) from None
     return Outcome(value, {metric: value} if metric is not None else {})
+
+
+def check_names(outcome: Outcome, needed: Sequence[str]) -> None:
+    """Make sure that an outcome holds every metric that the search needs.
+
+    Raises:
+        InvalidInputError: If some are missing, each with the nearest name that is there.
+    """
+    missing = [name for name in needed if name not in outcome.metrics]
+    if missing:
+        there = ", ".join(map(repr, outcome.metrics)) or "none"
+        raise InvalidInputError(
+            f"The search needs the metrics {', '.join(map(repr, needed))}; the train function returned {there}. "
+            f"Return a dict that holds them all.{nearest(missing[0], outcome.metrics)}"
+        )
 
 
 def read_metrics(metrics: Mapping[str, object]) -> dict[str, float]:

@@ -27,6 +27,7 @@ class Payload(msgspec.Struct, frozen=True, kw_only=True):
         metric: Which entry of a returned dict is the objective.
         value_is_optional: Whether the function may return nothing (a single tracked run).
         wants_reporter: Whether the function has a parameter `reporter` for us to fill.
+        needed_metrics: Names that the dict it returns must hold: objectives and constraints.
         own_directory: Whether each trial works in a directory of its own.
     """
 
@@ -39,6 +40,7 @@ class Payload(msgspec.Struct, frozen=True, kw_only=True):
     direction: Literal["max", "min"] = "max"
     value_is_optional: bool = False
     wants_reporter: bool = False
+    needed_metrics: list[str] = []
     own_directory: bool = True
 
     def encode(self) -> bytes:

@@ -23,7 +23,7 @@ from cargobike.core.errors import InvalidInputError, TrialPaused, TrialStopped
 from cargobike.worker import context
 from cargobike.worker.context import Reporter, TrialContext
 from cargobike.worker.failure import describe_exception
-from cargobike.worker.outcome import read_outcome
+from cargobike.worker.outcome import check_names, read_outcome
 from cargobike.worker.payload import Payload
 from cargobike.worker.processes import die_with_parent
 from cargobike.worker.seeding import seed_everything
@@ -118,7 +118,7 @@ def _restore(streams: tuple[TextIO, TextIO]) -> None:
 
 def open_stream(fd: int) -> TextIO:
     """Open a text stream on a descriptor that the agent listens to, line by line."""
-    return open(fd, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
+    return open(fd, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)
 
 
 def _run_and_tell(seat: Seat, assignment: Assign) -> None:
@@ -170,6 +170,7 @@ def _call(seat: Seat, assignment: Assign, place: TrialContext) -> Ended:
         return Ended(trial, attempt, "stopped")
     try:
         outcome = read_outcome(returned, payload.metric, optional=payload.value_is_optional)
+        check_names(outcome, payload.needed_metrics)
     except InvalidInputError as error:
         # The traceback would point into our code: the message alone says what is wrong with the user's.
         return Ended(trial, attempt, "failed", error=str(error), alike="returned value")
