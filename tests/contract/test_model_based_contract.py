@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cargobike.search.differential_evolution import DifferentialEvolution
 from cargobike.search.optimizer import AbstractOptimizer
 from cargobike.search.space import Searchspace
 from cargobike.search.tpe import TPE
@@ -28,3 +29,13 @@ class TestTPEOfASmallSpace(SmallSpace):
 class TestTPEWithoutInteractions(OptimizerContract):
     def make_optimizer(self) -> AbstractOptimizer:
         return TPE(startup=4, multivariate=False)
+
+
+class TestDifferentialEvolution(OptimizerContract):
+    def make_optimizer(self) -> AbstractOptimizer:
+        return DifferentialEvolution(population=4)
+
+
+class TestDifferentialEvolutionOfASmallSpace(SmallSpace):
+    def make_optimizer(self) -> AbstractOptimizer:
+        return DifferentialEvolution(population=4)

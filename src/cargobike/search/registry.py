@@ -13,12 +13,14 @@ OPTIMIZERS: dict[str, str] = {
     "gridsearch": "cargobike.search.gridsearch:GridSearch",
     "listed": "cargobike.search.listed:Listed",
     "tpe": "cargobike.search.tpe:TPE",
+    "de": "cargobike.search.differential_evolution:DifferentialEvolution",
     "ablation": "cargobike.search.ablation:Ablation",
     "asha": "cargobike.search.asha:ASHA",
     "hyperband": "cargobike.search.hyperband:Hyperband",
     "pbt": "cargobike.search.pbt:PopulationBasedTraining",
 }
 ALIASES: dict[str, str] = {
+    "differentialevolution": "de",
     "random": "randomsearch",
     "grid": "gridsearch",
 }
