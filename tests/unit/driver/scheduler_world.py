@@ -192,7 +192,7 @@ class World:
             found += [self.answer] * 3
         for worker in self.workers.values():
             found += self._choices_of(worker)
-        found += [self._tick, self._something_stale]
+        found += [self._tick, self._something_stale, self._something_stale]
         if len(self.facts) > 12:
             found.append(self._stop_request)
         return found
@@ -333,7 +333,7 @@ class World:
         return event
 
     def _stop_request(self, choice: int) -> ev.Event:
-        if choice % 4:
+        if choice % 16:
             return ev.Tick(at=self.at)
         return ev.StopRequested(at=self.at, reason="interrupted by the user")
 

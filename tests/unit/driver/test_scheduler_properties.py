@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 from hypothesis import given, settings
@@ -34,12 +35,17 @@ def plans(draw: st.DrawFn) -> Plan:
 LAST_ANSWERS: list[Any] = [None, IDLE, Suggestion(params={"x": 0}), Suggestion(resume=0)]
 
 
-@settings(max_examples=400)
-@given(
-    plan=plans(),
-    choices=st.lists(st.integers(0, 10_000), max_size=150),
-    last_answer=st.integers(0, 3),
-)
+def long_stories(seed: int, length: int) -> list[int]:
+    source = random.Random(seed)
+    return [source.randrange(10_000) for _ in range(length)]
+
+
+# Lists shrink to the shortest story that fails; the others are longer than any list would grow.
+stories = st.lists(st.integers(0, 10_000)) | st.builds(long_stories, st.integers(0, 2**32), st.integers(20, 400))
+
+
+@settings(max_examples=500)
+@given(plan=plans(), choices=stories, last_answer=st.integers(0, 3))
 def test_every_order_of_events_ends_well(plan: Plan, choices: list[int], last_answer: int) -> None:
     world = World(plan)
     for choice in choices:
