@@ -33,6 +33,7 @@ class _Slot:
         self.number: int | None = None
         self.params: Params = {}
         self.age = 0
+        self.born_at = 0
 
 
 class PopulationBasedTraining(AbstractOptimizer):
@@ -49,6 +50,8 @@ class PopulationBasedTraining(AbstractOptimizer):
     Args:
         population: How many trials train side by side.
         interval: After how much training trials are compared; see `ASHA` for the unit.
+        resource_max: Where the function ends: nobody is replaced there, when there is nothing left to learn. Learned
+            from the first trial that completes if not given.
         quantile: The worst of this share are replaced, by copies of the best of this share.
         perturbation: How far a parameter moves, as a share of its range (on its scale).
         resample: How likely a parameter is drawn anew instead.
@@ -67,6 +70,7 @@ class PopulationBasedTraining(AbstractOptimizer):
         population: int = 8,
         *,
         interval: int = 5,
+        resource_max: int | None = None,
         quantile: float = 0.25,
         perturbation: float = 0.15,
         resample: float = 0.25,
@@ -85,6 +89,7 @@ class PopulationBasedTraining(AbstractOptimizer):
             raise InvalidInputError("There can be no such population:", mistakes)
         self.population = population
         self.interval = interval
+        self.resource_max = resource_max
         self.quantile = quantile
         self.perturbation = perturbation
         self.resample = resample
@@ -100,6 +105,7 @@ class PopulationBasedTraining(AbstractOptimizer):
         self._to_replace: deque[int] = deque()
         self._active = 0
         self._steps = StepCount()
+        self._longest = self.resource_max
         self._warned = False
 
     # -- what next -----------------------------------------------------------------------------------------------
@@ -116,16 +122,20 @@ class PopulationBasedTraining(AbstractOptimizer):
             if not slot.has_begun and self._left:
                 return self._begin(slot, self.space.sample(self.rng), {"slot": index, "generation": 0})
         waiting = [slot for slot in self._slots if slot.is_waiting]
-        if waiting:
-            slot = min(waiting, key=lambda one: one.age)
-            slot.is_waiting = False
-            self._active += 1
-            return Suggestion(resume=slot.number, milestones=self._milestones())
-        return IDLE if self._active else None
+        if not waiting:
+            return IDLE if self._active else None
+        slot = min(waiting, key=lambda one: one.age)
+        slot.is_waiting = False
+        if self._is_poor(slot):  # others of its age have come meanwhile
+            self._to_replace.append(self._slots.index(slot))
+            return self.get_suggestion()
+        self._active += 1
+        return Suggestion(resume=slot.number, milestones=self._milestones())
 
     def _replace(self, index: int, donor: _Slot) -> Suggestion:
         slot = self._slots[index]
         slot.generation += 1
+        slot.age = slot.born_at = donor.age
         info = {
             "slot": index,
             "generation": slot.generation,
@@ -142,7 +152,8 @@ class PopulationBasedTraining(AbstractOptimizer):
         return Suggestion(params=params, milestones=self._milestones(), copy_checkpoint_of=copy_of, info=info)
 
     def _milestones(self) -> tuple[int, ...]:
-        return self._steps.milestones(self.interval * count for count in range(1, _MOST_MILESTONES + 1))
+        ages = (self.interval * count for count in range(1, _MOST_MILESTONES + 1))
+        return self._steps.milestones(age for age in ages if self._longest is None or age < self._longest)
 
     def _explore(self, params: Params) -> Params:
         pairs = zip(self.space.parameters.values(), self.space.to_unit(params), strict=True)
@@ -186,6 +197,8 @@ class PopulationBasedTraining(AbstractOptimizer):
         if age < 1 or point is None or point[0] != step:
             return None
         is_first_of_a_copy = "parent" in trial.info and trial.curve.steps[0] == step
+        if not self.deterministic and self._longest is not None and resource >= self._longest:
+            return None  # it is done anyway
         if is_first_of_a_copy and resource % self.interval:
             return None  # its parent was here already: the copy has not trained for an interval yet
         return age, point[1]
@@ -206,20 +219,23 @@ class PopulationBasedTraining(AbstractOptimizer):
 
     def _is_poor(self, slot: _Slot) -> bool:
         promised = len(self._to_replace) + sum(not other.has_begun for other in self._slots)
-        index, ranking = self._slots.index(slot), self._ranking(slot.age)
+        index, ranking = self._slots.index(slot), self._ranking(slot)
         worst = ranking[len(ranking) - int(len(ranking) * self.quantile) :]
         return self._left > promised and index in worst and bool(self._donors(index))
 
     def _donors(self, index: int) -> list[_Slot]:
         """Return the best of a slot's age that still train and have something to copy."""
-        ranking = self._ranking(self._slots[index].age)
+        ranking = self._ranking(self._slots[index])
         best = [self._slots[other] for other in ranking[: int(len(ranking) * self.quantile)] if other != index]
         return [slot for slot in best if slot.has_checkpoint and not slot.is_over]
 
-    def _ranking(self, age: int) -> list[int]:
-        """Return the slots that reached an age, best first."""
-        scores = self._scores.get(age, {})
-        return sorted(scores, key=lambda index: scores[index])
+    def _ranking(self, slot: _Slot) -> list[int]:
+        """Return the slots to compare a slot with, best first: those at its age, or the one before if they are few."""
+        for age in (slot.age, slot.age - 1):
+            scores = self._scores.get(age, {})
+            if age > slot.born_at and len(scores) * self.quantile >= 1:
+                return sorted(scores, key=lambda index: scores[index])
+        return []
 
     # -- what came of it -----------------------------------------------------------------------------------------
 
@@ -238,7 +254,13 @@ class PopulationBasedTraining(AbstractOptimizer):
             self._to_replace.append(index)
         elif index not in self._to_replace:
             slot.is_over = True
-        if trial.state is TrialState.COMPLETED and not trial.has_checkpoint and not self._warned:
+        if trial.state is TrialState.COMPLETED:
+            self._completed(trial)
+
+    def _completed(self, trial: Trial) -> None:
+        if self.resource_max is None and len(trial.curve):
+            self._longest = max(self._longest or 0, self._steps.resource(trial, max(trial.curve.steps)))
+        if not trial.has_checkpoint and "parent" not in trial.info and not self._warned:
             self._warned = True
             log.warning("pbt: the train function saves no checkpoints, so that no trial can go on from another's")
 

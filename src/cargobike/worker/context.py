@@ -135,6 +135,10 @@ class TrialContext(Context):
         milestones = assignment.milestones
         self._every = milestones == "every"
         self._milestones: list[int] = [] if isinstance(milestones, str) else sorted(milestones, reverse=True)
+        self._reports = 0
+        self._saves = 0
+        self._saves_first = False
+        self._is_pausing = False
 
     @property
     def should_stop(self) -> bool:
@@ -143,8 +147,11 @@ class TrialContext(Context):
 
     def report(self, metrics: Mapping[str, Any], step: int | None) -> None:
         """Send the values on their way; wait only at a milestone."""
+        if self._is_pausing:
+            raise TrialPaused(f"trial {self.id} was paused at step {self.last_step}")
         values = read_metrics(metrics)
         step = self._next_step(step)
+        self._reports += 1
         waits = self._every or bool(self._milestones and step >= self._milestones[-1])
         kind = b"W" if waits else b"R"
         self._agent.send(kind + encode_message(Point(self.number, self.attempt, step, values, waits)))
@@ -174,13 +181,28 @@ class TrialContext(Context):
                 continue  # meant for an earlier runner on this channel
             if message.decision == "stop":
                 raise TrialStopped(f"trial {self.id} was stopped at step {step}")
-            if message.decision == "pause":
+            if message.decision == "pause" and not self._is_about_to_save:
                 raise TrialPaused(f"trial {self.id} was paused at step {step}")
+            self._is_pausing = message.decision == "pause"
             return
+
+    @property
+    def _is_about_to_save(self) -> bool:
+        """Whether the function saves its state after each report: then it may do so before it pauses.
+
+        Otherwise the step that it has just reported would be lost, which at an early milestone is all it has done.
+        Ranks of a gang never go on alone.
+        """
+        saved_each_time = self._saves == self._reports - 1
+        return self.world_size == 1 and saved_each_time and not self._saves_first
 
     def _announce(self, saved: SavedCheckpoint) -> None:
         message = Saved(self.number, self.attempt, saved.step, str(saved.path), saved.size_bytes)
         self._agent.send(b"C" + encode_message(message))
+        self._saves += 1
+        self._saves_first = self._saves_first or self._reports == 0
+        if self._is_pausing:
+            raise TrialPaused(f"trial {self.id} was paused at step {self.last_step}")
 
 
 class Reporter:
