@@ -145,14 +145,15 @@ def test_a_script_with_its_own_sigterm_handler_keeps_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("moment", ["before the first fact", "workers starting", "first trial suggested"])
-def test_ctrl_c_while_workers_start(moment: str, tmp_path: Path) -> None:
+def test_ctrl_c_while_workers_start(moment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MOMENT", moment)
     script = Script(
         tmp_path / "work",
         """
         import os, pathlib, signal, sys
         from cargobike import Searchspace, experiment, AbstractOptimizer
 
-        MOMENT = %r
+        MOMENT = os.environ["MOMENT"]
 
         class Presses(AbstractOptimizer):
             def press(self, moment):
@@ -184,8 +185,7 @@ def test_ctrl_c_while_workers_start(moment: str, tmp_path: Path) -> None:
         except KeyboardInterrupt:
             state = "raised"
         pathlib.Path("state").write_text(state)
-        """
-        % moment,
+        """,
     )
     began = time.monotonic()
     assert script.end() == 0, script.output

@@ -98,6 +98,7 @@ class LocalEngine(Engine):
             handle.wait(timeout_s)
             handle.kill()
             handle.gone = handle.gone or "was ended with its engine"
+            self._gpus.give_back(handle.name)
             handle.close()
         self._handles.clear()
 

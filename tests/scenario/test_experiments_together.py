@@ -1,0 +1,93 @@
+"""Several experiments at once, in one process and in several, on the same project."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+from scripts import environment
+from trains import parabola
+
+from cargobike import experiment
+from cargobike.result import Result
+
+
+def test_two_threads_of_one_process(tmp_path: Path) -> None:
+    results: dict[int, Result] = {}
+    errors: list[BaseException] = []
+
+    def search(offset: int) -> None:
+        def train(x: int) -> float:
+            print(f"offset {offset}")
+            (tmp_path / f"met-{offset}").touch()
+            while len(list(tmp_path.glob("met-*"))) < 2:
+                pass
+            return x + offset
+
+        try:
+            results[offset] = experiment.launch(
+                train, {"x": [1, 2, 3]}, workers=1, trial_timeout_s=60, quiet=True
+            )
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=search, args=(offset,)) for offset in (10, 20)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(90)
+    assert errors == []
+    for offset, result in results.items():
+        assert [ended.value for ended in result.trials] == [1.0 + offset, 2.0 + offset, 3.0 + offset]
+        assert {result.logs(ended) for ended in result.trials} == {f"offset {offset}\n"}
+    assert len(experiment.list()) == 2
+
+
+def test_two_processes_on_one_project() -> None:
+    program = (
+        "import json, sys\nfrom cargobike import experiment\n"
+        "def train(x):\n    return x * int(sys.argv[1])\n"
+        "factor = int(sys.argv[1])\n"
+        "result = experiment.launch(lambda x: x * factor, {'x': [1, 2, 3]}, workers=1, quiet=True)\n"
+        "print(json.dumps([result.id, [t.value for t in result.trials]]))\n"
+    )
+    running = [
+        subprocess.Popen(
+            [sys.executable, "-c", program, factor], env=environment(), stdout=subprocess.PIPE, text=True
+        )
+        for factor in ("2", "3")
+    ]
+    found: dict[str, Any] = dict(json.loads(process.communicate(timeout=90)[0]) for process in running)
+    assert sorted(found.values()) == [[2.0, 4.0, 6.0], [3.0, 6.0, 9.0]]
+    assert experiment.list() == sorted(found)
+    for name, values in found.items():
+        assert [ended.value for ended in experiment.load(name).trials] == values
+
+
+def test_an_experiment_inside_an_experiment() -> None:
+    def outer(x: int) -> float:
+        from cargobike import experiment as inner_door
+
+        def inner(y: int) -> float:
+            return x * y
+
+        best = inner_door.launch(inner, {"y": [1, 2]}, workers=1, quiet=True).best
+        assert best is not None
+        return best.metric
+
+    result = experiment.launch(outer, {"x": [1, 5]}, workers=1, quiet=True)
+    assert [ended.value for ended in result.trials] == [2.0, 10.0]
+    assert len(experiment.list()) == 3
+
+
+def test_one_after_the_other_with_the_same_engine() -> None:
+    from cargobike.engines.local import LocalEngine
+
+    engine = LocalEngine(gpus=("0",))
+    for _ in range(2):
+        result = experiment.launch(parabola, {"x": [1, 2]}, engine=engine, quiet=True)
+        assert result.counts == {"completed": 2}
