@@ -65,8 +65,10 @@ class Conversation:
 
     def answers(self, at: float) -> list[Event]:
         """Return the answers that have come from the optimizer's own thread; for the driver they come now."""
-        if not self._answers:
+        if self._questions is None:
             return []
+        # Read even if there is no answer: the one that it announces may have been taken already, and a descriptor that
+        # stays readable would keep the loop spinning.
         with contextlib.suppress(BlockingIOError):
             os.eventfd_read(self.wake_fd)
         found: list[Event] = []
