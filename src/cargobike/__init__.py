@@ -13,6 +13,7 @@ from cargobike.core.version import __version__
 if TYPE_CHECKING:
     from cargobike import devices, experiment, project, tensorboard, trial
     from cargobike.core.records import IDLE, Resources, Suggestion, Trial
+    from cargobike.search.ask_tell import Search
     from cargobike.search.optimizer import AbstractOptimizer
     from cargobike.search.space import Searchspace
 
@@ -20,6 +21,7 @@ __all__ = [
     "IDLE",
     "AbstractOptimizer",
     "Resources",
+    "Search",
     "Searchspace",
     "Suggestion",
     "Trial",
@@ -36,6 +38,7 @@ _NAMES = {
     "IDLE": "cargobike.core.records",
     "AbstractOptimizer": "cargobike.search.optimizer",
     "Resources": "cargobike.core.records",
+    "Search": "cargobike.search.ask_tell",
     "Searchspace": "cargobike.search.space",
     "Suggestion": "cargobike.core.records",
     "Trial": "cargobike.core.records",

@@ -14,7 +14,7 @@ SOURCE = Path(__file__).resolve().parents[2] / "src"
 
 FRAMEWORKS = {"torch", "tensorflow", "jax", "pyspark", "optuna", "pandas", "numpy", "sklearn", "fastapi"}
 COMFORTS = {"sqlalchemy", "plotly", "rich", "yaml", "IPython", "typer", "zmq", "cloudpickle"}
-NAMES = ("IDLE", "AbstractOptimizer", "Resources", "Searchspace", "Suggestion", "Trial")
+NAMES = ("IDLE", "AbstractOptimizer", "Resources", "Search", "Searchspace", "Suggestion", "Trial")
 DOORS = ("experiment", "trial", "tensorboard", "devices", "project")
 
 

@@ -4,3 +4,20 @@ Pure: no I/O on the way, no clock, no thread. An optimizer is a deterministic fu
 it was shown, so that a search can be replayed from its journal. How trials are run is none of this room's
 business.
 """
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cargobike.search.ask_tell import Search
+
+__all__ = ["Search"]
+
+
+def __getattr__(name: str) -> Any:
+    # Lazily, because everything that imports a module of this room runs this file first.
+    if name == "Search":
+        return importlib.import_module("cargobike.search.ask_tell").Search
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
