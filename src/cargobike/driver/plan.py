@@ -27,8 +27,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         trial_timeout_s: How long one attempt may take.
         timeout_s: How long the whole experiment may take.
         reason_to_end: Says of a trial that ended or paused why the search has enough of it, if it has.
-        max_worker_losses: How many workers may be lost in a row, without any attempt ending in between; once one has
-            come, never fewer than there are, because a machine that dies takes all its workers along.
+        max_worker_losses: How many workers may be lost in a row while they have no trial, without any attempt ending in
+            between; once one has come, never fewer than there are: a machine that dies takes all its workers along.
     """
 
     workers: int

@@ -16,7 +16,7 @@ class Roster:
     Args:
         out: Where facts and commands go.
         most: How many workers there may be.
-        max_losses: How many may be lost in a row, without any attempt ending in between.
+        max_losses: How many may be lost in a row while they have no trial, without any attempt ending in between.
 
     Attributes:
         losses_in_row: How many were.
@@ -89,7 +89,7 @@ class Roster:
             if worker not in group:
                 return None
             del group[worker]
-        self.losses_in_row += 1
+            self.losses_in_row += 1  # one that was busy is counted by its trial, which is not tried for ever
         self._out.fact(WorkerLost(at=event.at, worker=worker, reason=event.reason))
         return trial
 

@@ -218,25 +218,21 @@ class _Simulation:
 
     def _pass_time(self) -> None:
         """Let the next thing happen: what is due first, the driver's own before what workers do."""
-        happens_at = self._engine.next_at
-        if self._answers and (happens_at is None or self._answers[0].at <= happens_at):
-            happens_at = self._answers[0].at
-        tick_at = self._scheduler.next_deadline
-        if tick_at is not None and (happens_at is None or tick_at <= happens_at):
-            self._now = max(self._now, tick_at)
-            self._happen(ev.Tick(at=self._now))
-            return
-        if happens_at is None:
+        engine, answers = self._engine, self._answers
+        ticks_at = self._scheduler.next_deadline
+        answers_at = answers[0].at if answers else None
+        dues = [due for due in (ticks_at, answers_at, engine.next_at) if due is not None]
+        if not dues:
             raise EngineError("the simulation stands still: nobody does anything any more, but it is not over")
-        self._now = happens_at
-        if self._answers and self._answers[0].at == happens_at:
-            self._happen(self._answers.popleft())
-            return
-        for what in self._engine.advance():
-            if isinstance(what, simulated.Reported) and what.trial not in self._saved:
-                self._saved.add(what.trial)
-                self._happen(_first_checkpoint(what, happens_at))
-            self._happen(_as_event(what, happens_at))
+        # A deadline may lie in the past: a trial that is stopped late has used up its time already.
+        self._now = engine.now = max(self._now, min(dues))
+        if ticks_at is not None and ticks_at <= self._now:
+            self._happen(ev.Tick(at=self._now))
+        elif answers_at is not None and answers_at <= self._now:
+            self._happen(answers.popleft())
+        else:
+            for what in engine.advance():
+                self._happen(_as_event(what, self._now))
 
     def _happen(self, event: ev.Event) -> None:
         self._events += 1

@@ -148,12 +148,15 @@ class SimulatedEngine(Engine):
     """Starts workers that exist only on paper.
 
     As an engine it keeps the promises of `Engine`, in virtual time: nothing happens until `advance` is called. What a
-    real worker would be told over the wire it is told by `assign`, `answer`, `halt` and `release`.
+    real worker would be told over the wire it is told by `assign`, `answer`, `halt` and `release`, at the time `now`.
 
     Args:
         function: The model of the train function.
         cluster: What the workers are like.
         gpus: Names of the devices to hand out.
+
+    Attributes:
+        now: Virtual seconds; whoever knows that time has passed may set it, up to `next_at`.
     """
 
     name = "simulated"

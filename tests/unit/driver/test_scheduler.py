@@ -159,6 +159,16 @@ def test_losing_a_whole_machine_is_not_the_end() -> None:
     assert len(story.workers) == 20
 
 
+def test_workers_that_die_at_their_work_now_and_then_are_not_the_end() -> None:
+    story = Story(workers=2, num_trials=2, max_worker_losses=1, max_attempts=100)
+    story.suggest_next()
+    for _ in range(50):
+        story.join_all()
+        busy = next(name for name in story.workers if story.job(name))
+        story.lose(busy)
+    assert not story.scheduler.is_ending
+
+
 def test_workers_that_never_come_end_the_experiment() -> None:
     story = Story(workers=20, num_trials=40, max_worker_losses=6)
     for name in list(story.workers)[:7]:
