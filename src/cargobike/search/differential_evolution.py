@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from cargobike.core.errors import InvalidInputError
-from cargobike.core.records import Params, Suggestion, Trial, TrialState
+from cargobike.core.records import Params, Suggestion, Trial
 from cargobike.search.encoding import Encoding, Floats
 from cargobike.search.optimizer import Suggested
 from cargobike.search.randomsearch import RandomSearch
+from cargobike.search.standing import LAST, Standing, standing
 
 _WEIGHTS = (0.3, 0.9)
 """Between which the weight of a difference is drawn: large ones explore, small ones refine."""
@@ -30,11 +30,11 @@ class Member:
 
     Attributes:
         genes: A complete row; where a parameter does not exist, a gene is kept for the day when it does.
-        loss: What it scored, the lower the better.
+        stands: How good it is.
     """
 
     genes: Floats
-    loss: float
+    stands: Standing
 
 
 class DifferentialEvolution(RandomSearch):
@@ -82,15 +82,15 @@ class DifferentialEvolution(RandomSearch):
         row = self._encoding.try_row(trial.params)
         if not isinstance(place, int) or not 0 <= place < self.population:
             place = self._weakest()
-        loss = self._loss(trial)
+        stands = standing(trial, self.direction)
         holder = self._members[place]
-        if row is None or math.isinf(loss):
+        if row is None or stands == LAST:
             if holder is None and place not in self._empty:
                 self._empty.append(place)
             return
-        if holder is None or loss <= holder.loss:
+        if holder is None or stands <= holder.stands:
             genes = np.where(np.isnan(row), self._generator.random(len(row)), row)
-            self._members[place] = Member(genes, loss)
+            self._members[place] = Member(genes, stands)
 
     def get_suggestion(self, trial: Trial | None = None) -> Suggested:
         """Return a member of the first population, or a challenger; `None` when nothing is left to try."""
@@ -118,16 +118,11 @@ class DifferentialEvolution(RandomSearch):
         return place
 
     def _weakest(self) -> int:
-        def badness(place: int) -> float:
+        def badness(place: int) -> Standing:
             member = self._members[place]
-            return math.inf if member is None else member.loss
+            return LAST if member is None else member.stands
 
         return max(range(self.population), key=badness)
-
-    def _loss(self, trial: Trial) -> float:
-        if trial.state is not TrialState.COMPLETED or trial.value is None or not math.isfinite(trial.value):
-            return math.inf
-        return trial.value if self.direction == "min" else -trial.value
 
     def _challenger(self, place: int) -> Params | None:
         """Return a mixture that was not tried before, or `None`."""
@@ -135,7 +130,7 @@ class DifferentialEvolution(RandomSearch):
         others = [m for position, m in enumerate(self._members) if m is not None and position != place]
         if holder is None or len(others) < _FEWEST - 1:
             return None
-        best = min([holder, *others], key=lambda member: member.loss)
+        best = min([holder, *others], key=lambda member: member.stands)
         for _ in range(_TRIES):
             chosen = self._generator.choice(len(others), size=3, replace=False)
             start, first, second = (others[index].genes for index in chosen)

@@ -9,11 +9,12 @@ from typing import ClassVar
 import numpy as np
 
 from cargobike.core.errors import InvalidInputError
-from cargobike.core.records import Params, Suggestion, Trial, TrialState
+from cargobike.core.records import Params, Suggestion, Trial
 from cargobike.search.encoding import Encoding, Floats
 from cargobike.search.optimizer import Suggested
 from cargobike.search.parzen import Parzen
 from cargobike.search.randomsearch import RandomSearch
+from cargobike.search.standing import LAST, Standing, standing
 
 _GOOD_SHARE = 0.1
 _MOST_GOOD = 25
@@ -53,8 +54,7 @@ class TPE(RandomSearch):
         self._encoding = Encoding(self.space)
         self._generator = np.random.default_rng(self.rng.getrandbits(64))
         self._rows = np.empty((64, self._encoding.width))
-        self._losses: list[float] = []
-        self._ranking: list[tuple[float, int]] = []
+        self._ranking: list[tuple[Standing, int]] = []
         self._pending: dict[int, Floats] = {}
         self._known = 0
 
@@ -65,7 +65,7 @@ class TPE(RandomSearch):
             return
         row = self._pending.pop(trial.number, None)
         if row is not None:
-            self._learn(row, self._loss(trial))
+            self._learn(row, standing(trial, self.direction))
 
     def get_suggestion(self, trial: Trial | None = None) -> Suggested:
         """Return the most promising of some draws, or `None` when nothing is left to try."""
@@ -83,12 +83,7 @@ class TPE(RandomSearch):
     @property
     def _scored(self) -> int:
         """How many finished trials have a score."""
-        return bisect.bisect_left(self._ranking, (math.inf, -1))
-
-    def _loss(self, trial: Trial) -> float:
-        if trial.state is not TrialState.COMPLETED or trial.value is None or not math.isfinite(trial.value):
-            return math.inf
-        return trial.value if self.direction == "min" else -trial.value
+        return bisect.bisect_left(self._ranking, (LAST, -1))
 
     def _notice(self) -> None:
         """Take in the trials that were started since the last look, whoever suggested them."""
@@ -98,13 +93,12 @@ class TPE(RandomSearch):
                 self._pending[self._known] = row
             self._known += 1
 
-    def _learn(self, row: Floats, loss: float) -> None:
-        index = len(self._losses)
+    def _learn(self, row: Floats, stands: Standing) -> None:
+        index = len(self._ranking)
         if index == len(self._rows):
             self._rows = np.concatenate([self._rows, np.empty_like(self._rows)])
         self._rows[index] = row
-        self._losses.append(loss)
-        bisect.insort(self._ranking, (loss, index))
+        bisect.insort(self._ranking, (stands, index))
 
     def _modelled(self) -> Params | None:
         good, bad = self._models()
@@ -131,21 +125,21 @@ class TPE(RandomSearch):
 
     def _models(self) -> tuple[Parzen, Parzen]:
         count = min(math.ceil(_GOOD_SHARE * self._scored), _MOST_GOOD)
-        best = self._ranking[:count]
-        chosen = [index for _, index in best]
-        is_bad = np.ones(len(self._losses), dtype=np.bool_)
+        chosen = [index for _, index in self._ranking[:count]]
+        is_bad = np.ones(len(self._ranking), dtype=np.bool_)
         is_bad[chosen] = False
         others = np.flatnonzero(is_bad)
         if len(others) > _MOST_BAD:
             others = others[np.linspace(0, len(others) - 1, _MOST_BAD).astype(np.intp)]
         bad = np.vstack([self._rows[others], *self._pending.values()])
-        good = Parzen(self._encoding, self._rows[chosen], self._weights([loss for loss, _ in best]))
-        return good, Parzen(self._encoding, bad)
+        return Parzen(self._encoding, self._rows[chosen], self._weights(count)), Parzen(self._encoding, bad)
 
-    def _weights(self, losses: list[float]) -> Floats | None:
-        """Weigh good trials by their gain over the best of the others, and never below the half of the average."""
-        count = len(losses)
-        border = self._ranking[count][0] if count < len(self._ranking) else math.inf
-        gains = np.array([(border if math.isfinite(border) else losses[-1]) - loss for loss in losses])
+    def _weights(self, count: int) -> Floats | None:
+        """Weigh good trials by their gain over the best of the others, and none below half of the average."""
+        stands = [stands for stands, _ in self._ranking[: count + 1]]
+        border = stands[-1] if stands[-1] != LAST else stands[count - 1]
+        if border[0] != stands[0][0]:
+            return None  # some break constraints and others do not: their losses say nothing
+        gains = np.array([border[1] - loss for _, loss in stands[:count]])
         average = gains.mean()
         return gains + average if average > 0 and math.isfinite(average) else None

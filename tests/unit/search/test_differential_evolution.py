@@ -88,7 +88,7 @@ def test_a_challenger_takes_its_place_only_by_being_better() -> None:
     worse, better = ask(optimizer), ask(optimizer)
     tell(optimizer, worse, 11.0)
     tell(optimizer, better, 1.0)
-    losses = [member.loss for member in optimizer._members if member is not None]
+    losses = [member.stands[1] for member in optimizer._members if member is not None]
     assert losses == [10.0, 1.0, 10.0, 10.0]
 
 
@@ -99,7 +99,7 @@ def test_somebody_elses_trial_replaces_the_weakest() -> None:
     stranger = Trial({"x": 0.0, "y": 0.0}, number=4, state=TrialState.COMPLETED, value=-1.0)
     optimizer.observe(stranger)
     optimizer.observe(Trial({"z": 0.0}, number=5, state=TrialState.COMPLETED, value=-9.0))
-    losses = [member.loss for member in optimizer._members if member is not None]
+    losses = [member.stands[1] for member in optimizer._members if member is not None]
     assert losses == [0.0, 1.0, 2.0, -1.0]
 
 

@@ -44,6 +44,21 @@ def test_a_region_without_scores_is_left_alone(fate: str) -> None:
     assert len(late) <= 4
 
 
+def test_broken_constraints_count_before_the_score() -> None:
+    optimizer = TPE(startup=5)
+    optimizer.setup(PLANE, num_trials=None, direction="min", seed=0)
+    optimizer.initialize()
+    rng = random.Random(0)
+    for number in range(40):
+        params = PLANE.sample(rng)
+        x = float(params["x"])
+        # The lower x the better the score, but below 5 it is forbidden.
+        trial = Trial(params, number=number, state=TrialState.COMPLETED, value=x, violation=max(0.0, 5.0 - x))
+        optimizer.trials[number] = trial
+        optimizer.observe(trial)
+    assert statistics.mean(float(ask(optimizer).params["x"]) for _ in range(20)) > 3.0
+
+
 def test_without_any_score_it_goes_on_at_random() -> None:
     result = drive(TPE(startup=3), lambda params: math.nan, space=PLANE, num_trials=10)
     assert {trial.info["by"] for trial in result.trials} == {"random"}
