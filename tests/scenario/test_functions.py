@@ -12,6 +12,7 @@ from scripts import run_script
 from trains import Trainer, parabola, scaled, using_every_door, with_reporter
 
 from cargobike import Searchspace, experiment
+from cargobike.core.errors import InvalidInputError
 from cargobike.store.layout import ExperimentFolder
 
 
@@ -205,3 +206,30 @@ def test_a_module_run_with_m_keeps_its_relative_imports(tmp_path: Path) -> None:
         )
         == 20.0
     )
+
+
+def test_a_function_may_carry_much_data() -> None:
+    data = bytes(30 << 20)
+
+    def train(x: int) -> float:
+        return len(data) + x
+
+    assert values(train, [1, 2]) == [float(len(data) + 1), float(len(data) + 2)]
+
+
+def test_parameters_may_be_long_but_not_without_end() -> None:
+    def train(words: list[int]) -> float:
+        return len(words)
+
+    result = experiment.launch(train, [{"words": list(range(10_000))}, {"words": [1]}], quiet=True)
+    assert [trial.value for trial in result.trials] == [10_000.0, 1.0]
+    with pytest.raises(InvalidInputError, match="too large"):
+        experiment.launch(train, params={"words": list(range(1_000_000))}, quiet=True)
+
+
+def test_a_file_may_have_the_name_of_a_library(tmp_path: Path) -> None:
+    (tmp_path / "random.py").write_text("def train(x):\n    return x\n")
+    assert values(f"{tmp_path}/random.py:train", [1]) == [1.0]
+    import random
+
+    assert random.Random(1).random() > 0

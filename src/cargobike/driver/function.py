@@ -75,15 +75,17 @@ def _load(reference: str) -> TrainFunction:
         raise FunctionError(f'{reference!r} names no function; write "file.py:function"')
     if path.suffix != ".py" or not path.is_file():
         raise FunctionError(f"{path_text!r} is no Python file; looked in {Path.cwd()}")
-    spec = importlib.util.spec_from_file_location(path.stem, path.resolve())
+    module_name = _module_name(path)
+    spec = importlib.util.spec_from_file_location(module_name, path.resolve())
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.path.insert(0, str(path.resolve().parent))
-    sys.modules[path.stem] = module
+    sys.modules[module_name] = module
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
+        del sys.modules[module_name], sys.path[0]
         raise FunctionError(f"{path_text} cannot be imported: {type(error).__name__}: {error}") from error
     names = [key for key, value in vars(module).items() if inspect.isfunction(value)]
     if not callable(getattr(module, name, None)):
@@ -91,6 +93,13 @@ def _load(reference: str) -> TrainFunction:
     cloudpickle.register_pickle_by_value(module)
     function: TrainFunction = getattr(module, name)
     return function
+
+
+def _module_name(path: Path) -> str:
+    """Return the name that the file would be imported by, or another one if that is taken by somebody else."""
+    loaded = getattr(sys.modules.get(path.stem), "__file__", None)
+    is_taken = path.stem in sys.modules and (loaded is None or Path(loaded).resolve() != path.resolve())
+    return f"{path.stem}_of_{path.resolve().parent.name}" if is_taken else path.stem
 
 
 def _title(train: TrainFunction) -> str:
