@@ -216,11 +216,9 @@ def test_random_numbers_differ_between_trials_and_repeat_with_the_seed(tmp_path:
         def train(x):
             import random
             import numpy
-            import torch
             return {
                 "random": random.random(),
                 "numpy": float(numpy.random.rand()),
-                "torch": float(torch.rand(())),
                 "own": float(numpy.random.default_rng(trial.seed).random()),
             }
 

@@ -1,0 +1,67 @@
+"""Workers that die before they say a word: while their host boots, imports, forks or connects."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from watching import wait_for
+
+from cargobike import experiment
+from cargobike.core.errors import ExperimentFailedError
+from cargobike.engines.engine import WorkerSpec
+from cargobike.engines.local import LocalEngine, LocalHandle
+
+
+class DeadlyEngine(LocalEngine):
+    """Kills something right after it was started, some times."""
+
+    def __init__(self, kill: Callable[[LocalEngine, LocalHandle], None], times: int) -> None:
+        super().__init__(cores=2, gpus=("0", "1"))
+        self.kill_it = kill
+        self.times = times
+
+    def start_worker(self, spec: WorkerSpec) -> LocalHandle:
+        handle = super().start_worker(spec)
+        if self.times:
+            self.times -= 1
+            self.kill_it(self, handle)
+        return handle
+
+
+def _the_host(engine: LocalEngine, handle: LocalHandle) -> None:
+    assert engine._host is not None
+    engine._host.process.kill()
+
+
+def _the_agent(engine: LocalEngine, handle: LocalHandle) -> None:
+    wait_for(lambda: handle.poll() is None and handle.pid is not None, "the agent's birth")
+    assert handle.pid is not None
+    os.kill(handle.pid, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("kill", [_the_host, _the_agent])
+def test_they_are_replaced(kill: Callable[[Any, Any], None]) -> None:
+    engine = DeadlyEngine(kill, times=3)
+    result = experiment.launch(lambda x: x, {"x": [0, 1, 2, 3]}, workers=2, engine=engine, quiet=True)
+    assert [ended.value for ended in result.trials] == [0.0, 1.0, 2.0, 3.0]
+    assert {ended.attempts for ended in result.trials} == {1}
+    facts = [json.loads(line) for line in (result.folder / "journal.jsonl").read_text().splitlines()]
+    assert sum(fact["fact"] == "worker-lost" for fact in facts) >= 1
+
+
+def test_when_all_die_the_experiment_is_given_up_with_the_last_reason() -> None:
+    engine = DeadlyEngine(_the_agent, times=1000)
+    with pytest.raises(ExperimentFailedError, match=r"workers were lost in a row(.|\n)*SIGKILL"):
+        experiment.launch(lambda x: x, {"x": [0, 1, 2, 3]}, workers=2, engine=engine, quiet=True)
+
+
+def test_a_host_that_cannot_import_cargobike_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cargobike.experiment.WORKER_PROGRAM", "cargobike.no_such_program")
+    monkeypatch.setattr("cargobike.driver.conduct.WORKER_PROGRAM", "cargobike.no_such_program")
+    with pytest.raises(ExperimentFailedError, match=r"No module named 'cargobike\.no_such_program'"):
+        experiment.launch(lambda x: x, {"x": [0]}, quiet=True)

@@ -1,0 +1,264 @@
+"""Who has no keys gets nothing in and nothing out, and disturbs nobody; keys are where they belong and nowhere else."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+import zmq
+from zmq.utils import z85
+
+from cargobike import experiment, trial
+from cargobike.driver.server import WireServer
+from cargobike.result import Result
+from cargobike.worker.connection import AgentConfig
+from cargobike.worker.wire import Ended, Hello, Link, Point, encode_message
+
+
+class Eavesdropper:
+    """Notes the server and the keys that an experiment makes, to try them from outside."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.servers: list[WireServer] = []
+        self.configs: list[AgentConfig] = []
+        self.secrets: list[bytes] = []
+        make = WireServer.__init__
+        admit = WireServer.admit
+        encode = AgentConfig.encode
+
+        def noting_init(server: WireServer, *args: Any) -> None:
+            make(server, *args)
+            self.servers.append(server)
+
+        def noting_admit(server: WireServer, worker: str) -> tuple[bytes, bytes]:
+            public, secret = admit(server, worker)
+            self.secrets.append(secret)
+            return public, secret
+
+        def noting_encode(config: AgentConfig) -> bytes:
+            self.configs.append(config)
+            return encode(config)
+
+        monkeypatch.setattr(WireServer, "__init__", noting_init)
+        monkeypatch.setattr(WireServer, "admit", noting_admit)
+        monkeypatch.setattr(AgentConfig, "encode", noting_encode)
+
+
+def _garbage(address: str, server_key: bytes) -> None:
+    host, port = address.removeprefix("tcp://").split(":")
+    greeting = b"\xff" + b"\0" * 8 + b"\x7f" + b"\0" * 53
+    for attempt in (b"", b"\0", b"GET / HTTP/1.1\r\n\r\n", os.urandom(100_000), greeting):
+        with socket.create_connection((host, int(port)), timeout=5) as connection:
+            try:
+                connection.sendall(attempt)
+                connection.settimeout(0.05)
+                connection.recv(1000)
+            except OSError:
+                pass
+
+
+def _dealer(address: str, identity: bytes, prepare: Callable[[Any], None], frames: list[bytes]) -> list[bytes]:
+    context = zmq.Context()
+    stranger = context.socket(zmq.DEALER)
+    stranger.linger = 0
+    stranger.identity = identity
+    prepare(stranger)
+    stranger.connect(address)
+    for _ in range(20):
+        stranger.send_multipart(frames)
+    heard = []
+    if stranger.poll(500):
+        heard = stranger.recv_multipart()
+    stranger.close()
+    context.term()
+    return heard
+
+
+def _lie() -> list[bytes]:
+    """Frames with which a worker would say that trial 0 has ended wonderfully."""
+    link = Link()
+    said = [encode_message(Point(0, 1, 0, {"score": 1e9})), encode_message(Ended(0, 1, "completed", value=1e9))]
+    return [encode_message(Hello("w0", 1, "elsewhere", "3", "0")), link.pack(said)]
+
+
+def _plain(address: str, server_key: bytes) -> None:
+    assert _dealer(address, b"w0", lambda socket: None, _lie()) == []
+
+
+def _unknown_key(address: str, server_key: bytes) -> None:
+    public, secret = zmq.curve_keypair()
+
+    def prepare(stranger: Any) -> None:
+        stranger.curve_serverkey = server_key
+        stranger.curve_publickey = public
+        stranger.curve_secretkey = secret
+
+    assert _dealer(address, b"w0", prepare, _lie()) == []
+
+
+@pytest.mark.parametrize("intrude", [_garbage, _plain, _unknown_key])
+def test_strangers_get_nothing_in_and_nothing_out(
+    intrude: Callable[[str, bytes], None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    ear = Eavesdropper(monkeypatch)
+    errors: list[BaseException] = []
+
+    def visit() -> None:
+        try:
+            while not (tmp_path / "running").exists():
+                time.sleep(0.01)
+            intrude(ear.servers[0].address, ear.servers[0].server_key)
+        except BaseException as error:
+            errors.append(error)
+        finally:
+            (tmp_path / "visited").touch()
+
+    visitor = threading.Thread(target=visit)
+    visitor.start()
+
+    def train(x: int) -> float:
+        (tmp_path / "running").touch()
+        while not (tmp_path / "visited").exists():
+            trial.report(score=float(x))
+            time.sleep(0.01)
+        return x
+
+    result = experiment.launch(train, {"x": [1, 2]}, workers=2, trial_timeout_s=60, quiet=True)
+    visitor.join()
+    assert errors == []
+    assert [ended.value for ended in result.trials] == [1.0, 2.0]
+    assert [ended.attempts for ended in result.trials] == [1, 1]
+    assert all(value <= 2.0 for ended in result.trials for value in ended.curve.values)
+
+
+def test_a_worker_cannot_speak_for_another(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A key admits its owner under its own name only."""
+    server = WireServer()
+    server.admit("w0")
+    public, secret = server.admit("w1")
+    heard: list[Any] = []
+    done = threading.Event()
+
+    def listen() -> None:
+        while not done.is_set():
+            server.poll(20)
+            heard.extend(server.receive()[0])
+
+    listener = threading.Thread(target=listen)
+    listener.start()
+
+    def prepare(stranger: Any) -> None:
+        stranger.curve_serverkey = server.server_key
+        stranger.curve_publickey = public
+        stranger.curve_secretkey = secret
+
+    try:
+        _dealer(server.address, b"w0", prepare, _lie())
+        assert heard == []
+        _dealer(server.address, b"w1", prepare, _lie())
+        deadline = time.monotonic() + 10
+        while not heard and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert {name for name, _ in heard} == {"w1"}
+    finally:
+        done.set()
+        listener.join()
+        server.close()
+
+
+def test_keys_are_in_no_command_line_no_environment_and_no_file(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    ear = Eavesdropper(monkeypatch)
+    seen: dict[str, bytes] = {}
+
+    def look() -> None:
+        while not (tmp_path / "running").exists():
+            time.sleep(0.01)
+        for process in psutil.Process().children(recursive=True):
+            for part in ("cmdline", "environ"):
+                seen[f"{part} of {process.pid}"] = Path(f"/proc/{process.pid}/{part}").read_bytes()
+        (tmp_path / "looked").touch()
+
+    looker = threading.Thread(target=look)
+    looker.start()
+
+    def train(x: int) -> float:
+        (tmp_path / "running").touch()
+        while not (tmp_path / "looked").exists():
+            time.sleep(0.01)
+        return x
+
+    result = experiment.launch(train, {"x": [1, 2]}, workers=2, trial_timeout_s=60, quiet=True)
+    looker.join()
+    assert len(seen) >= 2 * 7
+    for path in result.folder.rglob("*"):
+        if path.is_file():
+            seen[str(path)] = path.read_bytes()
+    assert any(name.endswith("journal.jsonl") for name in seen)
+    assert len(ear.secrets) == 2
+    for where, content in seen.items():
+        for secret in ear.secrets:
+            assert secret not in content, f"a secret key is in {where}"
+            assert z85.decode(secret) not in content, f"a secret key is in {where}"
+
+
+def test_the_process_of_a_train_function_does_not_know_its_workers_key(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    ear = Eavesdropper(monkeypatch)
+    found: dict[str, list[bytes]] = {}
+
+    def look() -> None:
+        while not (tmp_path / "running").exists():
+            time.sleep(0.01)
+        runner = psutil.Process(int((tmp_path / "running").read_text()))
+        template, agent = runner.parents()[:2]
+        for name, process in (("runner", runner), ("template", template), ("agent", agent)):
+            found[name] = [
+                secret
+                for secret in ear.secrets
+                for form in (secret, z85.decode(secret))
+                if _holds(process.pid, form)
+            ]
+        (tmp_path / "looked").touch()
+
+    looker = threading.Thread(target=look)
+    looker.start()
+
+    def train(x: int) -> float:
+        (tmp_path / "begun").write_text(str(os.getpid()))
+        (tmp_path / "begun").rename(tmp_path / "running")
+        while not (tmp_path / "looked").exists():
+            time.sleep(0.01)
+        return x
+
+    result = experiment.launch(train, {"x": [1]}, workers=1, trial_timeout_s=100, quiet=True)
+    looker.join()
+    assert isinstance(result, Result)
+    assert found["agent"], "the search finds keys where they are"
+    assert found["runner"] == []
+    assert found["template"] == []
+
+
+def _holds(pid: int, needle: bytes) -> bool:
+    """Tell whether the bytes are anywhere in the readable and writable memory of a process."""
+    ranges = re.findall(r"^(\w+)-(\w+) rw", Path(f"/proc/{pid}/maps").read_text(), re.MULTILINE)
+    with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
+        for start, end in ((int(a, 16), int(b, 16)) for a, b in ranges):
+            try:
+                memory.seek(start)
+                content = memory.read(end - start)
+            except OSError:
+                continue
+            if needle in content:
+                return True
+    return False
