@@ -1,0 +1,108 @@
+"""Scores: which trials have one, what it is called, which of many trials are worth showing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+import numpy as np
+
+from cargobike.core.records import Trial, TrialState
+from cargobike.store.fold import ExperimentRecord
+from cargobike.ui.analysis.axes import Floats
+
+Item = TypeVar("Item")
+
+
+def objective_name(record: ExperimentRecord) -> str:
+    """Return what the optimized number is called."""
+    return record.header.metric or record.objective or _only_metric(record) or "value"
+
+
+def scored(record: ExperimentRecord) -> list[Trial]:
+    """Return the trials with a final score: completed, and finite."""
+    return [trial for trial in record.trials.values() if score_of(trial) is not None]
+
+
+def score_of(trial: Trial) -> float | None:
+    """Return the final score of a trial; a stopped or failed one has none, and NaN is none either."""
+    if trial.state is not TrialState.COMPLETED or trial.value is None or not math.isfinite(trial.value):
+        return None
+    return trial.value
+
+
+def latest_of(trial: Trial) -> float | None:
+    """Return the score of a trial or else its last finite report, which is something to look at, not to compare."""
+    score = score_of(trial)
+    if score is not None:
+        return score
+    return next((value for value in reversed(trial.curve.values) if math.isfinite(value)), None)
+
+
+def score_at(trial: Trial, step: int) -> float | None:
+    """Return what a trial reported at a step, the latest attempt's word counting."""
+    curve = trial.curve
+    for index in range(len(curve) - 1, -1, -1):
+        if curve.steps[index] == step and math.isfinite(curve.values[index]):
+            return curve.values[index]
+    return None
+
+
+def metric_of(record: ExperimentRecord, trial: Trial, name: str) -> float | None:
+    """Return a named number of a completed trial: a metric, the objective, or `duration_s`."""
+    if trial.state is not TrialState.COMPLETED:
+        return None
+    found = trial.metrics.get(name)
+    if found is None and name in ("value", objective_name(record)):
+        found = trial.value
+    if found is None and name == "duration_s":
+        found = trial.duration_s
+    return found if found is not None and math.isfinite(found) else None
+
+
+def metric_names(record: ExperimentRecord) -> list[str]:
+    """Return every name that `metric_of` knows in this experiment, the objective first."""
+    names = {name for trial in record.trials.values() for name in trial.metrics}
+    objective = objective_name(record)
+    return [objective, *sorted(names - {objective}), "duration_s"]
+
+
+def thinned(items: Sequence[Item], most: int, goodness: Callable[[Item], float]) -> list[Item]:
+    """Return at most `most` items in their order: the best tenth of them, the rest spread evenly over all.
+
+    Args:
+        items: Anything.
+        most: How many may stay.
+        goodness: More is better; -inf for what need not be seen.
+    """
+    if len(items) <= most:
+        return list(items)
+    kept = set(sorted(range(len(items)), key=lambda index: -goodness(items[index]))[: max(1, most // 10)])
+    others = [index for index in range(len(items)) if index not in kept]
+    spread = np.linspace(0, len(others) - 1, most - len(kept)).round().astype(int)
+    kept.update(others[index] for index in spread)
+    return [items[index] for index in sorted(kept)]
+
+
+def goodness_of(record: ExperimentRecord) -> Callable[[Trial], float]:
+    """Return a function that tells how good a trial is: more is better, whatever the direction."""
+    sign = 1.0 if record.header.direction == "max" else -1.0
+
+    def goodness(trial: Trial) -> float:
+        score = score_of(trial)
+        return -math.inf if score is None else sign * score
+
+    return goodness
+
+
+def outer_fences(values: Floats) -> tuple[float, float]:
+    """Return the ends beyond which a value is far out: three times the middle half's width away from it."""
+    first, third = np.quantile(values, [0.25, 0.75])
+    reach = 3 * (third - first)
+    return float(first - reach), float(third + reach)
+
+
+def _only_metric(record: ExperimentRecord) -> str | None:
+    best = record.best
+    return next(iter(best.metrics)) if best is not None and len(best.metrics) == 1 else None
