@@ -180,9 +180,9 @@ def lost(count: str) -> None:
     thread = threading.Thread(target=kill, daemon=True)
     thread.start()
     experiment.launch(train, _space(), num_trials=int(count), workers=1, quiet=True)
-    noticed = [fact["at"] for fact in _facts(_journal(), "worker-lost")]
-    pairs = zip(killed, noticed, strict=False)
-    answer(ms=[(seen - gone) * 1e3 for gone, seen in pairs])
+    noticed = _facts(_journal(), "worker-lost")
+    delays = [(fact["at"] - gone) * 1e3 for gone, fact in zip(killed, noticed, strict=False)]
+    answer(ms=delays, reasons=[fact.get("reason", "") for fact in noticed])
 
 
 def memory(count: str) -> None:

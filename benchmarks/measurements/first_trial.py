@@ -54,7 +54,7 @@ MEASUREMENT = Measurement(
     columns=[
         ("first_s", "first line s", ".3f"),
         ("total_s", "whole experiment s", ".3f"),
-        ("cpu_s", "CPU s", ".3g"),
+        ("cpu_s", "CPU s", ""),
     ],
     compare=("first_s", OPTUNA),
     targets=_targets,

@@ -58,9 +58,9 @@ MEASUREMENT = Measurement(
     cases=_cases,
     read=_read,
     columns=[
-        ("ms", "decided → seen ms", ".3g"),
-        ("p95_ms", "95th percentile ms", ".3g"),
-        ("since_report_ms", "reported → seen ms", ".3g"),
+        ("ms", "decided → seen ms", ""),
+        ("p95_ms", "95th percentile ms", ""),
+        ("since_report_ms", "reported → seen ms", ""),
     ],
     compare=("since_report_ms", OPTUNA),
     targets=_targets,

@@ -90,9 +90,9 @@ MEASUREMENT = Measurement(
     cases=_cases,
     read=_read,
     columns=[
-        ("per_s", "trials/s", ",.3g"),
-        ("per_s_of_call", "trials/s, whole call", ",.3g"),
-        ("cpu_ms", "CPU ms/trial", ".3g"),
+        ("per_s", "trials/s", ""),
+        ("per_s_of_call", "trials/s, whole call", ""),
+        ("cpu_ms", "CPU ms/trial", ""),
     ],
     compare=("per_s", OPTUNA),
     targets=_targets,

@@ -93,7 +93,7 @@ class Measurement:
         title: The question.
         cases: Makes the list of cases; `quick` asks for small ones.
         read: Turns one run of a case into named figures.
-        columns: Which figures the table shows: name, heading, format.
+        columns: Which figures the table shows: name, heading, format (empty: three digits that count).
         compare: Figure and label that the table's ratios refer to.
         targets: Judges the samples.
         marks: Times that the programs mark.

@@ -18,11 +18,11 @@ def render(measurement: Measurement, samples: Samples) -> str:
         cells = [label]
         for name, _, form in measurement.columns:
             value = samples.median(label, name)
-            cells.append("–" if value is None else format(value, form))
+            cells.append("–" if value is None else number(value, form))
         ratio = samples.ratio(label, reference, figure)
-        cells.append("–" if ratio is None else f"{ratio:.3g}")
+        cells.append("–" if ratio is None else number(ratio))
         values, form = samples.of(label, figure), _form(measurement, figure)
-        cells.append(f"{min(values):{form}} … {max(values):{form}}" if len(values) > 1 else "–")
+        cells.append(f"{number(min(values), form)} … {number(max(values), form)}" if len(values) > 1 else "–")
         cells.append("failed" if label in samples.errors else str(len(samples.runs[label])))
         rows.append(cells)
     lines = [f"### {measurement.title}", "", *_table(heads, rows)]
@@ -57,12 +57,19 @@ def as_json(samples: Samples, targets: Sequence[Target]) -> dict[str, Any]:
     }
 
 
+def number(value: float, form: str = "") -> str:
+    """Format a figure; without a format with three digits that count, and never in powers of ten."""
+    if form:
+        return format(value, form)
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
 def _summary(values: list[float]) -> dict[str, Any]:
     return {"median": statistics.median(values), "min": min(values), "max": max(values), "samples": values}
 
 
 def _form(measurement: Measurement, figure: str) -> str:
-    return next((form for name, _, form in measurement.columns if name == figure), ".3g")
+    return next((form for name, _, form in measurement.columns if name == figure), "")
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
