@@ -5,7 +5,8 @@ from pathlib import Path
 from cargobike.core.records import Params, Resources
 from cargobike.engines.engine import Engine, WorkerSpec
 from cargobike.engines.local import LocalEngine
-from cargobike.engines.simulated import Cluster, Joined, SimulatedEngine, SimulatedRun
+from cargobike.engines.simulated import SimulatedEngine
+from cargobike.engines.simulated_world import Cluster, Joined, SimulatedRun
 from cargobike.testing.engines import Desk, EngineContract, ProcessEngineContract
 
 

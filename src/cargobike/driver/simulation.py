@@ -20,9 +20,10 @@ from cargobike.driver import events as ev
 from cargobike.driver.dialogue import Dialogue
 from cargobike.driver.plan import Plan
 from cargobike.driver.scheduler import Scheduler
-from cargobike.engines import simulated
+from cargobike.engines import simulated_world as world
 from cargobike.engines.engine import WorkerSpec
-from cargobike.engines.simulated import Cluster, SimulatedEngine, SimulatedFunction, SimulatedRun, Usage
+from cargobike.engines.simulated import SimulatedEngine
+from cargobike.engines.simulated_world import Cluster, SimulatedFunction, SimulatedRun, Usage
 from cargobike.search.optimizer import AbstractOptimizer
 from cargobike.search.registry import resolve_optimizer
 from cargobike.search.space import Searchspace
@@ -273,15 +274,15 @@ class _Simulation:
         self._engine.start_worker(WorkerSpec(name=command.worker, module="", config=b"", payload=b""))
 
 
-def _first_checkpoint(what: simulated.Reported, at: float) -> ev.Event:
+def _first_checkpoint(what: world.Reported, at: float) -> ev.Event:
     """Tell that a trial saves checkpoints; the later ones would be news to nobody."""
     return ev.CheckpointWritten(
         at=at, worker=what.worker, trial=what.trial, attempt=what.attempt, step=what.step, path=""
     )
 
 
-def _as_event(what: simulated.Happening, at: float) -> ev.Event:
-    if isinstance(what, simulated.Reported):
+def _as_event(what: world.Happening, at: float) -> ev.Event:
+    if isinstance(what, world.Reported):
         return ev.PointsReported(
             at=at,
             worker=what.worker,
@@ -291,7 +292,7 @@ def _as_event(what: simulated.Happening, at: float) -> ev.Event:
             metrics=what.metrics,  # type: ignore[arg-type]
             waits=what.waits,
         )
-    if isinstance(what, simulated.Ended):
+    if isinstance(what, world.Ended):
         return ev.AttemptEnded(
             at=at,
             worker=what.worker,
@@ -302,6 +303,6 @@ def _as_event(what: simulated.Happening, at: float) -> ev.Event:
             error=what.error,
             alike=what.error or "",
         )
-    if isinstance(what, simulated.Joined):
+    if isinstance(what, world.Joined):
         return ev.WorkerArrived(at=at, worker=what.worker, host="simulated")
     return ev.WorkerGone(at=at, worker=what.worker, reason=what.reason)

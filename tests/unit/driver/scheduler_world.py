@@ -60,6 +60,7 @@ class World:
         self.questions: deque[ev.Ask | ev.Judge] = deque()
         self.shown: Counter[tuple[int, bool]] = Counter()
         self.last_words: list[ev.Event] = []
+        self.last_answer: Any = None
         self.finish: ev.Finish | None = None
         self.final: dict[int, Trial] = {}
         self._do(self.scheduler.begin(self.at))
@@ -178,6 +179,10 @@ class World:
             never_started = trial.state is TrialState.PENDING and trial.attempts == 0
             assert trial.state.is_final or (self.scheduler.is_ending and never_started)
         assert fold(self.facts) == record, "the facts alone tell another story"
+        wanted_more = self.plan.num_trials is None or len(record.trials) < self.plan.num_trials
+        if self.last_answer == IDLE and wanted_more and not self.scheduler.is_ending:
+            shown = {number for number, _ in self.shown}
+            assert shown == set(record.trials), "a search ends before the optimizer has seen everything"
 
     def _running(self, trial: int, attempt: int) -> bool:
         jobs = [worker.job for worker in self.workers.values() if worker.job]
@@ -304,6 +309,7 @@ class World:
         return self.suggest(question, suggestions[choice // 7 % len(suggestions)])
 
     def suggest(self, question: ev.Ask, suggestion: Any) -> ev.Event:
+        self.last_answer = suggestion
         told = sum(self.shown.values())
         return ev.SuggestionMade(at=self.at, suggestion=suggestion, told=told, after=question.after)
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from cargobike.core import facts
 from cargobike.core.records import IDLE, Decision, Direction, Params, Suggestion, Trial
 from cargobike.driver.simulation import Cluster, SimulationResult, simulate
-from cargobike.engines.simulated import SimulatedFunction, SimulatedRun
+from cargobike.engines.simulated_world import SimulatedFunction, SimulatedRun
 from cargobike.search.optimizer import AbstractOptimizer, Suggested
 from cargobike.search.space import Searchspace
 from cargobike.testing.journals import canonical
