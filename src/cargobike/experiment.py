@@ -12,31 +12,26 @@ Example:
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+import contextlib
+from typing import TYPE_CHECKING
 
-import msgspec
-
-from cargobike import project
-from cargobike.core.errors import ExperimentFailedError, InvalidInputError, TrialFailedError
-from cargobike.core.ids import random_seed
-from cargobike.core.records import Direction, ExperimentState, Resources
-from cargobike.core.version import __version__
-from cargobike.driver import arguments
-from cargobike.driver.arguments import SpaceLike, StopRules
-from cargobike.driver.function import check_signature, find_train
-from cargobike.driver.goals import check_goals, check_start_points, goals_of
-from cargobike.driver.plan import Plan
-from cargobike.driver.recipe import Recipe
-from cargobike.driver.request import WORKER_PROGRAM, Callback, Request, Shipment
-from cargobike.driver.shipping import ship
-from cargobike.engines.engine import Engine
-from cargobike.search.optimizer import AbstractOptimizer
+from cargobike.engines.boot import Boot
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any, Literal
+
+    from cargobike.core.records import Direction, Resources
+    from cargobike.driver.arguments import SpaceLike, StopRules
+    from cargobike.driver.request import Callback
+    from cargobike.engines.engine import Engine
     from cargobike.result import Result
+    from cargobike.search.optimizer import AbstractOptimizer
 
 __all__ = ["launch", "list", "load", "resume"]
+
+# This module imports next to nothing: the first process of the workers is started as soon as `launch` is called, and
+# boots while the driver loads. Each takes as long as the other, and they are most of the way to the first trial.
 
 
 def launch(
@@ -107,16 +102,11 @@ def launch(
         ExperimentFailedError: If the experiment was given up; `.result` holds what was learned until then.
         TrialFailedError: If a single tracked run failed.
     """
-    request = _request(**locals())
-    with request.engine as engine_in_use:
-        engine_in_use.warm_up(WORKER_PROGRAM, request.resources, request.plan.workers)
-        # The rest of the driver loads while the first process of the workers boots: each takes as long as the other,
-        # and together they are most of the way to the first trial.
-        from cargobike.driver.conduct import conduct  # noqa: PLC0415
-        from cargobike.result import Result  # noqa: PLC0415
+    arguments = dict(locals())
+    with _boot(engine) as boot:
+        from cargobike.launching import launch_experiment  # noqa: PLC0415 - loads while the process boots
 
-        record, folder = conduct(request)
-    return _judge(Result.from_record(record, folder), is_single=params is not None)
+        return launch_experiment(boot, **arguments)
 
 
 def resume(
@@ -145,33 +135,11 @@ def resume(
         StoreError: If it still runs, or its recipe or code cannot be found.
         OptimizerError: If its optimizer does not repeat itself.
     """
-    folder = project.find_experiment(experiment_id)
-    recipe = Recipe.read(folder.code)
-    plan = recipe.plan
-    if num_trials is not None:
-        plan = msgspec.structs.replace(plan, num_trials=arguments.at_least_one("num_trials", num_trials))
-    if workers is not None:
-        if plan.deterministic and workers != plan.workers:
-            raise InvalidInputError(
-                f"workers={workers} was given, but a deterministic search depends on its {plan.workers} workers."
-            )
-        plan = msgspec.structs.replace(plan, workers=arguments.at_least_one("workers", workers))
-    recipe = msgspec.structs.replace(recipe, plan=plan)
-    request = _ready(
-        recipe,
-        shipment=Shipment(title="", function=b"", libraries=(), wants_reporter=False, source=""),
-        engine=arguments.choose_engine(engine),
-        callbacks=callbacks,
-        quiet=quiet,
-        recipe_bytes=None,
-    )
-    with request.engine as engine_in_use:
-        engine_in_use.warm_up(WORKER_PROGRAM, request.resources, plan.workers)
-        from cargobike.driver.conduct import take_up  # noqa: PLC0415 - see `launch`
-        from cargobike.result import Result  # noqa: PLC0415
+    arguments = dict(locals())
+    with _boot(engine) as boot:
+        from cargobike.launching import resume_experiment  # noqa: PLC0415 - loads while the process boots
 
-        record = take_up(request, folder)
-    return _judge(Result.from_record(record, folder), is_single=recipe.params is not None)
+        return resume_experiment(boot, **arguments)
 
 
 def load(experiment_id: str) -> Result:
@@ -180,138 +148,17 @@ def load(experiment_id: str) -> Result:
     Args:
         experiment_id: An id, the unique beginning or end of one, a unique name, or `"last"`.
     """
-    from cargobike.result import Result  # noqa: PLC0415 - kept off the way to the first trial, see `launch`
-    from cargobike.store.fold import read_record  # noqa: PLC0415
+    from cargobike.result import find_result  # noqa: PLC0415 - who launches need not wait for it
 
-    folder = project.find_experiment(experiment_id)
-    return Result.from_record(read_record(folder), folder)
+    return find_result(experiment_id)
 
 
 def list() -> builtins.list[str]:
     """Return the ids of all experiments of the project, oldest first."""
-    root = project.current().experiments
-    if not root.is_dir():
-        return []
-    return sorted(path.parent.name for path in root.glob("*/journal.jsonl"))
+    from cargobike.project import experiment_ids  # noqa: PLC0415 - who launches need not wait for it
+
+    return experiment_ids()
 
 
-def _request(
-    *,
-    train: Callable[..., Any] | str,
-    space: SpaceLike | None,
-    params: Mapping[str, Any] | None,
-    optimizer: str | AbstractOptimizer | None,
-    num_trials: int | None,
-    direction: Direction | Mapping[str, Direction] | None,
-    metric: str | None,
-    constraints: Sequence[str],
-    start_points: Sequence[Mapping[str, Any]],
-    early_stop: StopRules | None,
-    workers: int | None,
-    engine: str | Engine,
-    resources: Resources | None,
-    seed: int | None,
-    deterministic: bool,
-    max_failures: int | None,
-    timeout_s: float | None,
-    trial_timeout_s: float | None,
-    working_directory: Literal["trial", "launch"],
-    isolation: Literal["fresh", "reuse"],
-    durability: Literal["process", "power"],
-    callbacks: Sequence[Callback],
-    **others: Any,
-) -> Request:
-    """Check everything that can be checked before anything starts."""
-    found = find_train(train)
-    told = arguments.understand_space(arguments.space_or_preset(space, params, optimizer), params)
-    check_signature(found, told.names, optional_names=told.optional_names)
-    chosen = arguments.choose_optimizer(told, optimizer)
-    trials = arguments.number_of_trials(told, num_trials, timeout_s, chosen)
-    place = arguments.choose_engine(engine)
-    needs = resources or Resources()
-    rules = arguments.stop_rules_of(early_stop)
-    aim = direction or told.direction or "max"
-    goals = goals_of(aim, constraints)
-    way: Direction = "max" if isinstance(aim, Mapping) else aim
-    check_goals(goals, metric, chosen, rules)
-    arguments.check_choices(
-        isolation=isolation, working_directory=working_directory, durability=durability, direction=way
-    )
-    arguments.check_callbacks(callbacks)
-    plan = Plan(
-        workers=arguments.number_of_workers(told, workers, trials, place, needs),
-        num_trials=trials,
-        seed=arguments.whole("seed", seed, random_seed()),
-        deterministic=deterministic,
-        every_report_is_milestone=chosen.wants_every_report
-        or any(getattr(rule, "judges_steps", True) for rule in rules),
-        max_failures=None if max_failures is None else arguments.whole("max_failures", max_failures),
-        fail_fast=0 if params is not None else 3,
-        trial_timeout_s=arguments.positive("trial_timeout_s", trial_timeout_s),
-        timeout_s=arguments.positive("timeout_s", timeout_s),
-        reason_to_end=arguments.end_of(rules, way),
-    )
-    shipment = ship(found)
-    recipe = Recipe(
-        optimizer=chosen,
-        space=told.space,
-        names=told.names,
-        plan=plan,
-        direction=way,
-        metric=None if goals.objectives else metric or told.metric,
-        goals=goals,
-        start_points=check_start_points(start_points, told),
-        params=None if params is None else dict(params),
-        resources=needs,
-        isolation=isolation,
-        own_directory=working_directory == "trial",
-        durability=durability,
-        stop_rules=rules,
-    )
-    return _ready(
-        recipe, shipment=shipment, engine=place, callbacks=callbacks, recipe_bytes=recipe.encode(), **others
-    )
-
-
-def _ready(recipe: Recipe, *, recipe_bytes: bytes | None, **others: Any) -> Request:
-    """Set the optimizer up; the last thing that can be refused."""
-    plan, optimizer = recipe.plan, recipe.optimizer
-    optimizer.deterministic = plan.deterministic
-    optimizer.objectives = recipe.goals.objectives
-    optimizer.setup(recipe.space, num_trials=plan.num_trials, direction=recipe.direction, seed=plan.seed)
-    optimizer.initialize()
-    return Request(
-        space=recipe.space,
-        names=recipe.names,
-        optimizer=optimizer,
-        plan=plan,
-        project=project.prepare(),
-        version=__version__,
-        direction=recipe.direction,
-        metric=recipe.metric,
-        goals=recipe.goals,
-        start_points=recipe.start_points,
-        params=recipe.params,
-        resources=recipe.resources,
-        own_directory=recipe.own_directory,
-        isolation=recipe.isolation,
-        durability=recipe.durability,
-        stop_rules=recipe.stop_rules,
-        recipe=recipe_bytes,
-        **others,
-    )
-
-
-def _judge(result: Result, *, is_single: bool) -> Result:
-    """Raise if the experiment as a whole has failed."""
-    failures = result.failures
-    if is_single and failures:
-        raise TrialFailedError(f"the run {result.id} failed:\n{failures[0].error}")
-    if result.state is ExperimentState.FAILED:
-        raise ExperimentFailedError(f"experiment {result.id} was given up: {result.reason}", result)
-    if failures and len(failures) == len(result.trials):
-        raise ExperimentFailedError(
-            f"all {len(failures)} trials of experiment {result.id} failed, the first one with:\n{failures[0].error}",
-            result,
-        )
-    return result
+def _boot(engine: object) -> contextlib.AbstractContextManager[Boot | None]:
+    return Boot() if engine == "local" else contextlib.nullcontext()

@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 from cargobike.core.errors import InvalidInputError
 from cargobike.store.layout import ExperimentFolder, ProjectFolder
 
-__all__ = ["current", "find_experiment", "path", "prepare", "use"]
+__all__ = ["current", "experiment_ids", "find_experiment", "path", "prepare", "use"]
 
 VARIABLE = "CARGOBIKE_PROJECT"
 DEFAULT = ".cargobike"
@@ -77,6 +77,11 @@ def path(*parts: str) -> str:
     if joined != root and root not in joined.parents:
         raise InvalidInputError(f"{'/'.join(parts)!r} leads out of the project {root}; give parts inside it.")
     return str(joined)
+
+
+def experiment_ids() -> list[str]:
+    """Return the ids of all experiments of the project, oldest first."""
+    return sorted(path.parent.name for path in current().experiments.glob("[!.]*/journal.jsonl"))
 
 
 def find_experiment(text: str) -> ExperimentFolder:

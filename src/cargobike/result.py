@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cargobike import project
 from cargobike.core.goals import pareto_front
 from cargobike.core.records import Curve, Direction, ExperimentState, Trial, TrialState
-from cargobike.store.fold import ExperimentRecord, metrics_of
+from cargobike.store.fold import ExperimentRecord, metrics_of, read_record
 from cargobike.store.layout import ExperimentFolder
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from cargobike.ui.analysis.ablation import AblationTable
+    from cargobike.ui.analysis.importance import Importance
+    from cargobike.ui.plots import Plots
 
 
 @dataclass(frozen=True)
@@ -108,6 +114,47 @@ class Result:
         path = place.stdout if stream == "stdout" else place.stderr
         return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
 
+    @property
+    def plot(self) -> Plots:
+        """Figures: `result.plot.best_so_far()`, `.slices()`, `.timeline()` and more; needs Plotly."""
+        from cargobike.ui.plots import Plots  # noqa: PLC0415 - NumPy is loaded only for who looks closer
+
+        return Plots(self._record)
+
+    def importance(self, *, step: int | None = None) -> Importance:
+        """Tell how much of the score's variance each parameter causes.
+
+        Args:
+            step: Take what was reported at this step instead of final scores, so that stopped trials count too.
+
+        Raises:
+            InvalidInputError: If fewer than ten trials have a score.
+        """
+        from cargobike.ui.analysis.importance import importance  # noqa: PLC0415
+
+        return importance(self._record, step=step)
+
+    def ablation(self, *, confidence: float = 0.95) -> AblationTable:
+        """Tell what each component of an ablation is worth, with confidence intervals, the most valuable first.
+
+        Raises:
+            InvalidInputError: If the experiment's optimizer was not `Ablation`.
+        """
+        from cargobike.ui.analysis.ablation import ablation_table  # noqa: PLC0415
+
+        return ablation_table(self._record, confidence=confidence)
+
+    def report(self, path: str | os.PathLike[str], *, pareto: Sequence[tuple[str, str]] = ()) -> Path:
+        """Write one page with everything about the experiment into one file, and return its path; needs Plotly.
+
+        Args:
+            path: Where to write it; a file that is there is replaced.
+            pareto: Pairs of metrics to draw against each other, such as `[("accuracy", "latency_ms")]`.
+        """
+        from cargobike.ui.report import write_report  # noqa: PLC0415
+
+        return write_report(self._record, ExperimentFolder(self.folder), path, pareto=pareto)
+
     def to_pandas(self) -> pd.DataFrame:
         """Return one row for each trial; needs pandas."""
         import pandas as pd  # noqa: PLC0415 - heavy, and optional
@@ -126,6 +173,12 @@ class Result:
                 **{f"metrics.{name}": value for name, value in trial.metrics.items()},
             }
 
+    def _repr_html_(self) -> str:
+        """Return the result as a notebook shows it."""
+        from cargobike.ui.summary import summary_html  # noqa: PLC0415
+
+        return summary_html(self._record)
+
     def __str__(self) -> str:
         counts = ", ".join(f"{count} {state}" for state, count in self.counts.items()) or "no trials"
         best = (
@@ -134,3 +187,9 @@ class Result:
             else f"best {self.best.metric:.6g} (trial {self.best.number}) with {self.best.params}"
         )
         return f"{self.name} [{self.id}]: {self.state}, {counts}; {best}"
+
+
+def find_result(experiment_id: str) -> Result:
+    """Return the result of an experiment of the project in use; see `experiment.load`."""
+    folder = project.find_experiment(experiment_id)
+    return Result.from_record(read_record(folder), folder)

@@ -24,6 +24,7 @@ LAYERS: dict[str, int] = {
     "tensorboard": 3,
     "devices": 3,
     "project": 3,
+    "launching": 3,
     "result": 3,
     "ui": 3,
     "driver": 2,
@@ -41,8 +42,13 @@ NARROWED: dict[str, set[str]] = {"ui": {"core", "store"}}
 
 WIDENED: dict[tuple[str, str], str] = {
     ("cli", ROOT): "the version",
+    ("experiment", "launching"): "the front door and what happens behind it",
     ("experiment", "project"): "an experiment is written to the project that the small door chose",
     ("experiment", "result"): "the front door returns it",
+    ("launching", "project"): "an experiment is written to the project that the small door chose",
+    ("launching", "result"): "the front door returns it",
+    ("result", "project"): "an experiment is looked for in the project that the small door chose",
+    ("result", "ui"): "the result is the door to its own analysis, figures and report",
 }
 """Imports between rooms of one layer that are meant, each with its reason."""
 
@@ -63,9 +69,11 @@ LIBRARIES: dict[str, Library] = {
     "cloudpickle": Library(
         ("driver/function.py", "driver/shipping.py", "driver/recipe.py", "worker/payload.py", "worker/checkpoint_state.py")
     ),
-    "msgspec": Library(("core/*", "worker/*", "driver/*", "store/*", "engines/*", "cli/*", "testing/*", "experiment.py")),
+    "msgspec": Library(("core/*", "worker/*", "driver/*", "store/*", "engines/*", "cli/*", "testing/*", "launching.py")),
     "numpy": Library(("search/*", "ui/*")),
+    "optuna": Library(("search/optuna_bridge.py",), "optional, and only for who asks for one of its samplers"),
     "pandas": Library(("result.py",), "optional, and only for who asks for a table"),
+    "plotly": Library(("ui/plots.py",), "optional, and only for who looks at figures"),
     "pytest": Library(("testing/*",)),
     "rich": Library(("cli/*", "driver/display_panel.py")),
     "sklearn": Library(("cli/digits.py",)),
@@ -81,11 +89,16 @@ DEFERRED: dict[tuple[str, str], str] = {
     ("driver/display_terminal.py", "cargobike.driver.display_panel"): "rich must not delay the first trial",
     ("driver/arguments.py", "cargobike.search.space_formats"): "only for spaces that are read from files",
     ("driver/arguments.py", "cargobike.search.stop_rules"): "only for searches that stop trials early",
-    ("experiment.py", "cargobike.driver.conduct"): "loads while the first process of the workers boots",
-    ("experiment.py", "cargobike.result"): "loads while the first process of the workers boots",
-    ("experiment.py", "cargobike.store.fold"): "only for looking back; who launches need not wait for it",
+    ("experiment.py", "cargobike.launching"): "loads while the first process of the workers boots",
+    ("experiment.py", "cargobike.result"): "only for looking back; who launches need not wait for it",
+    ("experiment.py", "cargobike.project"): "only for looking back; who launches need not wait for it",
     ("project.py", "cargobike.store.index"): "only for looking back; who launches need not wait for it",
     ("project.py", "cargobike.store.journal"): "only for looking back; who launches need not wait for it",
+    ("result.py", "cargobike.ui.analysis.ablation"): "NumPy is loaded only for who looks closer",
+    ("result.py", "cargobike.ui.analysis.importance"): "NumPy is loaded only for who looks closer",
+    ("result.py", "cargobike.ui.plots"): "NumPy is loaded only for who looks closer",
+    ("result.py", "cargobike.ui.report"): "NumPy is loaded only for who looks closer",
+    ("result.py", "cargobike.ui.summary"): "NumPy is loaded only for who looks closer",
     ("worker/context.py", "cargobike.worker.checkpoint"): "most functions save none, and it delays every worker",
     ("worker/context.py", "shutil"): "only code outside an experiment needs it",
     ("worker/context.py", "tempfile"): "only code outside an experiment needs it",

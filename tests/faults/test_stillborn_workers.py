@@ -61,7 +61,7 @@ def test_when_all_die_the_experiment_is_given_up_with_the_last_reason() -> None:
 
 
 def test_a_host_that_cannot_import_cargobike_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cargobike.experiment.WORKER_PROGRAM", "cargobike.no_such_program")
+    monkeypatch.setattr("cargobike.launching.WORKER_PROGRAM", "cargobike.no_such_program")
     monkeypatch.setattr("cargobike.driver.conduct.WORKER_PROGRAM", "cargobike.no_such_program")
     with pytest.raises(ExperimentFailedError, match=r"No module named 'cargobike\.no_such_program'"):
-        experiment.launch(lambda x: x, {"x": [0]}, quiet=True)
+        experiment.launch(lambda x: x, {"x": [0]}, engine=LocalEngine(), quiet=True)

@@ -6,9 +6,13 @@ import msgspec
 
 
 class Begin(msgspec.Struct, frozen=True, tag="begin"):
-    """First order to a host; the descriptors of the payload and of the liveness pipe come with it."""
+    """First order to a host; the descriptors of the payload and of the liveness pipe come with it.
+
+    `environment` holds what is set unless the user has set it, before any library is loaded.
+    """
 
     version: str
+    environment: dict[str, str] = {}
 
 
 class Fork(msgspec.Struct, frozen=True, tag="fork"):

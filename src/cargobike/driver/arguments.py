@@ -13,6 +13,7 @@ from cargobike.core.errors import InvalidInputError, nearest
 from cargobike.core.records import Direction, Params, Resources, Trial
 from cargobike.driver.plain import check_plain
 from cargobike.driver.request import Callback
+from cargobike.engines.boot import Boot
 from cargobike.engines.engine import Engine
 from cargobike.engines.local import LocalEngine
 from cargobike.search.listed import Listed, read_sets
@@ -145,12 +146,12 @@ def number_of_workers(
     return wanted if trials is None else min(wanted, trials)
 
 
-def choose_engine(engine: str | Engine) -> Engine:
+def choose_engine(engine: str | Engine, boot: Boot | None) -> Engine:
     """Return the engine that is meant by a name or an object."""
     if isinstance(engine, Engine):
         return engine
     if engine == "local":
-        return LocalEngine()
+        return LocalEngine(boot=boot)
     raise InvalidInputError(
         f'engine={engine!r} is not known; allowed are "local" or an engine object.{nearest(str(engine), ["local"])}'
     )

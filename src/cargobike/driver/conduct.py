@@ -22,11 +22,12 @@ from cargobike.driver.interrupt import InterruptWatch
 from cargobike.driver.loop import Clock, Loop, Parts
 from cargobike.driver.recipe import FILE as RECIPE
 from cargobike.driver.replay import Replay
-from cargobike.driver.request import WORKER_PROGRAM, Callback, Request
+from cargobike.driver.request import Callback, Request
 from cargobike.driver.scheduler import Scheduler
 from cargobike.driver.server import WireServer
 from cargobike.driver.shipping import unsaved_sources
 from cargobike.driver.staff import Staff
+from cargobike.engines.boot import WORKER_PROGRAM
 from cargobike.engines.engine import WorkerSpec
 from cargobike.store.fold import ExperimentRecord
 from cargobike.store.journal import JournalWriter, read_journal

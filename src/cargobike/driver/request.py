@@ -17,8 +17,6 @@ from cargobike.search.space import Searchspace
 from cargobike.search.stop_rule import StopRule
 from cargobike.store.layout import ProjectFolder
 
-WORKER_PROGRAM = "cargobike.worker.host"
-
 
 class Callback(Protocol):
     """Is told every fact of an experiment, in order, as it is recorded."""

@@ -7,20 +7,16 @@ import os
 import select
 import signal
 import socket
-import subprocess
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import msgspec
 
-from cargobike.core.errors import EngineError
 from cargobike.core.hosting import Begin, Fork, Forked, Gone, HostOrder, decode_news
 from cargobike.core.records import Resources
+from cargobike.engines.boot import Boot
 from cargobike.engines.engine import Engine, WorkerHandle, WorkerSpec
 from cargobike.engines.gpus import GpuPool, detect_gpus
 
-_PACKAGE_DIR = str(Path(__file__).resolve().parents[2])
 _THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
     "MKL_NUM_THREADS",
@@ -37,11 +33,15 @@ class LocalEngine(Engine):
     Args:
         cores: How many cores to share among the workers; those this process may use by default.
         gpus: Names of the devices to hand out; those of the machine by default.
+        boot: The host process, if it has been started already.
     """
 
     name = "local"
 
-    def __init__(self, *, cores: int | None = None, gpus: tuple[str, ...] | None = None) -> None:
+    def __init__(
+        self, *, cores: int | None = None, gpus: tuple[str, ...] | None = None, boot: Boot | None = None
+    ) -> None:
+        self._boot = boot
         self._cores = cores or len(os.sched_getaffinity(0))
         self._gpus = GpuPool(detect_gpus() if gpus is None else gpus)
         self._host: _HostProcess | None = None
@@ -62,7 +62,8 @@ class LocalEngine(Engine):
 
     def warm_up(self, module: str, resources: Resources, peers: int) -> None:
         """Start the host process, which takes as long to boot as the rest of the driver takes to load."""
-        self._host = _HostProcess(module, resources.cpus or max(1, self._cores // peers))
+        boot, self._boot = self._boot or Boot(module), None
+        self._host = _HostProcess(boot, resources.cpus or max(1, self._cores // peers))
 
     def start_worker(self, spec: WorkerSpec) -> LocalHandle:
         """Fork a worker from the host, which is started first if there is none."""
@@ -149,7 +150,7 @@ class LocalHandle(WorkerHandle):
         if self.gone is None:
             host_ended = self._host.process.poll()
             if host_ended is not None and (self.pid is None or self._has_exited()):
-                self.gone = f"ended with its host process (exit code {host_ended}): {self._host.last_words()}"
+                self.gone = f"ended with its host process (exit code {host_ended}): {self._host.process.last_words()}"
         if self.gone is not None:
             self._engine.forget(self)
         return self.gone
@@ -181,35 +182,15 @@ class LocalHandle(WorkerHandle):
 
 
 class _HostProcess:
-    """The host process and the engine's end of the connection to it."""
+    """The host process and what the engine has to say to it."""
 
-    def __init__(self, module: str, cpus: int) -> None:
-        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._control.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
-        self._words_fd = os.memfd_create("cargobike-host-stderr")
+    def __init__(self, process: Boot, cpus: int) -> None:
+        process.is_taken = True
+        self.process = process
+        self._control = process.control
         self._liveness_read, self._liveness_fd = os.pipe()
+        self._environment = dict.fromkeys(_THREAD_VARIABLES, str(cpus)) | {"CARGOBIKE_CPUS": str(cpus)}
         self._has_begun = False
-        program = (
-            f"import sys; sys.path.append({_PACKAGE_DIR!r}); from {module} import main; main(int(sys.argv[1]))"
-        )
-        environment = dict(os.environ)
-        for name in _THREAD_VARIABLES:
-            environment.setdefault(name, str(cpus))
-        environment["CARGOBIKE_CPUS"] = str(cpus)
-        try:
-            self.process = subprocess.Popen(
-                [sys.executable, "-P", "-c", program, str(theirs.fileno())],
-                pass_fds=(theirs.fileno(),),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=self._words_fd,
-                start_new_session=True,
-                env=environment,
-            )
-        except OSError as error:
-            raise EngineError(f"no worker can be started with {sys.executable}: {error}") from error
-        finally:
-            theirs.close()
 
     def begin(self, spec: WorkerSpec) -> None:
         """Hand over what all workers share, once."""
@@ -217,7 +198,7 @@ class _HostProcess:
             return
         self._has_begun = True
         with _memory_file(spec.payload) as payload_fd:
-            self.order(Begin(spec.version), [payload_fd, self._liveness_read])
+            self.order(Begin(spec.version, self._environment), [payload_fd, self._liveness_read])
 
     def order(self, order: HostOrder, descriptors: list[int]) -> None:
         """Send an order; a host that is dead is found out by `poll`."""
@@ -232,11 +213,6 @@ class _HostProcess:
                 found.append(decode_news(data))
         return found
 
-    def last_words(self) -> str:
-        """Return the end of what the host wrote to its standard error."""
-        size = os.fstat(self._words_fd).st_size
-        return os.pread(self._words_fd, 4000, max(0, size - 4000)).decode(errors="replace").strip()
-
     def dismiss(self) -> None:
         """Let the host and its agents know that it is over."""
         os.close(self._liveness_fd)
@@ -245,12 +221,9 @@ class _HostProcess:
 
     def close(self, timeout_s: float) -> None:
         """Wait for the host to end, and make it if it does not."""
-        try:
-            self.process.wait(timeout_s)
-        except subprocess.TimeoutExpired:
+        if not self.process.wait(timeout_s):
             self.process.kill()
-            self.process.wait()
-        os.close(self._words_fd)
+        os.close(self.process.words_fd)
 
 
 @contextlib.contextmanager

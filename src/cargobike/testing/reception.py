@@ -11,8 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from cargobike.core.records import Resources
-from cargobike.driver.request import WORKER_PROGRAM
 from cargobike.driver.server import WireServer
+from cargobike.engines.boot import WORKER_PROGRAM
 from cargobike.engines.engine import WorkerSpec
 from cargobike.worker.connection import AgentConfig
 from cargobike.worker.payload import Payload

@@ -46,6 +46,8 @@ class Host:
         if not isinstance(order, Begin):
             raise SystemExit  # the engine was closed before it had any work for us
         self._version = order.version
+        for name, value in order.environment.items():
+            os.environ.setdefault(name, value)
         payload_fd, self._liveness_fd = descriptors
         self._payload = Payload.decode(_read_all(payload_fd))
 
@@ -213,6 +215,7 @@ def _read_all(fd: int) -> bytes:
 def main(control_fd: int) -> None:
     """Be a host on the given control socket."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.closerange(control_fd + 1, os.sysconf("SC_OPEN_MAX"))  # what user code may have left open for its children
     try:
         Host(socket.socket(fileno=control_fd)).serve()
     finally:
