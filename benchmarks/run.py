@@ -16,13 +16,14 @@ from typing import Any
 
 from measurements import ALL
 from rig import machine, processes, table, venvs
-from rig.measuring import ROOT, Measurement, Target, measure
+from rig.measuring import ROOT, Measurement, Target, compile_own_code, measure
 
 
 def main() -> int:
     arguments = _parse()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # running programs are ended on the way
     processes.become_subreaper()
+    compile_own_code()
     chosen = [one for one in ALL if not arguments.only or one.name in arguments.only]
     report: dict[str, Any] = {
         "started_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),

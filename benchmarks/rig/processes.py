@@ -82,7 +82,7 @@ def run(
             started_at = time.time()
             process = subprocess.Popen(
                 command,
-                env={**os.environ, **env, "BENCH_FOLDER": str(folder)},
+                env={**_plain_environment(), **env, "BENCH_FOLDER": str(folder)},
                 stdin=subprocess.DEVNULL,
                 stdout=stdout,
                 stderr=stderr,
@@ -128,6 +128,15 @@ def end_descendants(process: subprocess.Popen[bytes], grace_s: float = 3.0) -> i
         _reap(process)
         time.sleep(0.02)
     return len(killed)
+
+
+def _plain_environment() -> dict[str, str]:
+    """Return the environment without Python's own switches.
+
+    `PYTHONDONTWRITEBYTECODE`, for one, lets a checkout be compiled anew in every run, while peers that pip has installed
+    are compiled already.
+    """
+    return {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
 
 
 def _reap(process: subprocess.Popen[bytes]) -> None:
