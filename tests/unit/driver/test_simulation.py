@@ -198,9 +198,9 @@ def test_impossible_clusters_are_refused_with_all_mistakes() -> None:
         Cluster(speeds=(1.0, 0.0), startup_s=-1, failed_starts=1)
 
 
-def test_thousands_of_workers_share_tens_of_thousands_of_trials() -> None:
-    result = simulate(minutes(1), SPACE, num_trials=10_000, workers=2_500)
-    assert result.record.counts[TrialState.COMPLETED] == 10_000
+def test_a_thousand_workers_share_thousands_of_trials() -> None:
+    result = simulate(minutes(1), SPACE, num_trials=4_000, workers=1_000)
+    assert result.record.counts[TrialState.COMPLETED] == 4_000
     assert result.makespan_s == 240.0
-    assert result.events >= 30_000
+    assert result.events >= 12_000
     assert 0 < result.driver_cpu_s < result.cpu_s
