@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from cargobike.search.differential_evolution import DifferentialEvolution
 from cargobike.search.optimizer import AbstractOptimizer
+from cargobike.search.optuna_bridge import CMAES, NSGA2, OptunaOptimizer
 from cargobike.search.space import Searchspace
 from cargobike.search.tpe import TPE
 from cargobike.testing.optimizers import OptimizerContract
@@ -39,3 +42,38 @@ class TestDifferentialEvolution(OptimizerContract):
 class TestDifferentialEvolutionOfASmallSpace(SmallSpace):
     def make_optimizer(self) -> AbstractOptimizer:
         return DifferentialEvolution(population=4)
+
+
+class NeedsOptuna(OptimizerContract):
+    @pytest.fixture(autouse=True)
+    def _optuna(self) -> None:
+        pytest.importorskip("optuna")
+
+
+class TestCMAES(NeedsOptuna):
+    def make_optimizer(self) -> AbstractOptimizer:
+        return CMAES()
+
+
+class TestCMAESOfASmallSpace(NeedsOptuna, SmallSpace):
+    def make_optimizer(self) -> AbstractOptimizer:
+        return CMAES()
+
+
+class TestNSGA2(NeedsOptuna):
+    def make_optimizer(self) -> AbstractOptimizer:
+        return NSGA2()
+
+
+class TestGaussianProcess(NeedsOptuna):
+    num_trials = 5
+
+    def make_optimizer(self) -> AbstractOptimizer:
+        import optuna
+
+        # Its own number of startup trials would leave no trial of this suite to the model.
+        return OptunaOptimizer(lambda seed: optuna.samplers.GPSampler(seed=seed, n_startup_trials=3))
+
+    def make_space(self) -> Searchspace:
+        """A model takes long to think about more."""
+        return Searchspace(lr=("DOUBLE", [1e-4, 1e-1], "log"))

@@ -52,6 +52,7 @@ class DifferentialEvolution(RandomSearch):
     """
 
     name: ClassVar[str] = "de"
+    handles_objectives: ClassVar[bool] = False
 
     def __init__(self, population: int = 10, crossover: float = 0.9) -> None:
         super().__init__()

@@ -14,6 +14,9 @@ OPTIMIZERS: dict[str, str] = {
     "listed": "cargobike.search.listed:Listed",
     "tpe": "cargobike.search.tpe:TPE",
     "de": "cargobike.search.differential_evolution:DifferentialEvolution",
+    "gp": "cargobike.search.optuna_bridge:GaussianProcess",
+    "cmaes": "cargobike.search.optuna_bridge:CMAES",
+    "nsga2": "cargobike.search.optuna_bridge:NSGA2",
     "ablation": "cargobike.search.ablation:Ablation",
     "asha": "cargobike.search.asha:ASHA",
     "hyperband": "cargobike.search.hyperband:Hyperband",
@@ -21,6 +24,8 @@ OPTIMIZERS: dict[str, str] = {
 }
 ALIASES: dict[str, str] = {
     "differentialevolution": "de",
+    "gaussianprocess": "gp",
+    "nsgaii": "nsga2",
     "random": "randomsearch",
     "grid": "gridsearch",
 }

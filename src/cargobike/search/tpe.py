@@ -39,6 +39,7 @@ class TPE(RandomSearch):
     """
 
     name: ClassVar[str] = "tpe"
+    handles_objectives: ClassVar[bool] = False
 
     def __init__(self, startup: int = 10, candidates: int = 24, multivariate: bool = True) -> None:
         super().__init__()

@@ -42,13 +42,14 @@ def minimize(
     values: list[float] = []
     for number in range(trials):
         answer = optimizer.get_suggestion()
-        params = answer.params if isinstance(answer, Suggestion | Trial) else answer
-        assert isinstance(params, dict)
-        trial = Trial(params, number=number, state=TrialState.COMPLETED, value=function(params))
+        suggestion = Suggestion(params=answer) if isinstance(answer, dict) else answer
+        assert isinstance(suggestion, Suggestion)
+        value = function(suggestion.params)
+        trial = Trial(suggestion.params, number=number, state=TrialState.COMPLETED, value=value, info=suggestion.info)
         optimizer.trials[number] = trial
         optimizer.final_store.append(trial)
         optimizer.observe(trial)
-        values.append(trial.value or 0.0)
+        values.append(value)
     return values
 
 
