@@ -51,6 +51,10 @@ class StoreError(CargobikeError, OSError):
     """A project could not be read or written."""
 
 
+class MissingLibraryError(CargobikeError, ImportError):
+    """An optional library is needed and not installed; the message says how to install it."""
+
+
 class NotFoundError(CargobikeError, LookupError):
     """No experiment, trial or checkpoint with that name."""
 

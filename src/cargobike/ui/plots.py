@@ -1,0 +1,95 @@
+"""The figures of one experiment as objects of Plotly: what `result.plot` is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from cargobike.core.errors import MissingLibraryError
+from cargobike.core.records import Direction
+from cargobike.store.fold import ExperimentRecord
+from cargobike.ui.analysis.progress import Order
+from cargobike.ui.figures.comparison import draw_ablation, draw_importance, draw_pareto
+from cargobike.ui.figures.contour import draw_contour
+from cargobike.ui.figures.look import Spec
+from cargobike.ui.figures.parameters import draw_parallel_coordinates, draw_slices
+from cargobike.ui.figures.progress import draw_best_so_far, draw_learning_curves
+from cargobike.ui.figures.workers import draw_timeline
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+
+class Plots:
+    """Figures of one experiment; each call returns a `plotly.graph_objects.Figure`.
+
+    Trials that were stopped, have failed or still run look different from completed ones everywhere. Of very many
+    trials a selection is drawn, the best always among them, and the figure says so.
+    """
+
+    def __init__(self, record: ExperimentRecord) -> None:
+        self._record = record
+
+    def best_so_far(self, by: Order = "trial") -> go.Figure:
+        """Draw the best score so far, by trial number or by `"time"`."""
+        return as_figure(draw_best_so_far(self._record, by))
+
+    def learning_curves(self, most: int = 200) -> go.Figure:
+        """Draw the objective of each trial against its steps."""
+        return as_figure(draw_learning_curves(self._record, most))
+
+    def parallel_coordinates(self, params: Sequence[str] | None = None) -> go.Figure:
+        """Draw each completed trial as a line through its parameters to its score."""
+        return as_figure(draw_parallel_coordinates(self._record, params))
+
+    def slices(self, params: Sequence[str] | None = None) -> go.Figure:
+        """Draw the score against each parameter."""
+        return as_figure(draw_slices(self._record, params))
+
+    def contour(self, x: str, y: str) -> go.Figure:
+        """Draw a map of the score over two parameters."""
+        return as_figure(draw_contour(self._record, x, y))
+
+    def importance(self, step: int | None = None) -> go.Figure:
+        """Draw how much each parameter matters; with `step`, for what was reported there."""
+        return as_figure(draw_importance(self._record, step))
+
+    def pareto(self, first: str, second: str, direction: Mapping[str, Direction] | None = None) -> go.Figure:
+        """Draw two metrics against each other; `direction` says which way each is better."""
+        return as_figure(draw_pareto(self._record, first, second, direction))
+
+    def timeline(self) -> go.Figure:
+        """Draw what each worker did when, and when it had nothing to do."""
+        return as_figure(draw_timeline(self._record))
+
+    def ablation(self, confidence: float = 0.95) -> go.Figure:
+        """Draw what is lost without each component of an ablation."""
+        return as_figure(draw_ablation(self._record, confidence))
+
+
+def as_figure(spec: Spec) -> go.Figure:
+    """Turn a figure's data into an object of Plotly.
+
+    Raises:
+        MissingLibraryError: If Plotly is not installed; says how to install it.
+    """
+    try:
+        import plotly.graph_objects as go  # noqa: PLC0415 - optional, and only for who looks at figures
+    except ImportError as error:
+        raise _missing() from error
+    return go.Figure(spec)
+
+
+def plotly_script() -> str:
+    """Return Plotly's own script as it lies in the installed package, for pages that load nothing from elsewhere."""
+    try:
+        from plotly.offline import get_plotlyjs  # noqa: PLC0415 - optional, and only for who writes pages
+    except ImportError as error:
+        raise _missing() from error
+    return str(get_plotlyjs())
+
+
+def _missing() -> MissingLibraryError:
+    return MissingLibraryError(
+        'figures are drawn by Plotly, which is not installed; install it with: pip install "cargobike[plot]"'
+    )
