@@ -1,0 +1,180 @@
+"""The report: one page with everything about an experiment, in one file that needs nothing else."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from importlib import resources
+from pathlib import Path
+
+from cargobike.core.errors import InvalidInputError
+from cargobike.store.fold import ExperimentRecord
+from cargobike.store.layout import ExperimentFolder
+from cargobike.ui.analysis.importance import importance_of
+from cargobike.ui.analysis.model import FEWEST_TRIALS, Model, fit
+from cargobike.ui.analysis.scores import scored
+from cargobike.ui.figures.comparison import draw_ablation, draw_importance, draw_pareto
+from cargobike.ui.figures.contour import draw_contour
+from cargobike.ui.figures.look import Spec
+from cargobike.ui.figures.parameters import draw_parallel_coordinates, slice_panels
+from cargobike.ui.figures.progress import draw_best_so_far, draw_learning_curves
+from cargobike.ui.figures.workers import draw_timeline
+from cargobike.ui.markup import as_json, data_block, script, security_policy, text
+from cargobike.ui.plots import as_figure, plotly_script
+from cargobike.ui.report_parts import failures, head, overview, table_of
+
+_TABLE = """
+<section id="trials"><h2>Trials</h2>
+<div class="tools"><input id="search" type="search" placeholder="Search, e.g. act=relu" aria-label="Search trials">
+<select id="state" aria-label="State"><option value="">all states</option>{options}</select>
+<span id="count" class="label"></span></div>
+<div class="scroll"><table id="table"><thead><tr></tr></thead><tbody></tbody></table></div>
+<button id="more" class="more" hidden>Show more</button>
+<noscript><p class="hint">Table and figures need JavaScript; it stands in this file, nothing is loaded.</p></noscript>
+</section>
+"""
+
+
+def write_report(
+    record: ExperimentRecord,
+    folder: ExperimentFolder,
+    path: str | os.PathLike[str],
+    *,
+    pareto: Sequence[tuple[str, str]] = (),
+) -> Path:
+    """Write an experiment's report and return where it lies.
+
+    Args:
+        record: The experiment.
+        folder: Its folder, for the last lines that failed trials printed.
+        path: Where to write; folders that are missing are made, a file that is there is replaced.
+        pareto: Pairs of metrics to draw against each other.
+
+    Raises:
+        MissingLibraryError: If Plotly is not installed.
+    """
+    target = Path(path).absolute()
+    page = report_page(record, folder, pareto=pareto)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    draft = target.with_name(f".{target.name}.{os.getpid()}.draft")
+    try:
+        draft.write_bytes(page.encode("utf-8", "replace"))
+        draft.replace(target)  # whoever looks meanwhile sees the old page or the new one
+    finally:
+        draft.unlink(missing_ok=True)
+    return target
+
+
+def report_page(record: ExperimentRecord, folder: ExperimentFolder, *, pareto: Sequence[tuple[str, str]] = ()) -> str:
+    """Return an experiment's report as HTML."""
+    figures = _Figures()
+    sections = [overview(record), *_sections(record, figures, pareto)]
+    states = dict.fromkeys(trial.state.value for trial in record.trials.values())
+    sections.append(_TABLE.format(options="".join(f'<option value="{state}">{state}</option>' for state in states)))
+    links = [*figures.links, ("trials", "Trials")]
+    if told := failures(record, folder):
+        sections.append(told)
+        links.append(("failures", "Failures"))
+    plotly, own = plotly_script(), _file("report.js")
+    menu = "".join(f'<a href="#{anchor}">{text(word)}</a>' for anchor, word in links)
+    return "".join(
+        [
+            "<!doctype html>\n<html lang=en><head><meta charset=utf-8>",
+            security_policy([plotly, own]),
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            f"<title>{text(record.header.name or record.id)} · report</title>",
+            f"<style>{_file('report.css')}</style></head>",
+            f"<body>{head(record)}<nav><div>{menu}</div></nav><main>{''.join(sections)}</main>",
+            f"<footer>Experiment {text(record.id)}, written by Cargobike {text(record.header.cargobike)}.</footer>",
+            data_block("figure-data", figures.encoded()),
+            data_block("table-data", as_json(table_of(record))),
+            f"{script(plotly)}{script(own)}</body></html>\n",
+        ]
+    )
+
+
+class _Figures:
+    """The figures of a page, and the links that lead to them."""
+
+    def __init__(self) -> None:
+        self.links: list[tuple[str, str]] = []
+        self._encoded: dict[str, str] = {}
+
+    def place(self, name: str, spec: Spec) -> tuple[str, str, str]:
+        """Take a figure in; returns its title, its subtitle and the element in which it will be drawn."""
+        heading = spec["layout"].pop("title")
+        title = heading["text"].removeprefix("<b>").removesuffix("</b>")
+        legend = spec["layout"].get("showlegend", len(spec["data"]) > 1)
+        own = spec["layout"].get("margin", {})
+        # The title is above the figure, so there is room to be given back.
+        spec["layout"]["margin"] = {
+            "l": 56,
+            "r": 16,
+            "b": 48,
+            **own,
+            "t": own["t"] - 70 if own else 40 if legend else 12,
+        }
+        self._encoded[name] = str(as_figure(spec).to_json())
+        # The texts were escaped for Plotly, which reads the same characters as HTML does.
+        subtitle = heading.get("subtitle", {}).get("text", "")
+        return title, subtitle, f'<div class="figure" id="figure-{name}" data-figure="{name}"></div>'
+
+    def section(self, name: str, word: str, spec: Spec, *, above: str = "", is_wide: bool = False) -> str:
+        """Return a section with one figure; a wide one is scrolled where there is no room."""
+        self.links.append((name, word))
+        title, subtitle, element = self.place(name, spec)
+        hint = f"<p>{subtitle}</p>" if subtitle else ""
+        if is_wide:
+            element = f'<div class="scroll"><div class="wide">{element}</div></div>'
+        return f'<section id="{name}">{above}<h2>{title}</h2>{hint}{element}</section>'
+
+    def encoded(self) -> str:
+        """Return all figures as one JSON object."""
+        return "{" + ",".join(f'"{name}":{encoded}' for name, encoded in self._encoded.items()) + "}"
+
+
+def _sections(record: ExperimentRecord, figures: _Figures, pareto: Sequence[tuple[str, str]]) -> Iterator[str]:
+    if any("ablation" in trial.info for trial in record.trials.values()):
+        yield figures.section("ablation", "Ablation", draw_ablation(record))
+    figures.place("best-by-time", draw_best_so_far(record, "time"))
+    switch = (
+        '<span class="switch"><button data-target="figure-best" data-shows="best" aria-pressed="true">by trial</button>'
+        '<button data-target="figure-best" data-shows="best-by-time" aria-pressed="false">by time</button></span>'
+    )
+    yield figures.section("best", "Best so far", draw_best_so_far(record), above=switch)
+    if any(len(trial.curve) for trial in record.trials.values()):
+        yield figures.section("curves", "Curves", draw_learning_curves(record))
+    for number, (first, second) in enumerate(pareto):
+        yield figures.section(f"pareto-{number}", f"{first} / {second}", draw_pareto(record, first, second))
+    yield from _parameters(record, figures)
+    yield figures.section("timeline", "Workers", draw_timeline(record))
+
+
+def _parameters(record: ExperimentRecord, figures: _Figures) -> Iterator[str]:
+    model: Model | None = None
+    order: list[str] | None = None
+    if len(scored(record)) >= FEWEST_TRIALS:
+        try:
+            model = fit(record)
+        except InvalidInputError:  # no parameter varies
+            return
+        found = importance_of(model)
+        order = list(found.main)
+        yield figures.section("importance", "Importance", draw_importance(record, found=found))
+    panels = slice_panels(record, order, model)
+    if not panels:
+        return
+    figures.links.append(("slices", "Slices"))
+    placed = [figures.place(f"slice-{number}", panel)[2] for number, panel in enumerate(panels)]
+    line = "" if model is None else "The line is the mean over all other parameters. "
+    yield (
+        f'<section id="slices"><h2>Slices</h2><p>Score of completed trials against each parameter. {line}</p>'
+        f'<div class="panels">{"".join(placed)}</div></section>'
+    )
+    if model is not None and order is not None and len(order) > 1:
+        yield figures.section("contour", "Map", draw_contour(record, order[0], order[1], model))
+    yield figures.section("parallel", "Parallel coordinates", draw_parallel_coordinates(record), is_wide=True)
+
+
+def _file(name: str) -> str:
+    return resources.files("cargobike.ui.pages").joinpath(name).read_text(encoding="utf-8")
