@@ -133,8 +133,8 @@ def end_descendants(process: subprocess.Popen[bytes], grace_s: float = 3.0) -> i
 def _plain_environment() -> dict[str, str]:
     """Return the environment without Python's own switches.
 
-    `PYTHONDONTWRITEBYTECODE`, for one, lets a checkout be compiled anew in every run, while peers that pip has installed
-    are compiled already.
+    `PYTHONDONTWRITEBYTECODE`, for one, lets a checkout be compiled anew in every run, while peers that
+    pip has installed are compiled already.
     """
     return {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
 
