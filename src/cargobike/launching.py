@@ -25,15 +25,26 @@ from cargobike.engines.boot import WORKER_PROGRAM, Boot
 from cargobike.engines.engine import Engine
 from cargobike.result import Result
 from cargobike.search.optimizer import AbstractOptimizer
+from cargobike.worker import payload
 
 
 def launch_experiment(boot: Boot | None, **given: Any) -> Result:
     """Run a new experiment; takes what `experiment.launch` takes."""
+    _refuse_while_loading()
     request = _request(boot, **given)
     with request.engine as engine:
         engine.warm_up(WORKER_PROGRAM, request.resources, request.plan.workers)
         record, folder = conduct(request)
     return _judge(Result.from_record(record, folder), is_single=request.params is not None)
+
+
+def _refuse_while_loading() -> None:
+    """Break the circle of a module that launches an experiment whose workers import that module."""
+    if payload.is_loading:
+        raise InvalidInputError(
+            "A worker imports the module of the train function, and that module launches an experiment itself. "
+            'Put the launch under `if __name__ == "__main__":`, or into a function.'
+        )
 
 
 def resume_experiment(

@@ -233,3 +233,100 @@ def test_a_file_may_have_the_name_of_a_library(tmp_path: Path) -> None:
     import random
 
     assert random.Random(1).random() > 0
+
+
+def test_a_script_may_pickle_objects_of_its_own_classes(tmp_path: Path) -> None:
+    assert (
+        run_script(
+            tmp_path / "work",
+            """
+            import functools, json, multiprocessing, pickle
+            from cargobike import experiment, trial
+
+            class Model:
+                def __init__(self, weight):
+                    self.weight = weight
+
+            class Trainer:
+                def fit(self, x):
+                    return pickle.loads(pickle.dumps([Model(x), self]))[0].weight
+
+            def double(model):
+                return Model(2 * model.weight)
+
+            def train(x, offset):
+                model = pickle.loads(pickle.dumps(Model(x)))
+                trial.checkpoint.save(model)
+                with multiprocessing.get_context("fork").Pool(1) as pool:
+                    [doubled] = pool.map(double, [trial.checkpoint.load()])
+                return doubled.weight + offset
+
+            def value(function):
+                return experiment.launch(function, params={"x": 1}, quiet=True).value
+
+            print(json.dumps([value(functools.partial(train, offset=10)), value(Trainer().fit)]))
+            """,
+        )
+        == [12, 1]
+    )
+
+
+def test_a_module_that_reads_the_command_line_when_imported(tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "options_of_it.py").write_text(
+        "import argparse\n"
+        "parser = argparse.ArgumentParser()\n"
+        "parser.add_argument('--factor', type=int, default=3)\n"
+        "options = parser.parse_args()\n"
+        "def train(x):\n"
+        "    return x * options.factor\n"
+    )
+    assert (
+        run_script(
+            tmp_path / "work",
+            """
+            import sys
+            sys.argv[1:] = ["--factor", "5"]
+            from cargobike import experiment
+            from options_of_it import train
+
+            print(experiment.launch(train, params={"x": 2}, quiet=True).value)
+            """,
+        )
+        == 10
+    )
+
+
+def test_a_module_that_launches_when_imported_is_refused_in_a_worker(tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "circular_job.py").write_text(
+        "from cargobike import experiment\n"
+        "def train(x):\n"
+        "    return x\n"
+        "experiment.launch(train, params={'x': 1}, quiet=True)\n"
+    )
+    text = run_script(
+        tmp_path / "work",
+        """
+        import json
+        try:
+            import circular_job
+        except Exception as error:
+            print(json.dumps(str(error)))
+        """,
+    )
+    assert "launches an experiment itself" in text
+    assert 'if __name__ == "__main__"' in text
+
+
+def test_a_train_function_inherits_nothing_that_it_should_not_have() -> None:
+    def train() -> None:
+        import os
+
+        held = [os.readlink(f"/proc/self/fd/{fd}") for fd in range(3, 100) if os.path.exists(f"/proc/self/fd/{fd}")]
+        assert len(held) == 1, held  # the connection to its agent
+        assert held[0].startswith("socket:")
+        with open("/proc/self/oom_score_adj") as file:
+            assert file.read().strip() == "500"
+
+    experiment.launch(train, params={}, quiet=True)

@@ -169,6 +169,7 @@ def _payload(request: Request) -> bytes:
     return Payload(
         function=shipment.function,
         sys_path=[os.path.abspath(path) for path in sys.path],
+        argv=sys.argv,
         launch_dir=os.getcwd(),
         preload=list(shipment.libraries),
         sources=unsaved_sources(),

@@ -14,6 +14,9 @@ from typing import Any, Literal
 import cloudpickle
 import msgspec
 
+is_loading = False
+"""Whether a train function is just being unpickled, which imports the module that it lives in."""
+
 
 class Payload(msgspec.Struct, frozen=True, kw_only=True):
     """What a runner needs to be able to call the train function.
@@ -21,6 +24,7 @@ class Payload(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         function: The function, pickled by cloudpickle.
         sys_path: The driver's `sys.path`, so that modules are found by the same names.
+        argv: The driver's `sys.argv`, for modules that read the command line when they are imported.
         launch_dir: The directory that the experiment was launched from.
         preload: Libraries that the function needs, imported before the first fork.
         sources: Text of files that exist only in the driver's memory (notebook cells), for tracebacks.
@@ -33,6 +37,7 @@ class Payload(msgspec.Struct, frozen=True, kw_only=True):
 
     function: bytes
     sys_path: list[str]
+    argv: list[str] = []
     launch_dir: str
     preload: list[str] = []
     sources: dict[str, str] = {}
@@ -57,13 +62,39 @@ class Payload(msgspec.Struct, frozen=True, kw_only=True):
         # In the driver's order: a user's module may have the name of an installed one, and wins there too.
         known = set(self.sys_path)
         sys.path[:] = [*self.sys_path, *(path for path in sys.path if path not in known)]
+        sys.argv[:] = self.argv or sys.argv
         for name, text in self.sources.items():
             linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
 
     def load(self) -> Callable[..., Any]:
         """Unpickle the function; user code may run here (imports, `__setstate__`)."""
-        function: Callable[..., Any] = cloudpickle.loads(self.function)
+        global is_loading
+        is_loading = True
+        try:
+            function: Callable[..., Any] = cloudpickle.loads(self.function)
+        finally:
+            is_loading = False
+        _expose(function)
         return function
+
+
+def _expose(function: Any) -> None:
+    """Put what comes from the user's script where pickle looks for it: into `__main__`.
+
+    Else a train function could not pickle objects of the script's own classes (`torch.save(model)`, process pools).
+    """
+    while isinstance(function, functools.partial):
+        function = function.func
+    owner = getattr(function, "__self__", function)
+    kind = owner if isinstance(owner, type) else type(owner)
+    plain = getattr(function, "__func__", function)
+    namespace = getattr(plain, "__globals__", None) or getattr(vars(kind).get("__call__"), "__globals__", {})
+    found = dict(namespace) if namespace.get("__name__") == "__main__" else {}
+    if kind.__module__ == "__main__":
+        found[kind.__name__] = kind
+    vars(sys.modules["__main__"]).update(
+        {name: value for name, value in found.items() if not name.startswith("__")}
+    )
 
 
 def remember(function: Callable[..., Any], cache_parameters: dict[str, Any]) -> Callable[..., Any]:
