@@ -108,10 +108,13 @@ def test_ctrl_c_twice_ends_at_once(tmp_path: Path) -> None:
     assert experiment.load("last").state == "interrupted"
 
 
-def test_sigterm_keeps_what_is_known_and_ends_the_script(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_batch_system_or_a_lost_terminal_ends_the_script_with_all_that_is_known(
+    number: signal.Signals, tmp_path: Path
+) -> None:
     script = search(tmp_path / "work", "polite")
-    os.kill(script.process.pid, signal.SIGTERM)
-    assert script.end() == -signal.SIGTERM, script.output
+    os.kill(script.process.pid, number)
+    assert script.end() == -number, script.output
     wait_for(lambda: not marked(tmp_path), "all processes to end")
     result = experiment.load("last")
     assert result.state == "interrupted"

@@ -199,7 +199,7 @@ def test_keys_are_in_no_command_line_no_environment_and_no_file(
 
     result = experiment.launch(train, {"x": [1, 2]}, workers=2, trial_timeout_s=60, quiet=True)
     looker.join()
-    assert len(seen) >= 2 * 7
+    assert len(seen) >= 2 * 6  # a host, two agents, two templates and at least one runner
     for path in result.folder.rglob("*"):
         if path.is_file():
             seen[str(path)] = path.read_bytes()

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM, taken at a moment of our choosing instead of in the middle of a line."""
+"""Ctrl-C, SIGTERM and SIGHUP, taken at a moment of our choosing instead of in the middle of a line."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from types import FrameType
 class InterruptWatch:
     """While entered: the first signal only sets `requested`; a second Ctrl-C raises `KeyboardInterrupt` as usual.
 
-    SIGTERM, with which batch systems announce the end, is watched where nobody else does. It is delivered again by
-    `pass_on`, when everything that must not be lost is safe. Works in the main thread; elsewhere signals do not arrive,
-    and nothing changes.
+    SIGTERM, with which batch systems announce the end, and SIGHUP, with which a lost terminal does, are watched where
+    nobody else does. They are delivered again by `pass_on`, when everything that must not be lost is safe. Works in the
+    main thread; elsewhere signals do not arrive, and nothing changes.
     """
 
     def __init__(self) -> None:
@@ -21,23 +21,24 @@ class InterruptWatch:
         self.insisted = False
         self.wake_fd: int | None = None
         self._before: object = None
-        self._watches_sigterm = False
-        self._was_terminated = False
+        self._watched: list[signal.Signals] = []
+        self._ended_by: int | None = None
 
     def __enter__(self) -> InterruptWatch:
         if threading.current_thread() is threading.main_thread():
             self.wake_fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
             self._before = signal.signal(signal.SIGINT, self._interrupted)
-            self._watches_sigterm = signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
-            if self._watches_sigterm:
-                signal.signal(signal.SIGTERM, self._terminated)
+            endings = (signal.SIGTERM, signal.SIGHUP)
+            self._watched = [number for number in endings if signal.getsignal(number) is signal.SIG_DFL]
+            for number in self._watched:
+                signal.signal(number, self._terminated)
         return self
 
     def __exit__(self, *_: object) -> None:
         if self.wake_fd is not None:
             signal.signal(signal.SIGINT, self._before)  # type: ignore[arg-type]
-            if self._watches_sigterm:
-                signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            for number in self._watched:
+                signal.signal(number, signal.SIG_DFL)
             os.close(self.wake_fd)
             self.wake_fd = None
 
@@ -47,14 +48,14 @@ class InterruptWatch:
             raise KeyboardInterrupt
         self._request()
 
-    def _terminated(self, _signal: int, _frame: FrameType | None) -> None:
-        self._was_terminated = True
+    def _terminated(self, number: int, _frame: FrameType | None) -> None:
+        self._ended_by = number
         self._request()
 
     def pass_on(self) -> None:
         """End this process now, if that was asked for."""
-        if self._was_terminated:
-            signal.raise_signal(signal.SIGTERM)
+        if self._ended_by is not None:
+            signal.raise_signal(self._ended_by)
 
     def _request(self) -> None:
         self.requested = True

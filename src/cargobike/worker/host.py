@@ -98,7 +98,8 @@ class Host:
             status = 1
             try:
                 self._control.close()
-                signal.set_wakeup_fd(-1)
+                os.close(signal.set_wakeup_fd(-1))
+                os.close(self._wake_fd)
                 signal.signal(signal.SIGCHLD, signal.SIG_DFL)
                 become_agent(self._payload, config_fd, order.gpus, self._liveness_fd, self._version)
                 status = 0

@@ -24,6 +24,12 @@ def die_with_parent(parent_pid: int) -> None:
         os._exit(1)
 
 
+def volunteer() -> None:
+    """Be the first to go when the machine runs out of memory, with all that is forked from here: never the driver."""
+    with contextlib.suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("500")
+
+
 def adopt_orphans() -> None:
     """Make orphaned descendants children of this process, so that it can end them."""
     if _libc is not None:

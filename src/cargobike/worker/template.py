@@ -17,7 +17,7 @@ from collections import deque
 import msgspec
 
 from cargobike.worker import runner
-from cargobike.worker.processes import die_with_parent
+from cargobike.worker.processes import die_with_parent, volunteer
 from cargobike.worker.runner import Seat
 from cargobike.worker.wire import Assign, decode_driver_message
 
@@ -41,6 +41,7 @@ def serve(channel: socket.socket, seat: Seat, parent_pid: int) -> None:
     runner has left an assignment unread. Packets to it: `X` exit.
     """
     die_with_parent(parent_pid)
+    volunteer()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     waiting: deque[Assign] = deque()
     learned: list[str] = []
