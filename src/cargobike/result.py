@@ -121,10 +121,11 @@ class Result:
 
         return Plots(self._record)
 
-    def importance(self, *, step: int | None = None) -> Importance:
+    def importance(self, *, step: int | None = None, metric: str | None = None) -> Importance:
         """Tell how much of the score's variance each parameter causes.
 
         Args:
+            metric: Another metric than the objective, or one of several objectives; by default the first.
             step: Take what was reported at this step instead of final scores, so that stopped trials count too.
 
         Raises:
@@ -132,7 +133,7 @@ class Result:
         """
         from cargobike.ui.analysis.importance import importance  # noqa: PLC0415
 
-        return importance(self._record, step=step)
+        return importance(self._record, step=step, metric=metric)
 
     def ablation(self, *, confidence: float = 0.95) -> AblationTable:
         """Tell what each component of an ablation is worth, with confidence intervals, the most valuable first.

@@ -9,6 +9,7 @@ from cargobike.core.errors import MissingLibraryError
 from cargobike.core.records import Direction
 from cargobike.store.fold import ExperimentRecord
 from cargobike.ui.analysis.progress import Order
+from cargobike.ui.analysis.views import seen_by
 from cargobike.ui.figures.comparison import draw_ablation, draw_importance, draw_pareto
 from cargobike.ui.figures.contour import draw_contour
 from cargobike.ui.figures.look import Spec
@@ -23,36 +24,37 @@ if TYPE_CHECKING:
 class Plots:
     """Figures of one experiment; each call returns a `plotly.graph_objects.Figure`.
 
-    Trials that were stopped, have failed or still run look different from completed ones everywhere. Of very many
-    trials a selection is drawn, the best always among them, and the figure says so.
+    A `metric` is any number that the train function returned, or `duration_s`; by default the objective, of several
+    the first. Trials that were stopped, have failed or still run look different from completed ones everywhere. Of
+    very many trials a selection is drawn, the best always among them, and the figure says so.
     """
 
     def __init__(self, record: ExperimentRecord) -> None:
         self._record = record
 
-    def best_so_far(self, by: Order = "trial") -> go.Figure:
+    def best_so_far(self, by: Order = "trial", metric: str | None = None) -> go.Figure:
         """Draw the best score so far, by trial number or by `"time"`."""
-        return as_figure(draw_best_so_far(self._record, by))
+        return as_figure(draw_best_so_far(seen_by(self._record, metric), by))
 
     def learning_curves(self, most: int = 200) -> go.Figure:
         """Draw the objective of each trial against its steps."""
         return as_figure(draw_learning_curves(self._record, most))
 
-    def parallel_coordinates(self, params: Sequence[str] | None = None) -> go.Figure:
+    def parallel_coordinates(self, params: Sequence[str] | None = None, metric: str | None = None) -> go.Figure:
         """Draw each completed trial as a line through its parameters to its score."""
-        return as_figure(draw_parallel_coordinates(self._record, params))
+        return as_figure(draw_parallel_coordinates(seen_by(self._record, metric), params))
 
-    def slices(self, params: Sequence[str] | None = None) -> go.Figure:
+    def slices(self, params: Sequence[str] | None = None, metric: str | None = None) -> go.Figure:
         """Draw the score against each parameter."""
-        return as_figure(draw_slices(self._record, params))
+        return as_figure(draw_slices(seen_by(self._record, metric), params))
 
-    def contour(self, x: str, y: str) -> go.Figure:
+    def contour(self, x: str, y: str, metric: str | None = None) -> go.Figure:
         """Draw a map of the score over two parameters."""
-        return as_figure(draw_contour(self._record, x, y))
+        return as_figure(draw_contour(seen_by(self._record, metric), x, y))
 
-    def importance(self, step: int | None = None) -> go.Figure:
+    def importance(self, step: int | None = None, metric: str | None = None) -> go.Figure:
         """Draw how much each parameter matters; with `step`, for what was reported there."""
-        return as_figure(draw_importance(self._record, step))
+        return as_figure(draw_importance(seen_by(self._record, metric), step))
 
     def pareto(self, first: str, second: str, direction: Mapping[str, Direction] | None = None) -> go.Figure:
         """Draw two metrics against each other; `direction` says which way each is better."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from importlib import resources
+from itertools import combinations
 from pathlib import Path
 
 from cargobike.core.errors import InvalidInputError
@@ -13,6 +14,7 @@ from cargobike.store.layout import ExperimentFolder
 from cargobike.ui.analysis.importance import importance_of
 from cargobike.ui.analysis.model import FEWEST_TRIALS, Model, fit
 from cargobike.ui.analysis.scores import scored
+from cargobike.ui.analysis.views import seen_by
 from cargobike.ui.figures.comparison import draw_ablation, draw_importance, draw_pareto
 from cargobike.ui.figures.contour import draw_contour
 from cargobike.ui.figures.look import Spec
@@ -23,6 +25,7 @@ from cargobike.ui.markup import as_json, data_block, script, security_policy, te
 from cargobike.ui.plots import as_figure, plotly_script
 from cargobike.ui.report_parts import failures, head, overview, table_of
 
+_MOST_PAIRS = 3
 _TABLE = """
 <section id="trials"><h2>Trials</h2>
 <div class="tools"><input id="search" type="search" placeholder="Search, e.g. act=relu" aria-label="Search trials">
@@ -68,7 +71,9 @@ def write_report(
 def report_page(record: ExperimentRecord, folder: ExperimentFolder, *, pareto: Sequence[tuple[str, str]] = ()) -> str:
     """Return an experiment's report as HTML."""
     figures = _Figures()
-    sections = [overview(record), *_sections(record, figures, pareto)]
+    pairs = [*combinations(record.goals.objectives, 2)][:_MOST_PAIRS] + list(pareto)
+    seen = seen_by(record)
+    sections = [overview(record), *_sections(seen, figures, [draw_pareto(record, *pair) for pair in pairs])]
     states = dict.fromkeys(trial.state.value for trial in record.trials.values())
     sections.append(_TABLE.format(options="".join(f'<option value="{state}">{state}</option>' for state in states)))
     links = [*figures.links, ("trials", "Trials")]
@@ -87,7 +92,7 @@ def report_page(record: ExperimentRecord, folder: ExperimentFolder, *, pareto: S
             f"<body>{head(record)}<nav><div>{menu}</div></nav><main>{''.join(sections)}</main>",
             f"<footer>Experiment {text(record.id)}, written by Cargobike {text(record.header.cargobike)}.</footer>",
             data_block("figure-data", figures.encoded()),
-            data_block("table-data", as_json(table_of(record))),
+            data_block("table-data", as_json(table_of(seen))),
             f"{script(plotly)}{script(own)}</body></html>\n",
         ]
     )
@@ -121,7 +126,8 @@ class _Figures:
 
     def section(self, name: str, word: str, spec: Spec, *, above: str = "", is_wide: bool = False) -> str:
         """Return a section with one figure; a wide one is scrolled where there is no room."""
-        self.links.append((name, word))
+        if word:
+            self.links.append((name, word))
         title, subtitle, element = self.place(name, spec)
         hint = f"<p>{subtitle}</p>" if subtitle else ""
         if is_wide:
@@ -133,9 +139,11 @@ class _Figures:
         return "{" + ",".join(f'"{name}":{encoded}' for name, encoded in self._encoded.items()) + "}"
 
 
-def _sections(record: ExperimentRecord, figures: _Figures, pareto: Sequence[tuple[str, str]]) -> Iterator[str]:
+def _sections(record: ExperimentRecord, figures: _Figures, tradeoffs: Sequence[Spec]) -> Iterator[str]:
     if any("ablation" in trial.info for trial in record.trials.values()):
         yield figures.section("ablation", "Ablation", draw_ablation(record))
+    for number, spec in enumerate(tradeoffs):
+        yield figures.section(f"tradeoff-{number}", "Trade-off" if number == 0 else "", spec)
     figures.place("best-by-time", draw_best_so_far(record, "time"))
     switch = (
         '<span class="switch"><button data-target="figure-best" data-shows="best" aria-pressed="true">by trial</button>'
@@ -144,8 +152,6 @@ def _sections(record: ExperimentRecord, figures: _Figures, pareto: Sequence[tupl
     yield figures.section("best", "Best so far", draw_best_so_far(record), above=switch)
     if any(len(trial.curve) for trial in record.trials.values()):
         yield figures.section("curves", "Curves", draw_learning_curves(record))
-    for number, (first, second) in enumerate(pareto):
-        yield figures.section(f"pareto-{number}", f"{first} / {second}", draw_pareto(record, first, second))
     yield from _parameters(record, figures)
     yield figures.section("timeline", "Workers", draw_timeline(record))
 

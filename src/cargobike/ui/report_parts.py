@@ -8,6 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from cargobike.core.goals import pareto_front
 from cargobike.core.records import Trial, TrialState
 from cargobike.store.fold import ExperimentRecord
 from cargobike.store.layout import ExperimentFolder
@@ -15,6 +16,7 @@ from cargobike.ui.analysis.axes import text_of
 from cargobike.ui.analysis.scores import objective_name
 from cargobike.ui.markup import text
 
+_MOST_COMPROMISES = 8
 _MOST_FAILURES = 40
 _TAIL_BYTES = 4000
 _LONGEST_TRACEBACK = 12_000
@@ -55,6 +57,8 @@ def duration_text(seconds: float) -> str:
 
 
 def _best(record: ExperimentRecord) -> str:
+    if record.goals.objectives:
+        return _front(record)
     best = record.best
     objective = objective_name(record)
     if best is None or best.value is None:
@@ -69,6 +73,25 @@ def _best(record: ExperimentRecord) -> str:
     )
 
 
+def _front(record: ExperimentRecord) -> str:
+    objectives = record.goals.objectives
+    front = pareto_front(record.trials.values(), objectives)
+    head = "".join(f'<th class="number">{text(name)}</th>' for name in objectives)
+    rows = ""
+    for trial in front[:_MOST_COMPROMISES]:
+        cells = "".join(f'<td class="number">{trial.metrics[name]:.6g}</td>' for name in objectives)
+        rows += f"<tr><td>{trial.number}</td>{cells}</tr>"
+    left = len(front) - _MOST_COMPROMISES
+    more = f'<p class="hint">… and {left} more</p>' if left > 0 else ""
+    body = f'<div class="scroll"><table><thead><tr><th>trial</th>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
+    if not front:
+        body = "<p>No trial has completed with all objectives and within all limits.</p>"
+    return (
+        f'<section id="overview"><div class="label">best compromises</div><div class="score">{len(front)}</div>'
+        f"{body}{more}</section>"
+    )
+
+
 def _facts(record: ExperimentRecord) -> str:
     header = record.header
     counts = {state.value: count for state, count in record.counts.items() if count}
@@ -80,6 +103,8 @@ def _facts(record: ExperimentRecord) -> str:
         "id": record.id,
         "function": header.function,
         "optimizer": header.optimizer,
+        "objectives": ", ".join(f"{name} ({way})" for name, way in header.objectives.items()),
+        "limits": ", ".join(header.constraints),
         "trials": f"{len(record.trials):,}{asked}",
         "began": began.strftime("%Y-%m-%d %H:%M:%S %z"),
         "took": duration_text(record.duration_s),
@@ -105,7 +130,9 @@ def table_of(record: ExperimentRecord) -> dict[str, Any]:
     params = list(dict.fromkeys(name for trial in trials for name in trial.params))
     metrics = sorted({name for trial in trials for name in trial.metrics} - {objective})
     retried = any(trial.attempts > 1 for trial in trials)
-    columns = ["trial", "state", objective, *metrics, *params, "seconds", *(["attempts"] if retried else [])]
+    limited = bool(record.goals.constraints)
+    last = [*(["breaks limits by"] if limited else []), "seconds", *(["attempts"] if retried else [])]
+    columns = ["trial", "state", objective, *metrics, *params, *last]
     rows = [
         [
             trial.number,
@@ -113,6 +140,7 @@ def table_of(record: ExperimentRecord) -> dict[str, Any]:
             _number(trial.value),
             *(_number(trial.metrics.get(name)) for name in metrics),
             *(_cell(trial.params[name]) if name in trial.params else None for name in params),
+            *([_number(trial.violation)] if limited else []),
             None if trial.duration_s is None else round(trial.duration_s, 3),
             *([trial.attempts] if retried else []),
         ]

@@ -6,6 +6,7 @@ from cargobike.store.fold import ExperimentRecord
 from cargobike.ui.analysis.axes import text_of
 from cargobike.ui.analysis.progress import best_so_far, place_of
 from cargobike.ui.analysis.scores import goodness_of, objective_name, scored, thinned
+from cargobike.ui.analysis.views import seen_by
 from cargobike.ui.figures.look import AMBER, BLUE, comfortable_range
 from cargobike.ui.markup import text
 from cargobike.ui.report_parts import duration_text
@@ -21,6 +22,7 @@ def summary_html(record: ExperimentRecord) -> str:
     The drawing is a plain SVG: it stays when a notebook is closed, shown by a site or sent by mail, and costs a few
     kilobytes, not the megabytes of a plotting library.
     """
+    record = seen_by(record)
     counts = ", ".join(f"{count:,} {state.value}" for state, count in record.counts.items() if count) or "no trials"
     name = text(record.header.name or record.id)
     line = f"<b>{name}</b> · {text(record.state.value)} · {counts} · {duration_text(record.duration_s)}"

@@ -138,6 +138,21 @@ def lively(count: int = 40, *, direction: Direction = "max", space: Searchspace 
     return story.end()
 
 
+def compromising(count: int = 30) -> ExperimentRecord:
+    """Return a search after two objectives, with a limit that some trials break."""
+    rng = random.Random(5)
+    space = Searchspace(layers=("INTEGER", [1, 8]), lr=("DOUBLE", [0.0, 1.0]))
+    goals: Any = {"objectives": {"accuracy": "max", "latency_ms": "min"}, "constraints": ("latency_ms <= 7",)}
+    story = Story(space, **goals)
+    story.join("w0")
+    for _ in range(count):
+        params = space.sample(rng)
+        number = story.start(params)
+        metrics = {"accuracy": params["layers"] / 10 + 0.1 * params["lr"], "latency_ms": float(params["layers"])}
+        story.add(TrialEnded(at=story.tick(), trial=number, state="completed", metrics=pack_numbers(metrics)))
+    return story.end()
+
+
 def hostile() -> ExperimentRecord:
     """Return a search in which every text was written by somebody who means harm."""
     story = Story(

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sample_records import HOSTILE, SPACE, Story, hostile, lively
+from sample_records import HOSTILE, SPACE, Story, compromising, hostile, lively
 from test_ablation_table import ablated
 
 from cargobike.core.errors import InvalidInputError, MissingLibraryError
@@ -19,6 +19,7 @@ from cargobike.store.fold import ExperimentRecord
 from cargobike.ui.analysis.axes import Axis
 from cargobike.ui.analysis.importance import importance_of
 from cargobike.ui.analysis.model import fit
+from cargobike.ui.analysis.views import seen_by
 from cargobike.ui.figures.comparison import draw_ablation, draw_importance, draw_pareto
 from cargobike.ui.figures.contour import draw_contour
 from cargobike.ui.figures.look import STATES, Spec, comfortable_range, escaped, seconds_as
@@ -213,6 +214,29 @@ def test_far_out_values_do_not_squeeze_the_others() -> None:
     assert wider[1] > 2.0
     assert comfortable_range(values[:-1]) is None
     assert comfortable_range(np.array([1.0, math.nan])) is None
+
+
+def test_trials_that_break_a_limit_look_different() -> None:
+    record = compromising()
+    symbol = STATES["breaks a limit"][1]
+    for spec in (draw_best_so_far(seen_by(record)), draw_pareto(record, "latency_ms", "accuracy")):
+        marks = trace(spec, "breaks a limit")
+        assert marks["marker"]["symbol"] == symbol
+        assert "breaks limits by" in marks["hovertext"][0]
+        as_figure(spec)
+
+
+def test_several_objectives_can_each_be_looked_at() -> None:
+    plots = Plots(compromising())
+    for figure in (
+        plots.best_so_far(),
+        plots.best_so_far(metric="latency_ms"),
+        plots.slices(metric="accuracy"),
+        plots.contour("lr", "layers", metric="accuracy"),
+        plots.importance(metric="accuracy"),
+        plots.parallel_coordinates(metric="latency_ms"),
+    ):
+        assert figure.data
 
 
 def test_an_ablation_says_what_is_clear() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sample_records import HOSTILE, SPACE, Story, hostile, lively
+from sample_records import HOSTILE, SPACE, Story, compromising, hostile, lively
 from test_ablation_table import ablated
 
 from cargobike.store.layout import ExperimentFolder
@@ -146,6 +146,16 @@ def test_failures_are_told_once_for_each_kind(tmp_path: Path) -> None:
     assert "9 of 9 trials failed, in 2 different ways" in shown
     assert shown.count("ValueError: a") == 2, "as a heading and in one traceback"
     assert "trials 1, 2, 4, 5, 7, 8" in shown
+
+
+def test_several_objectives_show_their_compromises(tmp_path: Path) -> None:
+    page = report_page(compromising(), folder(tmp_path))
+    shown = Elements(page).shown
+    assert "best compromises" in shown
+    assert "accuracy (max), latency_ms (min)" in shown
+    assert "latency_ms <= 7" in shown
+    assert {"tradeoff-0", "best", "importance"} <= set(blocks(page)["figure-data"])
+    assert "breaks limits by" in blocks(page)["table-data"]["columns"]
 
 
 def test_an_ablation_has_its_figure_first(tmp_path: Path) -> None:

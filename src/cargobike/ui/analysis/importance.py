@@ -16,6 +16,7 @@ from cargobike.store.fold import ExperimentRecord
 from cargobike.ui.analysis.axes import Floats
 from cargobike.ui.analysis.forest import Column, Forest, Tree, widths_of
 from cargobike.ui.analysis.model import Model, fit
+from cargobike.ui.analysis.views import seen_by
 
 _MOST_PAIRS = 66
 """Interactions of two are listed for up to so many pairs of parameters (twelve parameters)."""
@@ -52,18 +53,21 @@ class Importance:
         )
 
 
-def importance(record: ExperimentRecord, *, step: int | None = None, seed: int = 0) -> Importance:
+def importance(
+    record: ExperimentRecord, *, step: int | None = None, metric: str | None = None, seed: int = 0
+) -> Importance:
     """Divide the variance of the score among the parameters.
 
     Args:
         record: The experiment.
+        metric: Another metric than the objective, or one of several objectives; by default the first.
         step: Take what trials reported at this step instead of final scores, so that stopped trials count too.
         seed: Seed of the forest.
 
     Raises:
         InvalidInputError: If too few trials have a score, or no parameter varies.
     """
-    return importance_of(fit(record, step=step, seed=seed))
+    return importance_of(fit(seen_by(record, metric), step=step, seed=seed))
 
 
 def importance_of(model: Model) -> Importance:

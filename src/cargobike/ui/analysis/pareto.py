@@ -12,7 +12,8 @@ from cargobike.core.errors import InvalidInputError, nearest
 from cargobike.core.records import Direction, Trial
 from cargobike.store.fold import ExperimentRecord
 from cargobike.ui.analysis.axes import Floats
-from cargobike.ui.analysis.scores import metric_names, metric_of, objective_name
+from cargobike.ui.analysis.scores import metric_names, metric_of
+from cargobike.ui.analysis.views import direction_of
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ class Tradeoff:
         directions: Which way each is better.
         trials: The trials.
         points: One row for each trial.
-        is_on_front: Whether no other trial beats it.
+        is_on_front: Whether it keeps all constraints and no other such trial beats it.
     """
 
     names: tuple[str, str]
@@ -43,8 +44,8 @@ def tradeoff(
         record: The experiment.
         first: A returned metric, the objective, or `duration_s`.
         second: Another one.
-        direction: Which way each is better, `{"recall": "max"}`; by default the objective as in the search, and
-            any other metric as a cost: less is better.
+        direction: Which way each is better, `{"recall": "max"}`; by default objectives as in the search, and any
+            other metric as a cost: less is better.
 
     Raises:
         InvalidInputError: If a metric or a direction is unknown; lists all mistakes.
@@ -60,9 +61,10 @@ def tradeoff(
     mistakes += [f"direction: {name!r} is not compared here" for name in given if name not in (first, second)]
     if mistakes:
         raise InvalidInputError(f"these metrics cannot be compared; known are {', '.join(known)}:", mistakes)
-    objective = objective_name(record)
-    default: dict[str, Direction] = {objective: record.header.direction, "value": record.header.direction}
-    ways = (given.get(first, default.get(first, "min")), given.get(second, default.get(second, "min")))
+    ways = (
+        given.get(first, direction_of(record, first)),
+        given.get(second, direction_of(record, second)),
+    )
     trials, points = [], []
     for trial in record.trials.values():
         x, y = metric_of(record, trial, first), metric_of(record, trial, second)
@@ -70,7 +72,10 @@ def tradeoff(
             trials.append(trial)
             points.append((x, y))
     table = np.array(points, dtype=float).reshape(-1, 2)
-    return Tradeoff((first, second), ways, trials, table, front_of(table, ways))
+    is_allowed = np.array([not trial.violation > 0 for trial in trials], dtype=bool)
+    is_on_front = np.zeros(len(trials), dtype=bool)
+    is_on_front[is_allowed] = front_of(table[is_allowed], ways)
+    return Tradeoff((first, second), ways, trials, table, is_on_front)
 
 
 def front_of(points: Floats, directions: tuple[Direction, Direction]) -> npt.NDArray[np.bool_]:

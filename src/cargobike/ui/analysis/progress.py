@@ -35,7 +35,8 @@ class BestSoFar:
 def best_so_far(record: ExperimentRecord, by: Order = "trial") -> BestSoFar:
     """Return how the best score improved, by trial number or by the time at which trials ended."""
     sign = 1.0 if record.header.direction == "max" else -1.0
-    places = sorted((place_of(record, trial, by), trial.number) for trial in scored(record))
+    allowed = [trial for trial in scored(record) if not trial.violation > 0]
+    places = sorted((place_of(record, trial, by), trial.number) for trial in allowed)
     at: list[float] = []
     best: list[float] = []
     trials: list[int] = []

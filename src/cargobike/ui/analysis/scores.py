@@ -62,10 +62,10 @@ def metric_of(record: ExperimentRecord, trial: Trial, name: str) -> float | None
 
 
 def metric_names(record: ExperimentRecord) -> list[str]:
-    """Return every name that `metric_of` knows in this experiment, the objective first."""
+    """Return every name that `metric_of` knows in this experiment, objectives first."""
     names = {name for trial in record.trials.values() for name in trial.metrics}
-    objective = objective_name(record)
-    return [objective, *sorted(names - {objective}), "duration_s"]
+    first = list(record.goals.objectives) or [objective_name(record)]
+    return [*first, *sorted(names.difference(first)), "duration_s"]
 
 
 def thinned(items: Sequence[Item], most: int, goodness: Callable[[Item], float]) -> list[Item]:
@@ -86,12 +86,15 @@ def thinned(items: Sequence[Item], most: int, goodness: Callable[[Item], float])
 
 
 def goodness_of(record: ExperimentRecord) -> Callable[[Trial], float]:
-    """Return a function that tells how good a trial is: more is better, whatever the direction."""
+    """Return a function that tells how good a trial is: more is better, whatever the direction.
+
+    A trial without a score, or one that breaks a constraint, is as bad as can be.
+    """
     sign = 1.0 if record.header.direction == "max" else -1.0
 
     def goodness(trial: Trial) -> float:
         score = score_of(trial)
-        return -math.inf if score is None else sign * score
+        return -math.inf if score is None or trial.violation > 0 else sign * score
 
     return goodness
 

@@ -18,6 +18,7 @@ from cargobike.ui.figures.look import (
     BLUE,
     GREY,
     INK,
+    STATES,
     VERMILION,
     Spec,
     better_word,
@@ -29,6 +30,7 @@ from cargobike.ui.figures.look import (
     hover_of,
 )
 
+_BREAKS = "breaks a limit"
 _MOST_BARS = 20
 _MOST_MARKS = 2000
 
@@ -90,16 +92,17 @@ def draw_pareto(
         return empty(title, f"No completed trial has both {first} and {second}.")
     front = [index for index in np.argsort(found.points[:, 0], kind="stable") if found.is_on_front[index]]
     goodness = goodness_of(record)
-    others = thinned(
-        [index for index in range(len(found.trials)) if not found.is_on_front[index]],
-        _MOST_MARKS,
-        lambda index: goodness(found.trials[index]),
-    )
+    rest = [index for index in range(len(found.trials)) if not found.is_on_front[index]]
+    others = thinned(rest, _MOST_MARKS, lambda index: goodness(found.trials[index]))
+    breaking = [index for index in others if found.trials[index].violation > 0]
+    others = [index for index in others if not found.trials[index].violation > 0]
     objective = objective_name(record)
     data: list[Spec] = []
-    for name, chosen, is_front in (("other trials", others, False), ("Pareto front", front, True)):
+    for name, chosen in ((_BREAKS, breaking), ("other trials", others), ("Pareto front", front)):
         if not chosen:
             continue
+        is_front = chosen is front
+        colour, symbol, _ = STATES[_BREAKS if chosen is breaking else "completed"]
         trace: Spec = {
             "type": "scatter",
             "name": name,
@@ -108,7 +111,7 @@ def draw_pareto(
             "y": found.points[chosen, 1],
             "marker": {"color": AMBER, "size": 11, "symbol": "star"}
             if is_front
-            else {"color": BLUE, "size": 6, "opacity": 0.5},
+            else {"color": colour, "symbol": symbol, "size": 6, "opacity": 0.55},
             "hovertext": [
                 f"{hover_of(found.trials[index], objective)}<br>{escaped(first, 40)}: {found.points[index, 0]:.6g}"
                 f"<br>{escaped(second, 40)}: {found.points[index, 1]:.6g}"

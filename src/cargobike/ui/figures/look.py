@@ -34,12 +34,13 @@ STATES: dict[str, tuple[str, str, str]] = {
     "running": (GREEN, "diamond-open", "solid"),
     "pending": (GREY, "diamond-open", "solid"),
     "lost": (VERMILION, "x", "dot"),
+    "breaks a limit": (PURPLE, "triangle-down-open", "dot"),
 }
 """Colour, mark and line style of each state."""
 
 _FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 _CONTROL = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~])?|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-_MOST_LINES = 14
+_MOST_PARAMETERS = 12
 _CROWDED = 4.0
 """Far-out values are left outside the view if they would squeeze the others by more than this."""
 _AXIS = {
@@ -101,11 +102,12 @@ def hover_of(trial: Trial, objective: str) -> str:
     if value is not None:
         word = "" if score_of(trial) is not None else " (last report)"
         lines.append(f"{escaped(objective, 40)} = {value:.6g}{word}")
-    for name, given in trial.params.items():
-        if len(lines) == _MOST_LINES:
-            lines.append(f"… and {len(trial.params) - _MOST_LINES + 2} more")
-            break
-        lines.append(f"{escaped(str(name), 40)} = {escaped(text_of(given, 40))}")
+    if trial.violation > 0:
+        lines.append(f"breaks limits by {trial.violation:.3g}")
+    shown = list(trial.params.items())[:_MOST_PARAMETERS]
+    lines += [f"{escaped(str(name), 40)} = {escaped(text_of(given, 40))}" for name, given in shown]
+    if len(trial.params) > len(shown):
+        lines.append(f"… and {len(trial.params) - len(shown)} more")
     if trial.error:
         lines.append(escaped(trial.error.strip().rpartition("\n")[2], 80))
     return "<br>".join(lines)

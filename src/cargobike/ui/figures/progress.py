@@ -28,6 +28,7 @@ from cargobike.ui.figures.look import (
 
 _MOST_MARKS = 2000
 _STATES_SHOWN = ("completed", "stopped", "paused", "running", "failed")
+_BREAKS = "breaks a limit"
 
 
 def draw_best_so_far(record: ExperimentRecord, by: Order = "trial") -> Spec:
@@ -39,11 +40,8 @@ def draw_best_so_far(record: ExperimentRecord, by: Order = "trial") -> Spec:
     shown = thinned(trials, _MOST_MARKS, goodness_of(record))
     size, unit = seconds_as(record.duration_s) if by == "time" else (1.0, "")
     series = best_so_far(record, by)
-    data = [
-        marks
-        for state in _STATES_SHOWN
-        if (marks := _marks([t for t in shown if t.state.value == state], record, by, size, state))
-    ]
+    kinds = {kind: [trial for trial in shown if _kind(trial) == kind] for kind in (*_STATES_SHOWN, _BREAKS)}
+    data = [marks for kind, its in kinds.items() if (marks := _marks(its, record, by, size, kind))]
     data.append(
         {
             "type": "scatter",
@@ -70,6 +68,10 @@ def draw_best_so_far(record: ExperimentRecord, by: Order = "trial") -> Spec:
         # Failed trials have no score: they stand on the floor of the figure, on an axis of their own.
         yaxis2={"overlaying": "y", "range": [0, 1], "visible": False, "fixedrange": True},
     )
+
+
+def _kind(trial: Trial) -> str:
+    return _BREAKS if trial.violation > 0 else trial.state.value
 
 
 def _marks(trials: Sequence[Trial], record: ExperimentRecord, by: Order, size: float, state: str) -> Spec | None:
