@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-import random
 import re
 import time
+import zlib
 
 _ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789"  # no i, l, o, 0, 1: an id is read aloud and typed
+_64_BITS = 2**64 - 1
 EXPERIMENT_ID = re.compile(r"[0-9]{8}-[0-9]{6}-[a-z0-9]{4,8}")
 
 
@@ -26,7 +27,11 @@ def derived_seed(seed: int, *path: str | int) -> int:
         >>> derived_seed(7, "trial", 3) == derived_seed(7, "trial", 4)
         False
     """
-    return random.Random("/".join(str(part) for part in (seed, *path))).getrandbits(32)
+    # The finisher of SplitMix64: a good mixer, and a tenth of the cost of seeding a generator.
+    mixed = (seed << 32 ^ zlib.crc32("/".join(map(str, path)).encode())) + 0x9E3779B97F4A7C15 & _64_BITS
+    mixed = (mixed ^ mixed >> 30) * 0xBF58476D1CE4E5B9 & _64_BITS
+    mixed = (mixed ^ mixed >> 27) * 0x94D049BB133111EB & _64_BITS
+    return (mixed ^ mixed >> 31) & 0xFFFFFFFF
 
 
 def random_seed() -> int:

@@ -34,6 +34,8 @@ GOODBYE_S = 2.0
 _STOP_FILE_EVERY_S = 0.25
 _REFRESH_EVERY_S = 0.1
 _ACK_EVERY_S = 5.0
+_LONGEST_WAIT_MS = 250
+_SETTLE_AFTER_MS = 5
 
 
 class Clock:
@@ -69,15 +71,15 @@ class Loop:
     def __init__(self, parts: Parts) -> None:
         self._p = parts
         self._facts: list[Fact] = []
-        self._pending: deque[ev.Event] = deque()
+        self._questions: deque[ev.Ask | ev.Judge] = deque()
         self._now = parts.clock.now()
         self._is_stopping = False
         self._next_refresh = 0.0
         self._next_look = 0.0
         self._next_ack = self._now + _ACK_EVERY_S
         self._actions: dict[type[ev.Command], Callable[..., None]] = {
-            ev.Ask: self._ask,
-            ev.Judge: self._ask,
+            ev.Ask: self._questions.append,
+            ev.Judge: self._questions.append,
             ev.Run: self._run,
             ev.Answer: self._answer,
             ev.StopAttempt: self._stop_attempt,
@@ -102,14 +104,19 @@ class Loop:
 
     def _round(self) -> None:
         p = self._p
-        p.server.flush()
+        self._send_out()
+        while self._questions:
+            self._ask(self._questions.popleft())
+            self._send_out()
         if not p.server.poll(0):
-            self._commit()
-            p.server.poll(self._wait_ms())
+            self._write()
+            if not p.server.poll(self._wait_ms()):
+                p.journal.settle()
         self._now = p.clock.now()
         self._hear_workers()
         if p.conversation.is_beside:
-            self._answer_from_optimizer()
+            for event in p.conversation.answers(self._now):
+                self._happen(event)
         if self._now >= p.staff.next_check:
             for event in p.staff.check(self._now):
                 self._happen(event)
@@ -126,7 +133,8 @@ class Loop:
         for other in (self._p.scheduler.next_deadline, self._p.staff.next_check):
             if other is not None:
                 due = min(due, other)
-        return max(0, min(250, int((due - self._now) * 1000) + 1))
+        longest = _LONGEST_WAIT_MS if self._p.journal.is_settled else _SETTLE_AFTER_MS
+        return max(0, min(longest, int((due - self._now) * 1000) + 1))
 
     def _look_around(self) -> None:
         """Do what need not be done in every round."""
@@ -143,30 +151,32 @@ class Loop:
                 self._stop("stopped by request")
 
     def _happen(self, event: ev.Event) -> None:
-        self._pending.append(event)
-        if len(self._pending) > 1:
-            return  # an answer to a question of the event at hand: its turn comes when that is done
-        while self._pending:
-            self._do(self._p.scheduler.handle(self._pending[0]))
-            self._pending.popleft()
+        self._do(self._p.scheduler.handle(event))
 
     def _do(self, commands: Iterable[ev.Command]) -> None:
-        acts: list[ev.Command] = []
         for command in commands:
             if type(command) is ev.Record:
                 self._facts.append(command.fact)
             else:
-                acts.append(command)
-        for command in acts:
-            self._actions[type(command)](command)
+                self._actions[type(command)](command)
 
-    def _commit(self) -> None:
-        """Write down what was recorded; nothing that follows from it has left this process yet."""
+    def _send_out(self) -> None:
+        """Let messages leave, once the facts that they follow from are in the journal.
+
+        The optimizer is asked afterwards: a worker that waits for its next trial need not wait for that, too.
+        """
+        if self._p.server.has_mail:
+            self._write()
+            self._p.journal.settle()
+            self._p.server.flush()
+
+    def _write(self) -> None:
+        """Write down what was recorded."""
         facts = self._facts
         if not facts:
             return
         self._facts = []
-        self._p.journal.append(facts)
+        self._p.journal.append(facts, settle=False)
         self._p.display.update(facts)
         for callback in self._p.callbacks:
             callback.on_facts(facts)
@@ -237,10 +247,6 @@ class Loop:
         except OSError as error:
             log.warning("output of trial %s could not be kept: %s", message.trial, error)
 
-    def _answer_from_optimizer(self) -> None:
-        for event in self._p.conversation.answers(self._now):
-            self._happen(event)
-
     # -- doing ---------------------------------------------------------------------------------------------------
 
     def _ask(self, command: ev.Ask | ev.Judge) -> None:
@@ -250,7 +256,6 @@ class Loop:
             self._happen(answer)
 
     def _run(self, command: ev.Run) -> None:
-        self._commit()
         p = self._p
         trial = p.scheduler.record.trials[command.trial]
         source = p.scheduler.start_from(command.trial)
@@ -271,12 +276,10 @@ class Loop:
             )
 
     def _answer(self, command: ev.Answer) -> None:
-        self._commit()
         self._p.server.send(
             command.worker,
             wire.Verdict(command.trial, command.attempt, command.step, command.decision.value),
         )
-        self._p.server.flush()  # a train function stands still until this arrives
 
     def _stop(self, reason: str) -> None:
         self._is_stopping = True
@@ -286,7 +289,6 @@ class Loop:
     def _stop_attempt(self, command: ev.StopAttempt) -> None:
         grace_s = 0.0 if command.kill else POLITE_STOP_S
         self._p.server.send(command.worker, wire.Halt(command.trial, command.attempt, grace_s))
-        self._p.server.flush()
 
     def _start_worker(self, command: ev.StartWorker) -> None:
         self._p.staff.start(command.worker, self._now)
@@ -300,7 +302,8 @@ class Loop:
     def _see_off(self) -> None:
         """Let the workers deliver what they still have; a worker that takes too long is ended."""
         p = self._p
-        self._commit()
+        self._write()
+        p.journal.settle()
         p.server.flush()
         p.display.refresh(self._now)
         in_a_hurry = p.scheduler.record.state is ExperimentState.INTERRUPTED

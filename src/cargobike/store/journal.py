@@ -69,8 +69,11 @@ class JournalWriter:
         """Bytes in the journal, all of them whole lines."""
         return self._size
 
-    def append(self, facts: Sequence[Fact]) -> None:
-        """Append facts with one write, and in `"power"` mode one flush to disk, however many they are."""
+    def append(self, facts: Sequence[Fact], *, settle: bool = True) -> None:
+        """Append facts with one write, and in `"power"` mode one flush to disk, however many they are.
+
+        Without `settle` the flush is left to the next `settle()`, for facts that nothing follows from yet.
+        """
         if not facts:
             return
         if self._failure is not None or self._torn:
@@ -85,10 +88,19 @@ class JournalWriter:
             self._cut_tail()
             raise self._write_error(error) from error
         self._size += len(data)
-        if self.durability == "power":
+        self._dirty = True
+        if settle:
+            self.settle()
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether everything appended is as durable as was asked for."""
+        return self.durability == "process" or not self._dirty
+
+    def settle(self) -> None:
+        """Make everything appended as durable as was asked for."""
+        if not self.is_settled:
             self.sync()
-        else:
-            self._dirty = True
 
     def sync(self) -> None:
         """Flush everything appended so far to disk."""

@@ -74,12 +74,9 @@ class Connection:
     def receive(self) -> list[msgspec.Raw]:
         """Return the messages that have arrived."""
         messages: list[msgspec.Raw] = []
-        while True:
-            try:
-                data = self.socket.recv(zmq.NOBLOCK)
-            except zmq.Again:
-                return messages
-            messages += self.link.unpack(data)
+        while int(self.socket.getsockopt(zmq.EVENTS)) & zmq.POLLIN:
+            messages += self.link.unpack(self.socket.recv(zmq.NOBLOCK))
+        return messages
 
     def close(self, linger_ms: int) -> None:
         """Close, giving what was sent some time to leave."""
