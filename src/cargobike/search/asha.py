@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, get_args
 from cargobike.core.errors import InvalidInputError, nearest
 from cargobike.core.records import IDLE, Decision, Params, Suggestion, Trial, TrialState, better
 from cargobike.search.optimizer import AbstractOptimizer, Suggested
-from cargobike.search.rungs import Rung, StepCount, first_point_from, levels_of, useful_levels, value_at
+from cargobike.search.rungs import Pace, Rung, StepCount, first_point_from, levels_of, useful_levels, value_at
 from cargobike.search.sampler import RandomSampler, Sampler
 from cargobike.search.space import Searchspace
 
@@ -31,7 +31,8 @@ class ASHA(AbstractOptimizer):
 
     - *promotion*: at a rung a trial goes on at once if it is among the best `1 / reduction_factor` of all that got
       there. Otherwise it pauses and gives its worker away; it is resumed, from its checkpoint, as soon as enough worse
-      ones have come for it to be among the best.
+      ones have come for it to be among the best. One that could go on, but runs on a worker less than half as fast as
+      the fastest, pauses too: whoever is free first goes on with it.
     - *stopping*: a trial that is not among the best at its arrival is stopped for good. Needs no checkpoints.
 
     Whoever leaves the last rung runs to the function's own end. A function that never reports is searched at random.
@@ -81,6 +82,7 @@ class ASHA(AbstractOptimizer):
         rungs = ((rung, ladder) for ladder in self._ladders for rung in ladder)
         self._from_the_top = sorted(rungs, key=lambda pair: -pair[0].level)
         self._steps = StepCount()
+        self._pace = Pace()
         self._longest = self.resource_max
         self._new_left = math.inf if self.num_trials is None else self.num_trials
         self._active = 0
@@ -149,6 +151,7 @@ class ASHA(AbstractOptimizer):
         rung = reached[-1]
         if self.deterministic:
             return self._judge_by_the_past(trial, step, rung)
+        self._pace.count(trial)
         for lower in reached[:-1]:
             self._enter(trial, lower, value)
             lower.go_on(trial.number)
@@ -156,7 +159,9 @@ class ASHA(AbstractOptimizer):
         if rung.has_gone_on(trial.number) or self._is_beyond(rung) or self._is_scout(rung, ladder):
             decision = Decision.CONTINUE
         elif self._pauses(trial, known_to_save=self._saves):
-            decision = Decision.CONTINUE if rung.is_promotable(trial.number) else Decision.PAUSE
+            # On a slow worker a long way is left to others: the trial is resumed by whoever is free first.
+            goes_on = rung.is_promotable(trial.number) and self._pace.keeps_up(trial.worker)
+            decision = Decision.CONTINUE if goes_on else Decision.PAUSE
         else:
             decision = Decision.CONTINUE if rung.survives(trial.number) else Decision.STOP
         if decision is Decision.CONTINUE:

@@ -118,6 +118,26 @@ class Rung:
         return place[0] == 0 and bisect.bisect_left(self._order, place) < count
 
 
+class Pace:
+    """Which workers keep up with the others, told by nothing but how many steps each has done: no clock is needed."""
+
+    def __init__(self) -> None:
+        self._done: dict[str, int] = {}
+        self._seen: dict[int, int] = {}
+
+    def count(self, trial: Trial) -> None:
+        """Take in the steps that a trial has done since it was last counted, for the worker that runs it."""
+        if trial.worker is not None:
+            # Whoever comes late starts level with the quickest, and is not taken for slow.
+            before = self._done.get(trial.worker, max(self._done.values(), default=0))
+            self._done[trial.worker] = before + len(trial.curve) - self._seen.get(trial.number, 0)
+        self._seen[trial.number] = len(trial.curve)
+
+    def keeps_up(self, worker: str | None) -> bool:
+        """Tell whether a worker has done at least half as many steps as the quickest one."""
+        return worker is None or 2 * self._done.get(worker, 0) >= max(self._done.values(), default=0)
+
+
 class StepCount:
     """How steps relate to training: a function that counts from 0 has trained once when it reports step 0.
 

@@ -15,7 +15,7 @@ from cargobike.core.errors import InvalidInputError
 from cargobike.core.records import IDLE, Decision, Direction, Suggestion, Trial, TrialState
 from cargobike.search.asha import ASHA
 from cargobike.search.registry import resolve_optimizer
-from cargobike.search.rungs import Rung, levels_of, useful_levels
+from cargobike.search.rungs import Pace, Rung, levels_of, useful_levels
 from cargobike.search.space import Searchspace
 from cargobike.testing.drive import Drive, drive
 
@@ -151,6 +151,35 @@ def test_the_best_of_a_rung_goes_on_without_a_pause() -> None:
         player.report(number, 0, value)
     assert player.report(player.next(), 0, 0.9) is Decision.CONTINUE
     assert player.report(player.next(), 0, 0.8) is Decision.PAUSE, "the second of four"
+
+
+def test_a_slow_worker_gives_a_promoted_trial_away() -> None:
+    player = Player(made(ASHA(variant="promotion")))
+
+    for number in range(9):
+        assert player.next() == number
+        player.trials[number].worker = "slow" if number in (0, 8) else "fast"
+    decisions = [player.report(number, 0, value) for number, value in enumerate([0.0] * 7 + [0.8, 0.9])]
+    assert decisions[7] is Decision.CONTINUE
+    assert decisions[8] is Decision.PAUSE
+    assert player.next() == 8, "whoever is free goes on with it"
+
+
+def test_who_keeps_up_is_told_by_the_steps_done() -> None:
+    def trial(number: int, worker: str, steps: int) -> Trial:
+        found = Trial({}, number=number, worker=worker)
+        for step in range(steps):
+            found.curve.add(step, 0.0)
+        return found
+
+    pace = Pace()
+    assert pace.keeps_up("anybody")
+    for number, (worker, steps) in enumerate([("slow", 1), ("quick", 9), ("middling", 1), ("quick", 2)]):
+        pace.count(trial(number, worker, steps))
+    assert [pace.keeps_up(worker) for worker in ("slow", "quick", "middling")] == [False, True, True]
+    pace.count(trial(0, "slow", 20))
+    assert pace.keeps_up("slow"), "it has caught up"
+    assert pace.keeps_up(None)
 
 
 @pytest.mark.parametrize("first", [0, 1])
