@@ -6,15 +6,19 @@ import json
 import os
 import signal
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
+import zmq
 from watching import wait_for
 
 from cargobike import experiment
 from cargobike.core.errors import ExperimentFailedError
 from cargobike.engines.engine import WorkerSpec
 from cargobike.engines.local import LocalEngine, LocalHandle
+from cargobike.worker.connection import AgentConfig
 
 
 class DeadlyEngine(LocalEngine):
@@ -65,3 +69,36 @@ def test_a_host_that_cannot_import_cargobike_says_so(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("cargobike.driver.conduct.WORKER_PROGRAM", "cargobike.no_such_program")
     with pytest.raises(ExperimentFailedError, match=r"No module named 'cargobike\.no_such_program'"):
         experiment.launch(lambda x: x, {"x": [0]}, engine=LocalEngine(), quiet=True)
+
+
+class ForgetfulEngine(LocalEngine):
+    """Starts its first worker with keys that the driver does not know."""
+
+    def __init__(self) -> None:
+        super().__init__(cores=2, gpus=())
+        self.handles: list[LocalHandle] = []
+
+    def start_worker(self, spec: WorkerSpec) -> LocalHandle:
+        if not self.handles:
+            public, secret = zmq.curve_keypair()
+            config = msgspec.structs.replace(AgentConfig.decode(spec.config), public_key=public, secret_key=secret)
+            spec = msgspec.structs.replace(spec, config=config.encode())
+        self.handles.append(super().start_worker(spec))
+        return self.handles[-1]
+
+
+def test_a_worker_that_the_driver_refuses_ends_by_itself(tmp_path: Path) -> None:
+    engine = ForgetfulEngine()
+
+    def train(x: int) -> float:
+        wait_for((tmp_path / "lost").exists, "the refused worker to end")
+        return x
+
+    class Watch:
+        def on_facts(self, facts: Any) -> None:
+            if any(type(fact).__name__ == "WorkerLost" for fact in facts):
+                (tmp_path / "lost").touch()
+
+    result = experiment.launch(train, {"x": [1, 2]}, workers=2, engine=engine, callbacks=[Watch()], quiet=True)
+    assert result.counts == {"completed": 2}
+    assert engine.handles[0].poll() == "exited with code 1"

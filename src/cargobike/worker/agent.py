@@ -6,6 +6,7 @@ pipe whose closing says that the driver's machine has no use for us any more.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
@@ -184,9 +185,12 @@ class Agent:
                 packet = runner.recv(1 << 20, socket.MSG_DONTWAIT)
             except BlockingIOError:
                 return
+            if not packet:
+                return  # runner and template are both dead
             kind, body = packet[:1], packet[1:]
             if kind == b"M":
-                self._below.template.send(b"P" + body)
+                with contextlib.suppress(BrokenPipeError):  # it is only advice
+                    self._below.template.send(b"P" + body)
             elif kind in (b"E", b"F"):
                 self._ended(decode_worker_message(body), body)
             elif self._current is not None:
@@ -206,6 +210,7 @@ class Agent:
     def _hear_template(self) -> bool:
         packet = self._below.template.recv(1 << 16)
         if not packet:
+            self._pass_on_the_rest()
             return False
         end = msgspec.msgpack.decode(packet[1:], type=Exit)
         self._drain_runner(most=sys.maxsize)
@@ -308,8 +313,14 @@ class Agent:
         self._last_sent = now
 
     def _say_goodbye(self) -> None:
+        self._pass_on_the_rest(encode_message(Bye()))
+
+    def _pass_on_the_rest(self, *farewell: bytes) -> None:
+        """Deliver what the runner has said before it came to its end, and close the connection."""
+        self._drain_runner(most=sys.maxsize)
         self._finish_output()
-        self._connection.send([*self._batch, encode_message(Bye())])
+        self._batch += farewell
+        self._flush()
         self._connection.close(linger_ms=2000)
 
 

@@ -36,7 +36,11 @@ class AgentConfig(msgspec.Struct, frozen=True):
 
 
 class Connection:
-    """A DEALER socket with a `Link` on top."""
+    """A DEALER socket with a `Link` on top.
+
+    While the network is down, what is sent waits in the socket. A driver that refuses us has given us up: then sending
+    raises `zmq.Again`, and there is nothing left to do but to end.
+    """
 
     def __init__(self, config: AgentConfig) -> None:
         self._context = zmq.Context()
@@ -65,11 +69,11 @@ class Connection:
     def repeat(self, hello: bytes) -> None:
         """After a reconnect: introduce ourselves and repeat what may not have arrived."""
         for envelope in [self.link.pack([]), *self.link.unacknowledged()]:
-            self.socket.send_multipart([hello, envelope])
+            self.socket.send_multipart([hello, envelope], zmq.NOBLOCK)
 
     def send(self, items: list[bytes]) -> None:
         """Send some messages."""
-        self.socket.send_multipart([b"", self.link.pack(items)])
+        self.socket.send_multipart([b"", self.link.pack(items)], zmq.NOBLOCK)
 
     def receive(self) -> list[msgspec.Raw]:
         """Return the messages that have arrived."""
