@@ -9,7 +9,7 @@ from cargobike.core.errors import MissingLibraryError
 from cargobike.core.records import Direction
 from cargobike.store.fold import ExperimentRecord
 from cargobike.ui.analysis.progress import Order
-from cargobike.ui.analysis.views import seen_by
+from cargobike.ui.analysis.views import seen_at, seen_by
 from cargobike.ui.figures.comparison import draw_ablation, draw_importance, draw_pareto
 from cargobike.ui.figures.contour import draw_contour
 from cargobike.ui.figures.look import Spec
@@ -25,7 +25,9 @@ class Plots:
     """Figures of one experiment; each call returns a `plotly.graph_objects.Figure`.
 
     A `metric` is any number that the train function returned, or `duration_s`; by default the objective, of several
-    the first. Trials that were stopped, have failed or still run look different from completed ones everywhere. Of
+    the first. With `step`, trials are compared by what they reported there, so that stopped ones count, too.
+
+    Trials that were stopped, have failed or still run look different from completed ones everywhere. Of
     very many trials a selection is drawn, the best always among them, and the figure says so.
     """
 
@@ -40,21 +42,25 @@ class Plots:
         """Draw the objective of each trial against its steps."""
         return as_figure(draw_learning_curves(self._record, most))
 
-    def parallel_coordinates(self, params: Sequence[str] | None = None, metric: str | None = None) -> go.Figure:
-        """Draw each completed trial as a line through its parameters to its score."""
-        return as_figure(draw_parallel_coordinates(seen_by(self._record, metric), params))
+    def parallel_coordinates(
+        self, params: Sequence[str] | None = None, metric: str | None = None, step: int | None = None
+    ) -> go.Figure:
+        """Draw each trial with a score as a line through its parameters to that score."""
+        return as_figure(draw_parallel_coordinates(self._seen(metric, step), params))
 
-    def slices(self, params: Sequence[str] | None = None, metric: str | None = None) -> go.Figure:
+    def slices(
+        self, params: Sequence[str] | None = None, metric: str | None = None, step: int | None = None
+    ) -> go.Figure:
         """Draw the score against each parameter."""
-        return as_figure(draw_slices(seen_by(self._record, metric), params))
+        return as_figure(draw_slices(self._seen(metric, step), params))
 
-    def contour(self, x: str, y: str, metric: str | None = None) -> go.Figure:
+    def contour(self, x: str, y: str, metric: str | None = None, step: int | None = None) -> go.Figure:
         """Draw a map of the score over two parameters."""
-        return as_figure(draw_contour(seen_by(self._record, metric), x, y))
+        return as_figure(draw_contour(self._seen(metric, step), x, y))
 
-    def importance(self, step: int | None = None, metric: str | None = None) -> go.Figure:
-        """Draw how much each parameter matters; with `step`, for what was reported there."""
-        return as_figure(draw_importance(seen_by(self._record, metric), step))
+    def importance(self, metric: str | None = None, step: int | None = None) -> go.Figure:
+        """Draw how much each parameter matters."""
+        return as_figure(draw_importance(self._seen(metric, step)))
 
     def pareto(self, first: str, second: str, direction: Mapping[str, Direction] | None = None) -> go.Figure:
         """Draw two metrics against each other; `direction` says which way each is better."""
@@ -67,6 +73,10 @@ class Plots:
     def ablation(self, confidence: float = 0.95) -> go.Figure:
         """Draw what is lost without each component of an ablation."""
         return as_figure(draw_ablation(self._record, confidence))
+
+    def _seen(self, metric: str | None, step: int | None) -> ExperimentRecord:
+        seen = seen_by(self._record, metric)
+        return seen if step is None else seen_at(seen, step)
 
 
 def as_figure(spec: Spec) -> go.Figure:

@@ -13,8 +13,8 @@ from cargobike.store.fold import ExperimentRecord
 from cargobike.store.layout import ExperimentFolder
 from cargobike.ui.analysis.importance import importance_of
 from cargobike.ui.analysis.model import FEWEST_TRIALS, Model, fit
-from cargobike.ui.analysis.scores import scored
-from cargobike.ui.analysis.views import seen_by
+from cargobike.ui.analysis.scores import common_step, scored
+from cargobike.ui.analysis.views import seen_at, seen_by
 from cargobike.ui.figures.comparison import draw_ablation, draw_importance, draw_pareto
 from cargobike.ui.figures.contour import draw_contour
 from cargobike.ui.figures.look import Spec
@@ -26,6 +26,8 @@ from cargobike.ui.plots import as_figure, plotly_script
 from cargobike.ui.report_parts import failures, head, overview, table_of
 
 _MOST_PAIRS = 3
+_ENOUGH = 0.3
+"""With fewer completed trials than this share, parameters are compared by an earlier step that most trials reached."""
 _TABLE = """
 <section id="trials"><h2>Trials</h2>
 <div class="tools"><input id="search" type="search" placeholder="Search, e.g. act=relu" aria-label="Search trials">
@@ -157,6 +159,11 @@ def _sections(record: ExperimentRecord, figures: _Figures, tradeoffs: Sequence[S
 
 
 def _parameters(record: ExperimentRecord, figures: _Figures) -> Iterator[str]:
+    hint = "Score of completed trials against each parameter."
+    step = common_step(record, FEWEST_TRIALS)
+    if step is not None and len(scored(record)) < _ENOUGH * len(record.trials):
+        record = seen_at(record, step)
+        hint = f"Few trials completed, so all are compared by what they had reported at step {step}."
     model: Model | None = None
     order: list[str] | None = None
     if len(scored(record)) >= FEWEST_TRIALS:
@@ -166,16 +173,15 @@ def _parameters(record: ExperimentRecord, figures: _Figures) -> Iterator[str]:
             return
         found = importance_of(model)
         order = list(found.main)
-        yield figures.section("importance", "Importance", draw_importance(record, found=found))
+        yield figures.section("importance", "Importance", draw_importance(record, found))
     panels = slice_panels(record, order, model)
     if not panels:
         return
     figures.links.append(("slices", "Slices"))
     placed = [figures.place(f"slice-{number}", panel)[2] for number, panel in enumerate(panels)]
-    line = "" if model is None else "The line is the mean over all other parameters. "
+    line = "" if model is None else " The line is the mean over all other parameters."
     yield (
-        f'<section id="slices"><h2>Slices</h2><p>Score of completed trials against each parameter. {line}</p>'
-        f'<div class="panels">{"".join(placed)}</div></section>'
+        f'<section id="slices"><h2>Slices</h2><p>{hint}{line}</p><div class="panels">{"".join(placed)}</div></section>'
     )
     if model is not None and order is not None and len(order) > 1:
         yield figures.section("contour", "Map", draw_contour(record, order[0], order[1], model))

@@ -19,7 +19,7 @@ from cargobike.store.fold import ExperimentRecord
 from cargobike.ui.analysis.axes import Axis
 from cargobike.ui.analysis.importance import importance_of
 from cargobike.ui.analysis.model import fit
-from cargobike.ui.analysis.views import seen_by
+from cargobike.ui.analysis.views import seen_at, seen_by
 from cargobike.ui.figures.comparison import draw_ablation, draw_importance, draw_pareto
 from cargobike.ui.figures.contour import draw_contour
 from cargobike.ui.figures.look import STATES, Spec, comfortable_range, escaped, seconds_as
@@ -192,7 +192,7 @@ def test_ten_thousand_trials_stay_small_enough_for_a_browser() -> None:
     model = fit(record)
     sharing: dict[str, Draw] = {
         "slices": lambda record: draw_slices(record, model=model),
-        "importance": lambda record: draw_importance(record, found=importance_of(model)),
+        "importance": lambda record: draw_importance(record, importance_of(model)),
         "contour": lambda record: draw_contour(record, "lr", "layers", model),
         "map of choices": lambda record: draw_contour(record, "act", "momentum", model),
     }
@@ -214,6 +214,19 @@ def test_far_out_values_do_not_squeeze_the_others() -> None:
     assert wider[1] > 2.0
     assert comfortable_range(values[:-1]) is None
     assert comfortable_range(np.array([1.0, math.nan])) is None
+
+
+def test_stopped_trials_can_be_compared_at_a_step_and_still_look_stopped() -> None:
+    record = lively()
+    final, early = draw_slices(record, ["lr"]), draw_slices(seen_at(record, 1), ["lr"])
+    assert len(final["data"][0]["x"]) < len(early["data"][0]["x"])
+    assert early["layout"]["yaxis"]["title"]["text"] == "accuracy at step 1"
+    assert set(final["data"][0]["marker"]["symbol"]) == {"circle", "star"}
+    assert set(early["data"][0]["marker"]["symbol"]) == {"circle", "star", "circle-open"}
+    stopped = [text for text in early["data"][0]["hovertext"] if "stopped" in text]
+    assert all("accuracy at step 1 = " in text and "last report" not in text for text in stopped)
+    for figure in (Plots(record).contour("lr", "layers", step=1), Plots(record).parallel_coordinates(step=1)):
+        assert figure.data
 
 
 def test_trials_that_break_a_limit_look_different() -> None:

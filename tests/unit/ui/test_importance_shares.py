@@ -94,6 +94,18 @@ def test_direction_makes_no_difference_and_the_same_trials_give_the_same_shares(
         assert down.main[name] == pytest.approx(up.main[name], abs=1e-6)
 
 
+@pytest.mark.parametrize(("shift", "factor"), [(1e9, 1.0), (0.0, 1e300), (0.0, 1e-300), (-5.0, -2.0)])
+def test_the_unit_of_the_score_makes_no_difference(shift: float, factor: float) -> None:
+    space = Searchspace(a=UNIT, b=UNIT)
+    plain = shares(space, lambda p, _: 2 * p["a"] + p["b"], 100)
+    other = shares(space, lambda p, _: shift + factor * (2 * p["a"] + p["b"]), 100)
+    for name in ("a", "b"):
+        assert other.main[name] == pytest.approx(plain.main[name], abs=1e-3)
+    model = fit(sampled(space, lambda p, _: shift + factor * p["a"], 100))
+    ends = model.mean_over_others(["a"], [np.array([0.05, 0.95])])
+    assert (ends - shift) / factor == pytest.approx([0.05, 0.95], abs=0.1)
+
+
 def test_one_diverged_trial_does_not_take_everything() -> None:
     def function(p: dict[str, Any], _: random.Random) -> float:
         return 1e12 if 0.5 < p["b"] < 0.51 else float(p["a"])
@@ -110,9 +122,11 @@ def test_a_step_makes_stopped_trials_count() -> None:
 
 
 def test_too_few_trials_and_nothing_that_varies_are_refused() -> None:
-    with pytest.raises(InvalidInputError, match=r"4 trials have a score; this needs at least 10\. With step=…"):
+    with pytest.raises(
+        InvalidInputError, match=r"4 trials have a score \(value\); this needs at least 10\. With step=…"
+    ):
         importance(sampled(Searchspace(a=UNIT), lambda p, _: p["a"], 4))
-    with pytest.raises(InvalidInputError, match="0 trials have a score at step 99"):
+    with pytest.raises(InvalidInputError, match=r"0 trials have a score \(accuracy at step 99\)"):
         importance(lively(30), step=99)
     story = Story()
     for _ in range(12):

@@ -10,7 +10,7 @@ from sample_records import Story, lively
 
 from cargobike.core.records import Curve, Direction
 from cargobike.ui.analysis.progress import best_so_far, learning_curves, settled
-from cargobike.ui.analysis.scores import metric_names, metric_of, objective_name, score_at, thinned
+from cargobike.ui.analysis.scores import common_step, metric_names, metric_of, objective_name, score_at, thinned
 
 
 @given(
@@ -120,3 +120,14 @@ def test_the_score_at_a_step_is_the_latest_report_of_it() -> None:
     story.report(number, [0.3, 0.4], first=1)
     trial = story.so_far().trials[number]
     assert [score_at(trial, step) for step in range(4)] == [0.1, 0.3, 0.4, None]
+
+
+def test_the_common_step_is_the_last_that_half_of_the_trials_reported() -> None:
+    story = Story(metric="accuracy")
+    for length in (1, 3, 3, 9):
+        story.report(story.start({"x": length}), [0.1] * length)
+    record = story.so_far()
+    assert common_step(record, 2) == 2
+    assert common_step(record, 4) == 0
+    assert common_step(record, 5) is None
+    assert common_step(Story().so_far(), 1) is None

@@ -158,6 +158,22 @@ def test_several_objectives_show_their_compromises(tmp_path: Path) -> None:
     assert "breaks limits by" in blocks(page)["table-data"]["columns"]
 
 
+def test_a_search_that_stopped_most_trials_compares_them_at_an_earlier_step(tmp_path: Path) -> None:
+    story = Story(SPACE, metric="accuracy")
+    for index in range(40):
+        number = story.start({"lr": 0.001 * (index + 1), "layers": index % 5 + 1})
+        story.report(number, [0.01 * index] * (9 if index % 8 == 0 else 3))
+        if index % 8 == 0:
+            story.complete(number, 0.01 * index)
+        else:
+            story.stop(number)
+    page = report_page(story.end(), folder(tmp_path))
+    assert "compared by what they had reported at step 2" in Elements(page).shown
+    assert "accuracy at step 2" in Elements(page).shown
+    assert "importance" in blocks(page)["figure-data"]
+    assert len(blocks(page)["table-data"]["rows"]) == 40
+
+
 def test_an_ablation_has_its_figure_first(tmp_path: Path) -> None:
     figures = blocks(report_page(ablated(), folder(tmp_path)))["figure-data"]
     assert next(iter(figures)) == "ablation"

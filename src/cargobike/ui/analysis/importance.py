@@ -16,7 +16,7 @@ from cargobike.store.fold import ExperimentRecord
 from cargobike.ui.analysis.axes import Floats
 from cargobike.ui.analysis.forest import Column, Forest, Tree, widths_of
 from cargobike.ui.analysis.model import Model, fit
-from cargobike.ui.analysis.views import seen_by
+from cargobike.ui.analysis.views import seen_at, seen_by
 
 _MOST_PAIRS = 66
 """Interactions of two are listed for up to so many pairs of parameters (twelve parameters)."""
@@ -67,7 +67,8 @@ def importance(
     Raises:
         InvalidInputError: If too few trials have a score, or no parameter varies.
     """
-    return importance_of(fit(seen_by(record, metric), step=step, seed=seed))
+    seen = seen_by(record, metric)
+    return importance_of(fit(seen if step is None else seen_at(seen, step), seed=seed))
 
 
 def importance_of(model: Model) -> Importance:

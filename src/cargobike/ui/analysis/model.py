@@ -12,7 +12,7 @@ from cargobike.core.records import Trial
 from cargobike.store.fold import ExperimentRecord
 from cargobike.ui.analysis.axes import Axis, Floats, axes_of, positions_of
 from cargobike.ui.analysis.forest import Column, Forest, Tree, grow_forest, widths_of
-from cargobike.ui.analysis.scores import outer_fences, score_at, scored
+from cargobike.ui.analysis.scores import objective_name, outer_fences, scored
 
 FEWEST_TRIALS = 10
 """With fewer scores than this, whatever a forest says is chance."""
@@ -26,13 +26,17 @@ class Model:
         axes: The parameters that vary.
         trials: The trials whose scores it learned.
         scores: Those scores.
-        forest: The forest; its inputs are measured by probability.
+        forest: The forest; its inputs are measured by probability, its outputs are `(score - middle) / spread`.
+        middle: The mean score.
+        spread: How far scores are from it.
     """
 
     axes: list[Axis]
     trials: list[Trial]
     scores: Floats
     forest: Forest
+    middle: float = 0.0
+    spread: float = 1.0
 
     def mean_over_others(self, names: Sequence[str], grids: Sequence[Floats]) -> Floats:
         """Return the mean score over all other parameters, at every combination of the given positions.
@@ -49,48 +53,48 @@ class Model:
             others = np.delete(widths_of(tree, self.forest.columns), chosen, axis=1).prod(axis=1)
             inside = [_inside(tree, index, unit) for index, unit in zip(chosen, units, strict=True)]
             total += np.einsum(f"l,{','.join(f'{x}l' for x in letters)}->{letters}", tree.values * others, *inside)
-        return total / len(self.forest.trees)
+        return self.middle + self.spread * total / len(self.forest.trees)
 
     def _units(self, index: int, grid: Floats) -> Floats:
         units, _ = _measured_column(self.axes[index], grid, self.forest.columns[index].absent)
         return units
 
 
-def fit(record: ExperimentRecord, *, step: int | None = None, seed: int = 0) -> Model:
+def fit(record: ExperimentRecord, *, seed: int = 0) -> Model:
     """Learn the score as a function of the parameters.
 
     Args:
         record: The experiment.
-        step: Take what trials reported at this step instead of final scores, so that stopped trials count too.
         seed: Seed of the forest.
 
     Raises:
         InvalidInputError: If fewer than `FEWEST_TRIALS` trials have a score, or no parameter varies.
     """
-    trials, scores = _scores(record, step)
+    trials = scored(record)
+    scores = np.array([trial.value for trial in trials], dtype=float)
     if len(trials) < FEWEST_TRIALS:
-        hint = "" if step is not None else " With step=… the reports of stopped trials count as well."
         raise InvalidInputError(
-            f"{len(trials)} trials have a score{'' if step is None else f' at step {step}'}; this needs at least "
-            f"{FEWEST_TRIALS}.{hint}"
+            f"{len(trials)} trials have a score ({objective_name(record)}); this needs at least {FEWEST_TRIALS}. "
+            "With step=… what stopped trials reported counts as well."
         )
     axes = axes_of(record, trials)
     if not axes:
         raise InvalidInputError("no parameter has more than one value in these trials, so none can matter")
     inputs, columns = _measured(axes, positions_of(axes, trials))
+    outputs, middle, spread = _standardized(scores)
+    return Model(axes, trials, scores, grow_forest(inputs, outputs, columns, seed=seed), middle, spread)
+
+
+def _standardized(scores: Floats) -> tuple[Floats, float, float]:
+    """Return scores around 0, so that neither a large offset nor a large unit costs digits, and how to undo it."""
+    unit = float(np.abs(scores).max()) or 1.0
+    scores = scores / unit
     # One diverged loss of 1e9 would be all of the variance there is.
     low, high = outer_fences(scores)
-    outputs = np.clip(scores, low, high) if low < high else scores
-    return Model(axes, trials, scores, grow_forest(inputs, outputs, columns, seed=seed))
-
-
-def _scores(record: ExperimentRecord, step: int | None) -> tuple[list[Trial], Floats]:
-    if step is None:
-        trials = scored(record)
-        return trials, np.array([trial.value for trial in trials], dtype=float)
-    reports = [(trial, score_at(trial, step)) for trial in record.trials.values()]
-    known = [(trial, score) for trial, score in reports if score is not None]
-    return [trial for trial, _ in known], np.array([score for _, score in known], dtype=float)
+    scores = np.clip(scores, low, high) if low < high else scores
+    middle = float(scores.mean())
+    spread = float(scores.std()) or 1.0
+    return (scores - middle) / spread, middle * unit, spread * unit
 
 
 def _measured(axes: Sequence[Axis], positions: Floats) -> tuple[Floats, list[Column]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
@@ -21,15 +22,13 @@ def objective_name(record: ExperimentRecord) -> str:
 
 
 def scored(record: ExperimentRecord) -> list[Trial]:
-    """Return the trials with a final score: completed, and finite."""
+    """Return the trials with a score: completed, and finite."""
     return [trial for trial in record.trials.values() if score_of(trial) is not None]
 
 
 def score_of(trial: Trial) -> float | None:
-    """Return the final score of a trial; a stopped or failed one has none, and NaN is none either."""
-    if trial.state is not TrialState.COMPLETED or trial.value is None or not math.isfinite(trial.value):
-        return None
-    return trial.value
+    """Return the score of a trial; a stopped or failed one has no value, and NaN is no score either."""
+    return trial.value if trial.value is not None and math.isfinite(trial.value) else None
 
 
 def latest_of(trial: Trial) -> float | None:
@@ -47,6 +46,22 @@ def score_at(trial: Trial, step: int) -> float | None:
         if curve.steps[index] == step and math.isfinite(curve.values[index]):
             return curve.values[index]
     return None
+
+
+def common_step(record: ExperimentRecord, fewest: int) -> int | None:
+    """Return the step at which trials can best be compared: the last that at least half of them reported.
+
+    Args:
+        record: The experiment.
+        fewest: How many must have reported it at least; `None` is returned if no step was reported by so many.
+    """
+    counts: Counter[int] = Counter()
+    reporting = 0
+    for trial in record.trials.values():
+        reporting += bool(len(trial.curve))
+        counts.update(set(trial.curve.steps))
+    enough = max(fewest, reporting / 2)
+    return max((step for step, count in counts.items() if count >= enough), default=None)
 
 
 def metric_of(record: ExperimentRecord, trial: Trial, name: str) -> float | None:
@@ -101,9 +116,10 @@ def goodness_of(record: ExperimentRecord) -> Callable[[Trial], float]:
 
 def outer_fences(values: Floats) -> tuple[float, float]:
     """Return the ends beyond which a value is far out: three times the middle half's width away from it."""
-    first, third = np.quantile(values, [0.25, 0.75])
-    reach = 3 * (third - first)
-    return float(first - reach), float(third + reach)
+    with np.errstate(over="ignore"):
+        first, third = np.quantile(values, [0.25, 0.75])
+        reach = 3 * (third - first)
+        return float(first - reach), float(third + reach)
 
 
 def _only_metric(record: ExperimentRecord) -> str | None:

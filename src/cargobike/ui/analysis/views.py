@@ -1,4 +1,4 @@
-"""An experiment seen by one of its metrics, as if that had been the objective."""
+"""An experiment seen differently: by another metric, or by what trials had reached at a step."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 from cargobike.core.errors import InvalidInputError, nearest
 from cargobike.core.records import Curve, Direction, Trial
 from cargobike.store.fold import ExperimentRecord
-from cargobike.ui.analysis.scores import metric_names, metric_of, objective_name
+from cargobike.ui.analysis.scores import metric_names, metric_of, objective_name, score_at
 
 
 def seen_by(record: ExperimentRecord, metric: str | None = None) -> ExperimentRecord:
@@ -34,6 +34,22 @@ def seen_by(record: ExperimentRecord, metric: str | None = None) -> ExperimentRe
     )
     trials = {number: _seen(record, trial, wanted) for number, trial in record.trials.items()}
     return dataclasses.replace(record, header=header, trials=trials, objective=wanted)
+
+
+def seen_at(record: ExperimentRecord, step: int) -> ExperimentRecord:
+    """Return the experiment with what each trial reported at a step in the place of its score.
+
+    Stopped and failed trials have a score then, too, and trials that did not report the step have none. The best trial
+    stays the one that was best in the end.
+    """
+    name = f"{objective_name(record)} at step {step}"
+    trials = {
+        number: msgspec.structs.replace(trial, value=score_at(trial, step)) for number, trial in record.trials.items()
+    }
+    header = msgspec.structs.replace(record.header, metric=name)
+    seen = dataclasses.replace(record, header=header, trials=trials)
+    seen.best = None if record.best is None else trials[record.best.number]
+    return seen
 
 
 def direction_of(record: ExperimentRecord, metric: str) -> Direction:

@@ -35,11 +35,11 @@ _MOST_BARS = 20
 _MOST_MARKS = 2000
 
 
-def draw_importance(record: ExperimentRecord, step: int | None = None, found: Importance | None = None) -> Spec:
+def draw_importance(record: ExperimentRecord, found: Importance | None = None) -> Spec:
     """Draw how much of the score's variance each parameter causes, by itself and with others."""
     title = "Importance of parameters"
     try:
-        found = found or importance(record, step=step)
+        found = found or importance(record)
     except InvalidInputError as error:
         return empty(title, str(error))
     names = list(found.main)[:_MOST_BARS][::-1]
@@ -65,9 +65,8 @@ def draw_importance(record: ExperimentRecord, step: int | None = None, found: Im
         },
     ]
     trust = "" if found.explained >= 0.3 else " · too little to trust the order"
-    where = "" if step is None else f" at step {step}"
     subtitle = (
-        f"share of the variance of {objective_name(record)}{where} · from {count_word(found.trials)}, of whose "
+        f"share of the variance of {objective_name(record)} · from {count_word(found.trials)}, of whose "
         f"variance {found.explained:.0%} can be predicted{trust}"
     )
     return figure(

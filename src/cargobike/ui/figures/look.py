@@ -34,6 +34,7 @@ STATES: dict[str, tuple[str, str, str]] = {
     "running": (GREEN, "diamond-open", "solid"),
     "pending": (GREY, "diamond-open", "solid"),
     "lost": (VERMILION, "x", "dot"),
+    "best": (AMBER, "star", "solid"),
     "breaks a limit": (PURPLE, "triangle-down-open", "dot"),
 }
 """Colour, mark and line style of each state."""

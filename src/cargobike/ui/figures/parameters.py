@@ -15,7 +15,6 @@ from cargobike.ui.analysis.axes import Axis, Floats, axes_of, positions_of
 from cargobike.ui.analysis.model import FEWEST_TRIALS, Model, fit
 from cargobike.ui.analysis.scores import goodness_of, objective_name, scored, thinned
 from cargobike.ui.figures.look import (
-    AMBER,
     GOOD_TO_BEST,
     STATES,
     Spec,
@@ -136,7 +135,7 @@ def _panel(
     here = [trial for trial in trials if axis.name in trial.params]
     places = spread(axis, positions_of([axis], here)[:, 0], here)
     best = record.best.number if record.best is not None else None
-    colour, symbol, _ = STATES["completed"]
+    looks = [("best" if trial.number == best else trial.state.value) for trial in here]
     data: list[Spec] = [
         {
             "type": "scatter",
@@ -145,11 +144,11 @@ def _panel(
             "x": places,
             "y": [trial.value for trial in here],
             "marker": {
-                "color": [AMBER if trial.number == best else colour for trial in here],
-                "symbol": ["star" if trial.number == best else symbol for trial in here],
-                "size": [14 if trial.number == best else 6 for trial in here],
-                "opacity": [1.0 if trial.number == best else 0.55 for trial in here],
-                "line": {"width": 0},
+                "color": [STATES[look][0] for look in looks],
+                "symbol": [STATES[look][1] for look in looks],
+                "size": [14 if look == "best" else 6 for look in looks],
+                "opacity": [1.0 if look == "best" else 0.55 for look in looks],
+                "line": {"width": [0.0 if look in ("best", "completed") else 1.0 for look in looks]},
             },
             "hovertext": [hover_of(trial, objective) for trial in here],
             "hoverinfo": "text",
