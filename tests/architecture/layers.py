@@ -67,9 +67,17 @@ class Library:
 LIBRARIES: dict[str, Library] = {
     "IPython": Library(("driver/display_notebook.py",), "optional; loaded already wherever a notebook runs"),
     "cloudpickle": Library(
-        ("driver/function.py", "driver/shipping.py", "driver/recipe.py", "worker/payload.py", "worker/checkpoint_state.py")
+        (
+            "driver/function.py",
+            "driver/shipping.py",
+            "driver/recipe.py",
+            "worker/payload.py",
+            "worker/checkpoint_state.py",
+        )
     ),
-    "msgspec": Library(("core/*", "worker/*", "driver/*", "store/*", "engines/*", "cli/*", "testing/*", "launching.py")),
+    "msgspec": Library(
+        ("core/*", "worker/*", "driver/*", "store/*", "engines/*", "cli/*", "testing/*", "ui/*", "launching.py")
+    ),
     "numpy": Library(("search/*", "ui/*")),
     "optuna": Library(("search/optuna_bridge.py",), "optional, and only for who asks for one of its samplers"),
     "pandas": Library(("result.py",), "optional, and only for who asks for a table"),
