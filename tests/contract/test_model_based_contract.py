@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from cargobike.search.bohb import BOHB
 from cargobike.search.differential_evolution import DifferentialEvolution
 from cargobike.search.optimizer import AbstractOptimizer
 from cargobike.search.optuna_bridge import CMAES, NSGA2, OptunaOptimizer
+from cargobike.search.sobol import Sobol
 from cargobike.search.space import Searchspace
 from cargobike.search.tpe import TPE
 from cargobike.testing.optimizers import OptimizerContract
@@ -77,3 +79,30 @@ class TestGaussianProcess(NeedsOptuna):
     def make_space(self) -> Searchspace:
         """A model takes long to think about more."""
         return Searchspace(lr=("DOUBLE", [1e-4, 1e-1], "log"))
+
+
+class TestBOHB(OptimizerContract):
+    num_trials = 20
+
+    def make_optimizer(self) -> AbstractOptimizer:
+        return BOHB(resource_max=5)
+
+
+class TestBOHBOfASmallSpace(SmallSpace):
+    def make_optimizer(self) -> AbstractOptimizer:
+        return BOHB(resource_max=5)
+
+
+class TestBOHBStopping(OptimizerContract):
+    def make_optimizer(self) -> AbstractOptimizer:
+        return BOHB(resource_max=5, variant="stopping")
+
+
+class TestSobol(OptimizerContract):
+    def make_optimizer(self) -> AbstractOptimizer:
+        return Sobol()
+
+
+class TestSobolOfASmallSpace(SmallSpace):
+    def make_optimizer(self) -> AbstractOptimizer:
+        return Sobol()

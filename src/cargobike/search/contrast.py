@@ -42,7 +42,15 @@ class Contrast:
         self._rows[index] = row
         bisect.insort(self._ranking, (stands, index))
 
-    def candidates(self, count: int, pending: Iterable[Floats], rng: np.random.Generator, *, together: bool) -> Floats:
+    def candidates(
+        self,
+        count: int,
+        pending: Iterable[Floats],
+        rng: np.random.Generator,
+        *,
+        together: bool = True,
+        good: int | None = None,
+    ) -> Floats:
         """Return rows that the good would draw, the most promising one first; needs a trial with a score.
 
         Args:
@@ -50,12 +58,13 @@ class Contrast:
             pending: Rows of which nothing is known yet; they count as bad, so that nobody crowds around them.
             rng: Source of randomness.
             together: Whether columns are judged together, or each as if it were alone.
+            good: How many trials count as good, if somebody knows better.
         """
-        good, bad = self._densities(pending)
-        rows = good.sample(count, rng)
-        gains = good.log_density(rows) - bad.log_density(rows)
+        wanted, unwanted = self._densities(pending, good or math.ceil(_GOOD_SHARE * len(self)))
+        rows = wanted.sample(count, rng)
+        gains = wanted.log_density(rows) - unwanted.log_density(rows)
         ordered = rows[np.argsort(-gains, kind="stable")]
-        return ordered if together else np.vstack([self._combined(rows, good, bad), ordered])
+        return ordered if together else np.vstack([self._combined(rows, wanted, unwanted), ordered])
 
     def _combined(self, rows: Floats, good: Parzen, bad: Parzen) -> Floats:
         """Put a row together from the best value of each column."""
@@ -67,8 +76,8 @@ class Contrast:
             best[column] = rows[np.argmax(np.where(np.isnan(rows[:, column]), -np.inf, gains)), column]
         return self._encoding.settle(best[None, :])
 
-    def _densities(self, pending: Iterable[Floats]) -> tuple[Parzen, Parzen]:
-        count = min(math.ceil(_GOOD_SHARE * len(self)), _MOST_GOOD)
+    def _densities(self, pending: Iterable[Floats], count: int) -> tuple[Parzen, Parzen]:
+        count = min(count, _MOST_GOOD)
         chosen = [index for _, index in self._ranking[:count]]
         is_bad = np.ones(len(self._ranking), dtype=np.bool_)
         is_bad[chosen] = False

@@ -11,8 +11,10 @@ from cargobike.search.optimizer import AbstractOptimizer
 OPTIMIZERS: dict[str, str] = {
     "randomsearch": "cargobike.search.randomsearch:RandomSearch",
     "gridsearch": "cargobike.search.gridsearch:GridSearch",
+    "sobol": "cargobike.search.sobol:Sobol",
     "listed": "cargobike.search.listed:Listed",
     "tpe": "cargobike.search.tpe:TPE",
+    "bohb": "cargobike.search.bohb:BOHB",
     "de": "cargobike.search.differential_evolution:DifferentialEvolution",
     "gp": "cargobike.search.optuna_bridge:GaussianProcess",
     "cmaes": "cargobike.search.optuna_bridge:CMAES",

@@ -1,0 +1,102 @@
+"""BOHB: the model learns from the highest level of training that enough trials got to."""
+
+from __future__ import annotations
+
+import random
+import statistics
+
+import pytest
+
+from cargobike.core.records import Params, Trial, TrialState
+from cargobike.search.bohb import BOHB, ModelSampler
+from cargobike.search.hyperband import Hyperband
+from cargobike.search.space import Searchspace
+from cargobike.testing.drive import drive
+
+LINE = Searchspace(x=("DOUBLE", [0.0, 1.0]))
+
+
+def ready(sampler: ModelSampler, space: Searchspace = LINE, direction: str = "min") -> ModelSampler:
+    sampler.setup(space, direction="min" if direction == "min" else "max", rng=random.Random(4))
+    return sampler
+
+
+def show(sampler: ModelSampler, resource: int, centre: float, count: int) -> None:
+    """Tell of trials all over the line, the better the closer to a centre."""
+    for index in range(count):
+        x = (index + 0.5) / count
+        sampler.observe(Trial({"x": x}, number=index), resource, abs(x - centre))
+
+
+def typical(sampler: ModelSampler) -> float:
+    return statistics.median(float((sampler.suggest() or {})["x"]) for _ in range(30))
+
+
+def test_the_highest_level_with_enough_trials_is_believed() -> None:
+    sampler = ready(ModelSampler(random_share=0.0))
+    show(sampler, 1, 0.1, 40)
+    assert abs(typical(sampler) - 0.1) < 0.15
+    show(sampler, 3, 0.9, 5)
+    assert abs(typical(sampler) - 0.1) < 0.15
+    show(sampler, 3, 0.9, 20)
+    assert abs(typical(sampler) - 0.9) < 0.15
+
+
+def test_some_draws_stay_random() -> None:
+    def spread(share: float) -> float:
+        sampler = ready(ModelSampler(random_share=share))
+        show(sampler, 1, 0.1, 40)
+        return statistics.stdev(float((sampler.suggest() or {})["x"]) for _ in range(60))
+
+    assert spread(0.0) < spread(0.5) < spread(1.0)
+
+
+def test_what_has_not_come_back_is_kept_away_from() -> None:
+    sampler = ready(ModelSampler(random_share=0.0))
+    show(sampler, 1, 0.5, 40)
+    first = statistics.mean(abs(float((sampler.suggest() or {})["x"]) - 0.5) for _ in range(30))
+    later = statistics.mean(abs(float((sampler.suggest() or {})["x"]) - 0.5) for _ in range(30))
+    assert later > first
+
+
+@pytest.mark.parametrize("strange", [float("nan"), float("inf"), float("-inf")])
+def test_scores_that_are_no_numbers_count_as_bad(strange: float) -> None:
+    sampler = ready(ModelSampler(random_share=0.0), direction="max")
+    for index in range(40):
+        x = (index + 0.5) / 40
+        sampler.observe(Trial({"x": x}, number=index), 1, strange if x > 0.5 else 1.0)
+    assert typical(sampler) < 0.5
+
+
+def test_a_finite_space_is_used_up_without_repetition() -> None:
+    sampler = ready(ModelSampler(startup=3), Searchspace(a=("INTEGER", [1, 4]), b=["x", "y"]))
+    seen: list[Params] = []
+    while (params := sampler.suggest()) is not None:
+        seen.append(params)
+        sampler.observe(Trial(params, number=len(seen)), 1, float(params["a"]))
+    assert len(seen) == len({repr(params) for params in seen}) == 8
+
+
+def test_parameters_from_elsewhere_are_passed_over() -> None:
+    sampler = ready(ModelSampler(startup=1, random_share=0.0))
+    sampler.observe(Trial({"z": 1}, number=0), 1, 0.0)
+    assert LINE.contains(sampler.suggest() or {})
+
+
+def test_it_finds_better_trials_than_hyperband() -> None:
+    space = Searchspace(x=("DOUBLE", [0.0, 1.0]), y=("DOUBLE", [0.0, 1.0]), z=("DOUBLE", [0.0, 1.0]))
+
+    def curve(params: Params) -> list[float]:
+        loss = sum((float(value) - 0.7) ** 2 for value in params.values())
+        return [loss + 1 / epoch for epoch in range(1, 10)]
+
+    def typical_regret(kind: type[Hyperband]) -> float:
+        results = []
+        for seed in range(5):
+            optimizer = kind(resource_max=9, variant="promotion")
+            found = drive(optimizer, curve, space=space, num_trials=50, direction="min", seed=seed, workers=3)
+            values = [trial.value for trial in found.trials if trial.state is TrialState.COMPLETED]
+            results.append(min(value for value in values if value is not None) - 1 / 9)
+        return statistics.median(results)
+
+    assert typical_regret(BOHB) < typical_regret(Hyperband)
