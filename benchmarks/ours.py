@@ -77,16 +77,22 @@ def first(isolation: Isolation) -> None:
 
 def report(count: str) -> None:
     def train(x: float, count: int) -> float:
-        began = time.perf_counter()
+        began, cpu_began = time.perf_counter(), time.thread_time()
         for step in range(count):
             trial.report(loss=0.5, step=step)
+        append("cpu_seconds", repr(time.thread_time() - cpu_began))
         append("seconds", repr(time.perf_counter() - began))
         return x
 
     experiment.launch(train, params={"x": 0.5, "count": int(count)}, quiet=True)
     steps = [fact["step"] for fact in _facts(_journal(), "reported")]
     kept = len(set(steps)) if len(set(steps)) == len(steps) else 0
-    answer(us=numbers("seconds")[0] / int(count) * 1e6, sent=int(count), kept=kept)
+    answer(
+        us=numbers("seconds")[0] / int(count) * 1e6,
+        cpu_us=numbers("cpu_seconds")[0] / int(count) * 1e6,
+        sent=int(count),
+        kept=kept,
+    )
 
 
 def stop(count: str) -> None:

@@ -139,16 +139,19 @@ def first() -> None:
 
 def report(count: int) -> None:
     def train(up: int, command: Message) -> None:
-        began = time.perf_counter()
+        began, cpu_began = time.perf_counter(), time.thread_time()
         for step in range(count):
             os.write(up, json.dumps({"step": step, "loss": 0.5}).encode() + b"\n")
+        append("cpu_seconds", repr(time.thread_time() - cpu_began))
         append("seconds", repr(time.perf_counter() - began))
         _no_op(up, command)
 
     drive(1, train, fsync=False)
     with open(os.path.join(folder(), "journal"), encoding="utf-8") as file:
         kept = sum('"reported"' in line for line in file)
-    answer(us=numbers("seconds")[0] / count * 1e6, sent=count, kept=kept)
+    answer(
+        us=numbers("seconds")[0] / count * 1e6, cpu_us=numbers("cpu_seconds")[0] / count * 1e6, sent=count, kept=kept
+    )
 
 
 def stop(count: int) -> None:

@@ -90,15 +90,18 @@ def first() -> None:
 
 def report(count: int) -> None:
     def train(config: Config) -> None:
-        began = time.perf_counter()
+        began, cpu_began = time.perf_counter(), time.thread_time()
         for _ in range(count):
             tune.report({"value": 0.5})
+        append("cpu_seconds", repr(time.thread_time() - cpu_began))
         append("seconds", repr(time.perf_counter() - began))
 
     grid = _fit(train, 1)
     with open(os.path.join(grid[0].path, "result.json"), encoding="utf-8") as file:
         kept = sum(1 for _ in file)
-    answer(us=numbers("seconds")[0] / count * 1e6, sent=count, kept=kept)
+    answer(
+        us=numbers("seconds")[0] / count * 1e6, cpu_us=numbers("cpu_seconds")[0] / count * 1e6, sent=count, kept=kept
+    )
 
 
 def stop(count: int) -> None:

@@ -34,9 +34,10 @@ def _train() -> None:
         append("times", repr(time.time()))
     elif arguments.task == "report":
         count = int(arguments.count)
-        began = time.perf_counter()
+        began, cpu_began = time.perf_counter(), time.thread_time()
         for step in range(count):
             reporter(value=0.5, epoch=step)
+        append("cpu_seconds", repr(time.thread_time() - cpu_began))
         append("seconds", repr(time.perf_counter() - began))
         return
     if arguments.task == "stop":
@@ -113,7 +114,9 @@ def first() -> None:
 def report(count: int) -> None:
     tuner = _tune("report", 1, sent=count, workers=1)
     kept = sum(len(rows) for rows in _results(tuner))
-    answer(us=numbers("seconds")[0] / count * 1e6, sent=count, kept=kept)
+    answer(
+        us=numbers("seconds")[0] / count * 1e6, cpu_us=numbers("cpu_seconds")[0] / count * 1e6, sent=count, kept=kept
+    )
 
 
 def _results(tuner: Any) -> list[list[Any]]:
