@@ -48,7 +48,6 @@ class Dialogue:
         self._stop_rules = tuple(stop_rules)
         self._start_points = tuple(start_points)
         self._shown: list[Trial] = []
-        self._next_number = len(trials)
         self._has_failed = False
         kind = type(optimizer)
         self._optimizer_judges = (
@@ -95,11 +94,10 @@ class Dialogue:
         after = optimizer.trials.get(question.after) if question.after is not None else None
         suggestion = self._checked(optimizer.get_suggestion(after))
         if isinstance(suggestion, Suggestion) and suggestion.resume is None:
-            number = self._next_number
+            number = len(self._trials)  # the next one, as long as one question is asked at a time
             if number < len(self._start_points):
                 suggestion = msgspec.structs.replace(suggestion, params=self._start_points[number])
             if optimizer.num_trials is None or number < optimizer.num_trials:
-                self._next_number += 1
                 optimizer.trials[number] = Trial(suggestion.params, number=number, info=suggestion.info)
         return SuggestionMade(at=at, suggestion=suggestion, told=len(self._shown), after=question.after)
 

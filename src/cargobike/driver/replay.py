@@ -95,12 +95,13 @@ class Replay:
         else:
             live = self._lives[fact.trial]
             live.milestones, live.told = fact.milestones or live.milestones, fact.told
+            live.verdict = None
         if self._ordered is not None:
             self._ordered.began(fact.trial)
 
     def _compare(self, suggestion: Suggestion | str | None, fact: _Answer) -> None:
         if isinstance(fact, facts.OptimizerIdled):
-            same = suggestion == IDLE
+            same = suggestion == IDLE or (self._has_enough and isinstance(suggestion, Suggestion))
             was: object = IDLE
         elif isinstance(fact, facts.TrialSuggested):
             same = isinstance(suggestion, Suggestion) and suggestion.params == fact.params
@@ -114,9 +115,16 @@ class Replay:
                 "It must depend on nothing but self.rng and what it is shown; a search with it cannot be resumed."
             )
 
+    @property
+    def _has_enough(self) -> bool:
+        """Whether a suggestion was refused because there were enough, which the journal tells as idleness."""
+        limit = self.record.header.num_trials
+        return limit is not None and len(self.record.trials) >= limit
+
     def _judge_again(self, fact: facts.Judged) -> None:
         live = self._lives[fact.trial]
         live.judged_step = fact.step
+        live.verdict = (fact.decision, fact.by) if fact.decision != "continue" else None
         horizon = live.told if self._plan.deterministic else None
         attempt = self.record.trials[fact.trial].attempts
         question = ev.Judge(fact.trial, attempt, fact.step, horizon)

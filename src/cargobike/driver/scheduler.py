@@ -13,7 +13,7 @@ from typing import Literal
 
 from cargobike.core import facts
 from cargobike.core.ids import derived_seed
-from cargobike.core.records import IDLE, Milestones, Suggestion, TrialState
+from cargobike.core.records import Milestones, Suggestion, TrialState
 from cargobike.driver import events as ev
 from cargobike.driver.attempt import Attempt
 from cargobike.driver.failures import FailureWatch
@@ -66,7 +66,7 @@ class Scheduler:
             ev.CheckpointWritten: self._running.checkpoint_written,
             ev.AttemptEnded: self._attempt_ended,
             ev.Tick: self._tick,
-            ev.StopRequested: self._stop_requested,
+            ev.StopRequested: lambda event: self._end(event.state, event.reason, event.at),
         }
 
     # -- the door ------------------------------------------------------------------------------------------------
@@ -90,12 +90,22 @@ class Scheduler:
                 self._failures.look_at(trial, "")
             elif trial.state is TrialState.PAUSED:
                 self._paused.add(number)
+            elif trial.state is TrialState.RUNNING:
+                self._take_up_running(number, trial.attempts, at)
             else:
-                if trial.state is TrialState.RUNNING:
-                    reason = "its driver was lost"
-                    self._out.fact(facts.AttemptLost(at=at, trial=number, attempt=trial.attempts, reason=reason))
                 self._ready.append(number)
-        self._resumable = self._paused.difference(past.showing.unshown)
+        self._resumable = self._paused.difference(self._showing.unshown)
+
+    def _take_up_running(self, trial: int, attempt: int, at: float) -> None:
+        """Carry out what was decided about a trial, or let it run again if nothing was."""
+        verdict = self._live[trial].verdict
+        if verdict is None:
+            self._out.fact(facts.AttemptLost(at=at, trial=trial, attempt=attempt, reason="its driver was lost"))
+            self._ready.append(trial)
+        elif verdict[0] == "pause":
+            self._pause(trial, at)
+        else:
+            self._conclude(trial, "stopped", None, verdict[1] or None, at)
 
     def handle(self, event: ev.Event) -> list[ev.Command]:
         """Take one event and return what is to be done; facts to record come in the order in which they hold."""
@@ -130,9 +140,7 @@ class Scheduler:
         if self.plan.every_report_is_milestone:
             return "every"
         live = self._live.get(trial)
-        if live is None or live.judged_step is None or live.milestones == "every":
-            return live.milestones if live is not None else ()
-        return tuple([step for step in live.milestones if step > live.judged_step])
+        return live.milestones_ahead if live is not None else ()
 
     def start_from(self, trial: int) -> int | None:
         """Return the trial whose checkpoint this one begins with, if its optimizer wants that."""
@@ -146,18 +154,17 @@ class Scheduler:
             return
         self._is_asking = False
         suggestion = event.suggestion
-        if suggestion is None or suggestion == IDLE:
+        is_new = isinstance(suggestion, Suggestion) and suggestion.resume is None
+        # An optimizer that does not count may offer more than was asked for: that is as good as nothing.
+        if not isinstance(suggestion, Suggestion) or (is_new and self._has_enough):
             self._is_exhausted = suggestion is None
             self._showing.rest()
             self._out.fact(
                 facts.OptimizerIdled(at=event.at, told=event.told, after=event.after, exhausted=self._is_exhausted)
             )
             return
-        assert isinstance(suggestion, Suggestion)
         if suggestion.resume is not None:
             self._resume(suggestion.resume, suggestion, event)
-        elif self._has_enough:
-            self._showing.rest()  # an optimizer that does not count may offer more than was asked for
         else:
             self._accept(suggestion, event)
 
@@ -265,13 +272,16 @@ class Scheduler:
         if found.state == "lost":
             self._retry(trial, attempt.number, found.why or "", at)
         elif found.state == "paused":
-            curve = self._trials[trial].curve
-            self._out.fact(facts.TrialPaused(at=at, trial=trial, step=curve.steps[-1] if len(curve) else 0))
-            self._live[trial].losses = 0
-            self._paused.add(trial)
-            self._job_done(trial, at)
+            self._pause(trial, at)
         else:
             self._conclude(trial, found.state, found.end, found.why, at)
+
+    def _pause(self, trial: int, at: float) -> None:
+        curve = self._trials[trial].curve
+        self._out.fact(facts.TrialPaused(at=at, trial=trial, step=curve.steps[-1] if len(curve) else 0))
+        self._live[trial].losses = 0
+        self._paused.add(trial)
+        self._job_done(trial, at)
 
     def _retry(self, trial: int, attempt: int, reason: str, at: float) -> None:
         live = self._live[trial]
@@ -325,9 +335,6 @@ class Scheduler:
             self._stop_at = None
             self._end("completed", f"time budget of {self.plan.timeout_s:g} s used up", event.at)
         self._running.end_overdue(event.at)
-
-    def _stop_requested(self, event: ev.StopRequested) -> None:
-        self._end(event.state, event.reason, event.at)
 
     def _end(self, state: EndState, reason: str, at: float) -> None:
         if self._ending is not None:

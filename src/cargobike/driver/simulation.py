@@ -184,7 +184,6 @@ class _Simulation:
         self._now = 0.0
         self._thinks_until = 0.0
         self._answers: deque[ev.Event] = deque()
-        self._saved: set[int] = set()
         self._events = 0
         self._driver_cpu_s = 0.0
         self._actions: dict[type[ev.Command], Callable[[Any], None]] = {

@@ -148,6 +148,8 @@ class SimulatedEngine(Engine):
         if handle is None or run is None or (run.trial, run.attempt) != (trial, attempt) or not run.waits:
             return
         run.waits = False
+        if decision is not Decision.STOP:
+            self._saved[trial] = run.done
         if decision is Decision.CONTINUE:
             self._go_on(run)
         else:
@@ -219,9 +221,9 @@ class SimulatedEngine(Engine):
         metrics = steps[run.done][1]
         run.done += 1
         self._usage.steps += 1
-        self._saved[run.trial] = run.done
         run.waits = _is_milestone(run.done, run.milestones)
         if not run.waits:
+            self._saved[run.trial] = run.done
             self._go_on(run)
         return (Reported(run.workers[0], run.trial, run.attempt, run.done, metrics, run.waits),)
 

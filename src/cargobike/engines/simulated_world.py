@@ -16,7 +16,7 @@ class SimulatedRun(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         steps: For each step how many seconds it takes on a worker of speed 1, and what is reported after it; the
-            first step is step 1. A checkpoint is saved with each report.
+            first step is step 1. A checkpoint is saved after each report.
         value: The score that it returns after the last step.
         error: If given, it raises this after the last step instead of returning.
     """
