@@ -79,7 +79,7 @@ clusters = st.builds(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(
     salt=st.integers(0, 10**6),
     cluster=clusters,
@@ -128,7 +128,7 @@ class BelowMedian:
         return Decision.CONTINUE
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(salt=st.integers(0, 10**6), cluster=clusters)
 def test_a_stop_rule_decides_the_same_whatever_the_timing(salt: int, cluster: Cluster) -> None:
     reference = run(timed(0), workers=3, early_stop=BelowMedian())
@@ -138,7 +138,7 @@ def test_a_stop_rule_decides_the_same_whatever_the_timing(salt: int, cluster: Cl
     assert stopped, "the rule stopped nothing: this test shows nothing"
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(salt=st.integers(0, 10**6), cluster_seed=st.integers(0, 10**6))
 def test_lost_workers_do_not_change_suggestions(salt: int, cluster_seed: int) -> None:
     cluster = Cluster(mean_time_to_failure_s=60.0, failed_starts=0.1, startup_s=5.0, seed=cluster_seed)

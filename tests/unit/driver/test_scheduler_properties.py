@@ -44,7 +44,7 @@ def long_stories(seed: int, length: int) -> list[int]:
 stories = st.lists(st.integers(0, 10_000)) | st.builds(long_stories, st.integers(0, 2**32), st.integers(20, 400))
 
 
-@settings(max_examples=500)
+@settings(max_examples=300)
 @given(plan=plans(), choices=stories, last_answer=st.integers(0, 3))
 def test_every_order_of_events_ends_well(plan: Plan, choices: list[int], last_answer: int) -> None:
     world = World(plan)

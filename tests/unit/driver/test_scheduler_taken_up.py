@@ -59,7 +59,7 @@ def checkpoints(past: list[facts.AnyFact]) -> dict[int, int]:
     return saved
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(milestones=st.booleans(), share=st.floats(0, 1), salt=st.integers(0, 10**6))
 def test_it_suggests_the_same_and_comes_to_the_same_results(milestones: bool, share: float, salt: int) -> None:
     whole = whole_search(milestones)
