@@ -184,6 +184,7 @@ class _Simulation:
         self._now = 0.0
         self._thinks_until = 0.0
         self._answers: deque[ev.Event] = deque()
+        self._savers: set[int] = set()
         self._events = 0
         self._driver_cpu_s = 0.0
         self._actions: dict[type[ev.Command], Callable[[Any], None]] = {
@@ -232,6 +233,9 @@ class _Simulation:
             self._happen(answers.popleft())
         else:
             for what in engine.advance():
+                if isinstance(what, world.Reported) and what.trial not in self._savers:
+                    self._savers.add(what.trial)
+                    self._happen(_first_checkpoint(what, self._now))
                 self._happen(_as_event(what, self._now))
 
     def _happen(self, event: ev.Event) -> None:

@@ -208,8 +208,12 @@ class PopulationBasedTraining(AbstractOptimizer):
         index = int(trial.info.get("slot", -1))
         if not 0 <= index < len(self._slots) or self._slots[index].generation != trial.info.get("generation"):
             return None
-        self._slots[index].number = trial.number
-        return self._slots[index]
+        slot = self._slots[index]
+        slot.number, slot.params = (
+            trial.number,
+            trial.params,
+        )  # what was tried, which may be a point given to start with
+        return slot
 
     def _note(self, slot: _Slot, trial: Trial, age: int, value: float) -> None:
         sign = -1.0 if self.direction == "max" else 1.0

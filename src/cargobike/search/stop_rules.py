@@ -8,7 +8,8 @@ from __future__ import annotations
 import bisect
 import itertools
 import math
-from collections.abc import Callable, Iterable, Sequence
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from cargobike.core.errors import InvalidInputError, nearest
 from cargobike.core.records import Curve, Decision, Direction, Trial, TrialState
@@ -46,15 +47,14 @@ class PercentileRule:
         self.warmup_steps = warmup_steps
         self.min_trials = min_trials
         self.interval = interval
-        self._progress: dict[int, _Progress] = {}
+        self._progresses: dict[int, _Progress] = {}
 
     def judge(self, trial: Trial, step: int, trials: Sequence[Trial], direction: Direction) -> Decision:
         """Stop the trial if it has fallen behind."""
         if not self._is_due(trial, step):
             return Decision.CONTINUE
-        others = (self._best(other, step, direction) for other in trials if other.number != trial.number)
-        known = sorted(best for best in others if best is not None)
-        own = self._best(trial, step, direction)
+        own = _Progress(trial.curve, direction).best_at(step)
+        known = sorted(self._bests(trials, step, direction, but=trial.number))
         if own is None or len(known) < self.min_trials:
             return Decision.CONTINUE
         return Decision.STOP if own > _quantile(known, self.percentile / 100) else Decision.CONTINUE
@@ -66,12 +66,19 @@ class PercentileRule:
         past = (before - self.warmup_steps) // self.interval
         return before < self.warmup_steps or (step - self.warmup_steps) // self.interval > past
 
-    def _best(self, trial: Trial, step: int, direction: Direction) -> float | None:
-        """Return the best loss up to a step, `None` if the trial did not get there."""
-        progress = self._progress.get(trial.number)
-        if progress is None or not progress.is_of(trial.curve, direction):
-            progress = self._progress[trial.number] = _Progress(trial.curve, direction)
-        return progress.best_at(step)
+    def _bests(self, trials: Iterable[Trial], step: int, direction: Direction, *, but: int) -> Iterator[float]:
+        """Yield the best loss up to a step of each other trial that got there."""
+        progresses = self._progresses
+        for trial in trials:
+            curve = trial.curve
+            if not curve.steps or curve.steps[-1] < step or trial.number == but:
+                continue
+            progress = progresses.get(trial.number)
+            if progress is None or not progress.is_of(curve, direction):
+                progress = progresses[trial.number] = _Progress(curve, direction)
+            best = progress.best_at(step)
+            if best is not None:
+                yield best
 
 
 class MedianRule(PercentileRule):
@@ -186,23 +193,27 @@ def resolve_stop_rule(given: object) -> StopRule:
 
 
 class _Progress:
-    """The best loss of a trial at each of its steps; looking one up costs next to nothing."""
+    """The best loss of a trial after each of its reports; looking one up costs next to nothing."""
+
+    __slots__ = ("_bests", "_curve", "_direction", "_length", "_steps")
 
     def __init__(self, curve: Curve, direction: Direction) -> None:
         self._curve, self._direction, self._length = curve, direction, len(curve)
-        # A later attempt may have reported a step again: the last word counts.
-        last = dict(_losses(curve, direction))
-        self._steps = sorted(last)
-        self._bests = list(itertools.accumulate((last[step] for step in self._steps), min))
+        points = list(_losses(curve, direction))
+        steps = curve.steps
+        if any(left >= right for left, right in itertools.pairwise(steps)):
+            # A later attempt has reported a step again: its last word counts.
+            points = sorted(dict(points).items())
+            steps = array("q", (step for step, _ in points))
+        self._steps = steps
+        self._bests = array("d", itertools.accumulate((loss for _, loss in points), min))
 
     def is_of(self, curve: Curve, direction: Direction) -> bool:
         """Tell whether this is still what a curve says."""
-        return curve is self._curve and len(curve) == self._length and direction == self._direction
+        return curve is self._curve and len(curve.steps) == self._length and direction == self._direction
 
     def best_at(self, step: int) -> float | None:
-        """Return the best loss up to a step, `None` if the trial did not get there."""
-        if not self._steps or self._steps[-1] < step:
-            return None
+        """Return the best loss up to a step, `None` if there was no report yet."""
         index = bisect.bisect_right(self._steps, step) - 1
         return self._bests[index] if index >= 0 else None
 
