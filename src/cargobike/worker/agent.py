@@ -19,6 +19,7 @@ import zmq
 
 from cargobike.worker.connection import AgentConfig, Connection
 from cargobike.worker.output import OutputStream
+from cargobike.worker.packets import PacketReader
 from cargobike.worker.processes import describe_exit, end_descendants
 from cargobike.worker.runner import LEAVE
 from cargobike.worker.template import Exit
@@ -63,6 +64,7 @@ class Agent:
     def __init__(self, config: AgentConfig, below: Below, gpus: tuple[str, ...], version: str) -> None:
         self._config = config
         self._below = below
+        self._packets = PacketReader(below.runner)
         self._connection = Connection(config)
         self._hello = encode_message(
             Hello(
@@ -110,8 +112,8 @@ class Agent:
                     self._order(raw)
             if runner_fd in ready:
                 self._drain_runner()
-            if template_fd in ready and not self._hear_template():
-                return
+            if template_fd in ready:
+                self._hear_template()
             if below.stdout.fd in ready or below.stderr.fd in ready:
                 self._drain_output()
             self._keep_time()
@@ -179,14 +181,10 @@ class Agent:
     # -- from below ----------------------------------------------------------------------------------------------
 
     def _drain_runner(self, most: int = 256) -> None:
-        runner = self._below.runner
         for _ in range(most):
-            try:
-                packet = runner.recv(1 << 20, socket.MSG_DONTWAIT)
-            except BlockingIOError:
-                return
+            packet = self._packets.receive(wait=False)
             if not packet:
-                return  # runner and template are both dead
+                return  # there is none, or runner and template are both dead
             kind, body = packet[:1], packet[1:]
             if kind == b"M":
                 with contextlib.suppress(BrokenPipeError):  # it is only advice
@@ -207,20 +205,20 @@ class Agent:
             self._delivered = True
             self._leave_by = time.monotonic() + EXIT_GRACE_S
 
-    def _hear_template(self) -> bool:
+    def _hear_template(self) -> None:
         packet = self._below.template.recv(1 << 16)
         if not packet:
             self._pass_on_the_rest()
-            return False
+            raise ChildProcessError("the template was ended by somebody else, and the runner with it")
         end = msgspec.msgpack.decode(packet[1:], type=Exit)
         self._drain_runner(most=sys.maxsize)
         self._drain_output()
         end_descendants(spare=(self._below.template_pid,))
         if self._config.reuse and self._current is not None and end.goes_on is None:
             self._below.template.send(b"U")  # it may have died before it took the assignment
-            return True
+            return
         if end.goes_on:
-            return True
+            return
         self._runner_lives = False
         if self._delivered:
             self._delivered = False
@@ -230,7 +228,6 @@ class Agent:
                 self._start(self._current.trial, raw)
         elif self._current is not None:
             self._died(self._current, end)
-        return True
 
     def _died(self, current: Assign, end: Exit) -> None:
         how = describe_exit(end.status)

@@ -24,6 +24,7 @@ from cargobike.worker import context
 from cargobike.worker.context import Reporter, TrialContext
 from cargobike.worker.failure import describe_exception
 from cargobike.worker.outcome import check_names, read_outcome
+from cargobike.worker.packets import PacketReader
 from cargobike.worker.payload import Payload
 from cargobike.worker.processes import die_with_parent
 from cargobike.worker.seeding import seed_everything
@@ -48,6 +49,7 @@ class Seat:
     gpus: tuple[str, ...]
     reuse: bool
     desk: Desk = field(init=False)
+    packets: PacketReader | None = None
     function: Callable[..., Any] | None = None
     modules_before: set[str] = field(default_factory=set)
 
@@ -205,9 +207,11 @@ def _is_library(name: str) -> bool:
 
 
 def _next(seat: Seat) -> Assign | None:
+    if seat.packets is None:
+        seat.packets = PacketReader(seat.agent)
     while True:
-        packet = seat.agent.recv(1 << 20)
-        if packet in (b"", LEAVE):
+        packet = seat.packets.receive(wait=True)
+        if not packet or packet == LEAVE:
             return None
         message = decode_driver_message(packet[1:])
         if isinstance(message, Assign):

@@ -1,0 +1,23 @@
+"""Packets between the processes of one worker."""
+
+from __future__ import annotations
+
+import socket
+
+LARGEST = 1 << 20
+
+
+class PacketReader:
+    """Receives packets into one buffer: asking the socket for a megabyte each time would cost more than the packet."""
+
+    def __init__(self, source: socket.socket) -> None:
+        self._source = source
+        self._buffer = memoryview(bytearray(LARGEST))
+
+    def receive(self, *, wait: bool) -> bytes | None:
+        """Return a packet, empty if the other side is gone, or `None` if there is none and we do not wait."""
+        try:
+            size = self._source.recv_into(self._buffer, 0, 0 if wait else socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return None
+        return bytes(self._buffer[:size])
