@@ -14,61 +14,77 @@ from cargobike.search.contrast import Contrast
 from cargobike.search.encoding import Encoding, Floats
 from cargobike.search.hyperband import Hyperband
 from cargobike.search.sampler import RandomSampler
+from cargobike.search.sobol import Sobol
 from cargobike.search.space import Searchspace
 from cargobike.search.standing import LAST, loss_of
 
 _CANDIDATES = 24
+_GOOD_SHARE = 0.15
+"""Of all trials with a score, so many count as good, if that many got far enough; and at most half of those."""
 
 
 class ModelSampler(RandomSampler):
     """Suggests what looks like the trials that were good after the longest training that enough trials got to.
 
-    There is a model for each level of training at which trials are compared. Whatever was suggested and has not been
-    seen at any level counts as bad: it is still running, or it failed.
+    Trials that never got that far count as bad: they were not good enough, they failed, or they still run. As long as
+    all trials got equally far, which is so for a function that does not report, this is TPE.
 
     Args:
-        random_share: How often it draws at random nevertheless, in case short training misleads.
-        startup: How many trials a level needs before its model is asked; by default one more than there are
-            parameters, and 6 at least.
+        random_share: How often it takes a Sobol point nevertheless, in case short training misleads.
+        startup: How many trials a level of training needs before it is believed.
     """
 
-    def __init__(self, random_share: float = 0.2, startup: int | None = None) -> None:
+    def __init__(self, random_share: float = 0.1, startup: int = 8) -> None:
         self.random_share = random_share
         self.startup = startup
 
     def setup(self, space: Searchspace, *, direction: Direction, rng: random.Random) -> None:
         """Start afresh."""
-        super().setup(space, direction=direction, rng=rng)
+        self._search = Sobol()
+        self._search.setup(space, num_trials=None, direction=direction, seed=rng.getrandbits(32))
+        self._search.initialize()
         self._direction = direction
         self._encoding = Encoding(space)
         self._generator = np.random.default_rng(rng.getrandbits(64))
-        self._needed = self.startup or max(6, len(space) + 1)
         self._levels: dict[int, Contrast] = {}
-        self._pending: dict[str, Floats] = {}
+        self._rows = np.empty((64, self._encoding.width))
+        self._highest = np.zeros(64, dtype=np.int64)
+        self._index: dict[str, int] = {}
 
     def suggest(self) -> Params | None:
-        """Return what the model of the highest level that has enough trials likes best, else a random draw."""
-        params = None
-        is_random = self._generator.random() < self.random_share
-        ready = [level for level, contrast in self._levels.items() if len(contrast) >= self._needed]
-        if ready and not is_random:
-            params = self._modelled(self._levels[max(ready)])
-        params = params or super().suggest()
+        """Return what the model of the highest level that has enough trials likes best, else a Sobol point."""
+        params = self._modelled() or super().suggest()
         if params is not None:
-            self._pending[repr(params)] = self._encoding.row(params)
+            self._note(params, self._encoding.row(params), 0)
         return params
 
     def observe(self, trial: Trial, resource: int, value: float) -> None:
         """Learn what a trial had reached at a level."""
         row = self._encoding.try_row(trial.params)
-        if row is None:
-            return
-        self._pending.pop(repr(trial.params), None)
-        contrast = self._levels.setdefault(resource, Contrast(self._encoding))
-        contrast.learn(row, (0.0, loss_of(value, self._direction)) if math.isfinite(value) else LAST)
+        if row is not None:
+            self._note(trial.params, row, resource)
+            contrast = self._levels.setdefault(resource, Contrast(self._encoding))
+            contrast.learn(row, (0.0, loss_of(value, self._direction)) if math.isfinite(value) else LAST)
 
-    def _modelled(self, contrast: Contrast) -> Params | None:
-        for row in contrast.candidates(_CANDIDATES, self._pending.values(), self._generator, together=True):
+    def _note(self, params: Params, row: Floats, level: int) -> None:
+        """Remember up to which level a trial is known, 0 for one that was only suggested."""
+        index = self._index.setdefault(repr(params), len(self._index))
+        if index == len(self._rows):
+            self._rows = np.concatenate([self._rows, np.empty_like(self._rows)])
+            self._highest = np.concatenate([self._highest, np.zeros_like(self._highest)])
+        self._rows[index] = row
+        self._highest[index] = max(self._highest[index], level)
+
+    def _modelled(self) -> Params | None:
+        ready = [level for level, contrast in self._levels.items() if len(contrast) >= self.startup]
+        if not ready or (len(self._levels) > 1 and self._generator.random() < self.random_share):
+            return None
+        contrast = self._levels[max(ready)]
+        known = len(self._index)
+        below = self._rows[:known][self._highest[:known] < max(ready)]
+        lower = int((self._highest[:known] > 0).sum()) - len(contrast)
+        good = max(1, min(math.ceil(_GOOD_SHARE * (len(contrast) + lower)), len(contrast) // 2))
+        for row in contrast.candidates(_CANDIDATES, below, self._generator, good=good):
             params = self._encoding.params(row)
             if self._search._remember(params):
                 return params
@@ -86,7 +102,7 @@ class BOHB(Hyperband):
         resource_min: Where the first rung of bracket 0 is; see `ASHA` for the unit.
         resource_max: Where the function ends; learned from the first trial that completes if not given.
         variant: `"promotion"`, `"stopping"`, or `"auto"`: promotion if the function saves checkpoints.
-        random_share: How often a new trial is drawn at random nevertheless.
+        random_share: How often a new trial is not left to the model, in case short training misleads it.
     """
 
     name: ClassVar[str] = "bohb"
@@ -98,7 +114,7 @@ class BOHB(Hyperband):
         resource_max: int | None = None,
         *,
         variant: Variant = "auto",
-        random_share: float = 0.2,
+        random_share: float = 0.1,
     ) -> None:
         super().__init__(
             reduction_factor, resource_min, resource_max, variant=variant, sampler=ModelSampler(random_share)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import bisect
 import math
-from collections.abc import Iterable
 
 import numpy as np
 
@@ -45,7 +44,7 @@ class Contrast:
     def candidates(
         self,
         count: int,
-        pending: Iterable[Floats],
+        others: Floats | None,
         rng: np.random.Generator,
         *,
         together: bool = True,
@@ -55,12 +54,13 @@ class Contrast:
 
         Args:
             count: How many to draw.
-            pending: Rows of which nothing is known yet; they count as bad, so that nobody crowds around them.
+            others: Further rows that count as bad: those of which nothing is known yet, so that nobody crowds around
+                them.
             rng: Source of randomness.
             together: Whether columns are judged together, or each as if it were alone.
             good: How many trials count as good, if somebody knows better.
         """
-        wanted, unwanted = self._densities(pending, good or math.ceil(_GOOD_SHARE * len(self)))
+        wanted, unwanted = self._densities(others, good or math.ceil(_GOOD_SHARE * len(self)))
         rows = wanted.sample(count, rng)
         gains = wanted.log_density(rows) - unwanted.log_density(rows)
         ordered = rows[np.argsort(-gains, kind="stable")]
@@ -76,15 +76,16 @@ class Contrast:
             best[column] = rows[np.argmax(np.where(np.isnan(rows[:, column]), -np.inf, gains)), column]
         return self._encoding.settle(best[None, :])
 
-    def _densities(self, pending: Iterable[Floats], count: int) -> tuple[Parzen, Parzen]:
+    def _densities(self, others: Floats | None, count: int) -> tuple[Parzen, Parzen]:
         count = min(count, _MOST_GOOD)
         chosen = [index for _, index in self._ranking[:count]]
         is_bad = np.ones(len(self._ranking), dtype=np.bool_)
         is_bad[chosen] = False
-        others = np.flatnonzero(is_bad)
-        if len(others) > _MOST_BAD:
-            others = others[np.linspace(0, len(others) - 1, _MOST_BAD).astype(np.intp)]
-        bad = np.vstack([self._rows[others], *pending])
+        bad = self._rows[: len(self._ranking)][is_bad]
+        if others is not None:
+            bad = np.concatenate([bad, others])
+        if len(bad) > _MOST_BAD:
+            bad = bad[np.linspace(0, len(bad) - 1, _MOST_BAD).astype(np.intp)]
         return Parzen(self._encoding, self._rows[chosen], self._weights(count)), Parzen(self._encoding, bad)
 
     def _weights(self, count: int) -> Floats | None:

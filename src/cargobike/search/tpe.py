@@ -11,11 +11,11 @@ from cargobike.core.records import Params, Suggestion, Trial
 from cargobike.search.contrast import Contrast
 from cargobike.search.encoding import Encoding, Floats
 from cargobike.search.optimizer import Suggested
-from cargobike.search.randomsearch import RandomSearch
+from cargobike.search.sobol import Sobol
 from cargobike.search.standing import standing
 
 
-class TPE(RandomSearch):
+class TPE(Sobol):
     """Models where good trials lie and where the others do, and tries where the first outweighs the second.
 
     Failed and stopped trials count as bad, and so do those that still run, so that parallel workers keep apart. On a
@@ -25,7 +25,7 @@ class TPE(RandomSearch):
     conditions or without.
 
     Args:
-        startup: How many trials must have a score before the model is asked.
+        startup: How many trials must have a score before the model is asked; until then they are Sobol points.
         candidates: How many draws of the good model compete for each suggestion.
         multivariate: Whether parameters are modelled together; apart, each is chosen as if it were alone.
     """
@@ -33,7 +33,7 @@ class TPE(RandomSearch):
     name: ClassVar[str] = "tpe"
     handles_objectives: ClassVar[bool] = False
 
-    def __init__(self, startup: int = 10, candidates: int = 24, multivariate: bool = True) -> None:
+    def __init__(self, startup: int = 8, candidates: int = 24, multivariate: bool = True) -> None:
         super().__init__()
         if startup < 1 or candidates < 1:
             raise InvalidInputError(f"startup={startup} and candidates={candidates} must be at least 1")
@@ -64,7 +64,7 @@ class TPE(RandomSearch):
         self._notice()
         params, by = self._modelled(), "model"
         if params is None:
-            params, by = self._draw(), "random"
+            params, by = self._next(), "sobol"
         if params is None:
             return None
         self._suggested += 1
@@ -81,7 +81,7 @@ class TPE(RandomSearch):
     def _modelled(self) -> Params | None:
         if len(self._contrast) < self.startup:
             return None
-        pending = self._pending.values()
+        pending = np.array(list(self._pending.values())) if self._pending else None
         for row in self._contrast.candidates(self.candidates, pending, self._generator, together=self.multivariate):
             params = self._encoding.params(row)
             if self._remember(params):

@@ -46,6 +46,7 @@ def test_some_draws_stay_random() -> None:
     def spread(share: float) -> float:
         sampler = ready(ModelSampler(random_share=share))
         show(sampler, 1, 0.1, 40)
+        show(sampler, 3, 0.1, 10)
         return statistics.stdev(float((sampler.suggest() or {})["x"]) for _ in range(60))
 
     assert spread(0.0) < spread(0.5) < spread(1.0)

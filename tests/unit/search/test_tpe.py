@@ -27,7 +27,7 @@ def test_it_beats_random_search(space: Searchspace, function: Callable[[Params],
 
 def test_it_says_who_suggested_what() -> None:
     result = drive(TPE(startup=5), branin, space=PLANE, num_trials=8, direction="min")
-    assert [trial.info["by"] for trial in result.trials] == ["random"] * 5 + ["model"] * 3
+    assert [trial.info["by"] for trial in result.trials] == ["sobol"] * 5 + ["model"] * 3
 
 
 @pytest.mark.parametrize("fate", ["failed", "stopped", "nan"])
@@ -59,9 +59,9 @@ def test_broken_constraints_count_before_the_score() -> None:
     assert statistics.mean(float(ask(optimizer).params["x"]) for _ in range(20)) > 3.0
 
 
-def test_without_any_score_it_goes_on_at_random() -> None:
+def test_without_any_score_it_goes_on_covering_the_space() -> None:
     result = drive(TPE(startup=3), lambda params: math.nan, space=PLANE, num_trials=10)
-    assert {trial.info["by"] for trial in result.trials} == {"random"}
+    assert {trial.info["by"] for trial in result.trials} == {"sobol"}
 
 
 def shown(optimizer: TPE, values: list[float], space: Searchspace) -> None:
