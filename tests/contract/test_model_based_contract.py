@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from cargobike.search.auto import Auto
 from cargobike.search.bohb import BOHB
 from cargobike.search.differential_evolution import DifferentialEvolution
 from cargobike.search.optimizer import AbstractOptimizer
@@ -106,3 +107,15 @@ class TestSobol(OptimizerContract):
 class TestSobolOfASmallSpace(SmallSpace):
     def make_optimizer(self) -> AbstractOptimizer:
         return Sobol()
+
+
+class TestAuto(OptimizerContract):
+    num_trials = 20
+
+    def make_optimizer(self) -> AbstractOptimizer:
+        return Auto()
+
+
+class TestAutoOfASmallSpace(SmallSpace):
+    def make_optimizer(self) -> AbstractOptimizer:
+        return Auto()

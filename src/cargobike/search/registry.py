@@ -13,6 +13,7 @@ OPTIMIZERS: dict[str, str] = {
     "gridsearch": "cargobike.search.gridsearch:GridSearch",
     "sobol": "cargobike.search.sobol:Sobol",
     "listed": "cargobike.search.listed:Listed",
+    "auto": "cargobike.search.auto:Auto",
     "tpe": "cargobike.search.tpe:TPE",
     "bohb": "cargobike.search.bohb:BOHB",
     "de": "cargobike.search.differential_evolution:DifferentialEvolution",

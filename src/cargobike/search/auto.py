@@ -1,0 +1,105 @@
+"""The optimizer that chooses an optimizer: by the space, the budget, and what the function turns out to do."""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+from collections.abc import Sequence
+from typing import ClassVar
+
+from cargobike.core.records import Decision, Suggestion, Trial, TrialState
+from cargobike.search.asha import ASHA
+from cargobike.search.bohb import ModelSampler
+from cargobike.search.optimizer import AbstractOptimizer, Suggested
+from cargobike.search.optuna_bridge import NSGA2
+from cargobike.search.sobol import Sobol
+from cargobike.search.space import Searchspace
+
+log = logging.getLogger(__name__)
+
+
+class Auto(AbstractOptimizer):
+    """Chooses, and says what and why in the log and in each trial's info.
+
+    - A finite space that fits into the budget is tried whole, once each, spread out.
+    - Several objectives: NSGA-II if Optuna is installed, else Sobol points.
+    - Anything else is searched with a model. If the function reports, trials are halved as by ASHA and the model
+      learns from every level of training; if it also saves checkpoints, trials are paused instead of stopped. If it
+      does not report, that is TPE.
+
+    Attributes:
+        chosen: The optimizer that was chosen.
+        choice: Its name, as in each trial's info.
+    """
+
+    name: ClassVar[str] = "auto"
+    is_endless: ClassVar[bool] = True
+    handles_objectives: ClassVar[bool] = True
+    judges_steps = False
+
+    def __init__(self, num_trials: int | None = None, searchspace: Searchspace | None = None) -> None:
+        self.preset_num_trials = num_trials
+        self.preset_space = searchspace
+
+    def initialize(self) -> None:
+        """Choose, as far as that can be done before anything has run."""
+        self.chosen, self.choice, why = self._choose()
+        self._has_learned = not isinstance(self.chosen, ModelHalving)
+        chosen = self.chosen
+        chosen.deterministic = self.deterministic
+        chosen.objectives = self.objectives
+        chosen.setup(self.space, num_trials=self.num_trials, direction=self.direction, seed=self.rng.getrandbits(32))
+        chosen.trials, chosen.final_store = self.trials, self.final_store
+        chosen.initialize()
+        log.info("auto chose %s: %s", self.choice, why)
+
+    def _choose(self) -> tuple[AbstractOptimizer, str, str]:
+        if self.objectives:
+            if importlib.util.find_spec("optuna") is not None:
+                return NSGA2(), "nsga2", f"there are {len(self.objectives)} objectives"
+            why = f"there are {len(self.objectives)} objectives, and cargobike[optuna] is not installed"
+            return Sobol(), "sobol", why
+        size = self.space.size
+        if size is not None and self.num_trials is not None and size <= self.num_trials:
+            return Sobol(), "sobol", f"all {size} combinations fit into {self.num_trials} trials"
+        return ModelHalving(), "model", "halving follows if the function reports"
+
+    def get_suggestion(self, trial: Trial | None = None) -> Suggested:
+        """Return what the chosen optimizer suggests."""
+        answer = self.chosen.get_suggestion(trial)
+        if isinstance(answer, dict):
+            answer = Suggestion(params=answer)
+        if isinstance(answer, Suggestion):
+            answer.info["auto"] = self.choice
+        return answer
+
+    def observe(self, trial: Trial) -> None:
+        """Show the trial on, and say what the first one that got anywhere tells about the function."""
+        if not self._has_learned and (len(trial.curve) or trial.state is TrialState.COMPLETED):
+            self._has_learned = True
+            if not len(trial.curve):
+                self.choice = "tpe"
+                log.info("auto chose tpe: the function does not report")
+            else:
+                self.choice = "asha+model"
+                does = "saves checkpoints, so trials pause" if trial.has_checkpoint else "saves none, so trials stop"
+                log.info("auto chose asha+model: the function reports and %s", does)
+        self.chosen.observe(trial)
+
+    def judge(self, trial: Trial, step: int, trials: Sequence[Trial]) -> Decision:
+        """Let the chosen optimizer decide."""
+        return self.chosen.judge(trial, step, trials)
+
+    def finalize_experiment(self, trials: Sequence[Trial]) -> None:
+        """Let the chosen optimizer look back."""
+        self.chosen.finalize_experiment(trials)
+
+
+class ModelHalving(ASHA):
+    """ASHA whose new trials come from a model; for a function that does not report, the model alone."""
+
+    def __init__(self) -> None:
+        super().__init__(sampler=ModelSampler())
+
+    def _say(self, what: str) -> None:
+        """Say nothing: a function that does not report is searched well all the same."""

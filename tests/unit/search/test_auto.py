@@ -1,0 +1,92 @@
+"""Auto chooses by what it sees, says so, and searches as well as what it chose."""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+from typing import Any
+
+import pytest
+from functions import PLANE, branin, typical_best
+
+from cargobike.core.records import Params, Suggestion, Trial, TrialState
+from cargobike.search.auto import Auto
+from cargobike.search.randomsearch import RandomSearch
+from cargobike.search.space import Searchspace
+from cargobike.testing.drive import drive
+
+GRID = Searchspace(a=("INTEGER", [1, 3]), b=["x", "y"])
+
+
+@pytest.fixture(autouse=True)
+def _everything_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, logger="cargobike.search.auto")
+
+
+def test_a_small_space_is_tried_whole(caplog: pytest.LogCaptureFixture) -> None:
+    result = drive(Auto(), lambda params: params["a"], space=GRID, num_trials=10, workers=2)
+    assert len({tuple(params.items()) for params in result.suggestions}) == len(result.trials) == 6
+    assert result.exhausted
+    assert {trial.info["auto"] for trial in result.trials} == {"sobol"}
+    assert "auto chose sobol: all 6 combinations fit into 10 trials" in caplog.text
+
+
+def test_a_small_space_and_a_smaller_budget_take_a_model() -> None:
+    result = drive(Auto(), lambda params: params["a"], space=GRID, num_trials=5)
+    assert result.trials[0].info["auto"] == "model"
+
+
+def test_a_function_that_does_not_report_is_searched_by_a_model(caplog: pytest.LogCaptureFixture) -> None:
+    ours = typical_best(Auto, branin, PLANE, 50)
+    assert ours < typical_best(RandomSearch, branin, PLANE, 50) / 2
+    assert "auto chose tpe: the function does not report" in caplog.text
+    assert not [record for record in caplog.records if record.levelno > logging.INFO]
+
+
+def curve(params: Params) -> list[float]:
+    return [branin(params) + 10 / epoch for epoch in range(1, 28)]
+
+
+def test_a_function_that_reports_is_halved(caplog: pytest.LogCaptureFixture) -> None:
+    result = drive(Auto(), curve, space=PLANE, num_trials=27, direction="min", seed=1, workers=2)
+    states = [trial.state for trial in result.trials]
+    assert states.count(TrialState.STOPPED) > 10
+    assert states.count(TrialState.COMPLETED) >= 1
+    assert result.trials[-1].info["auto"] == "asha+model"
+    assert "auto chose asha+model: the function reports and saves none, so trials stop" in caplog.text
+
+
+def test_checkpoints_let_trials_pause(caplog: pytest.LogCaptureFixture) -> None:
+    optimizer = Auto()
+    optimizer.setup(PLANE, num_trials=None, direction="min", seed=0)
+    optimizer.initialize()
+    answer = optimizer.get_suggestion()
+    assert isinstance(answer, Suggestion)
+    assert answer.milestones
+    trial = Trial(answer.params, number=0, state=TrialState.PAUSED, info=answer.info, has_checkpoint=True)
+    trial.curve.add(1, 3.0)
+    optimizer.trials[0] = trial
+    optimizer.observe(trial)
+    assert "the function reports and saves checkpoints, so trials pause" in caplog.text
+
+
+@pytest.mark.parametrize("installed", [True, False])
+def test_several_objectives_go_to_nsga2_if_it_is_there(
+    installed: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    found: Any = importlib.util.find_spec
+    if installed:
+        pytest.importorskip("optuna")
+    else:
+        monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "optuna" else found(name))
+    optimizer = Auto()
+    optimizer.setup(PLANE, num_trials=None, direction="max", seed=0)
+    optimizer.objectives = {"accuracy": "max", "latency": "min"}
+    optimizer.initialize()
+    assert optimizer.choice == ("nsga2" if installed else "sobol")
+    assert "there are 2 objectives" in caplog.text
+    answer = optimizer.get_suggestion()
+    assert isinstance(answer, Suggestion)
+    trial = Trial(answer.params, number=0, info=answer.info, state=TrialState.COMPLETED, metrics={"accuracy": 0.5})
+    optimizer.observe(trial)
+    assert optimizer.get_suggestion() is not None
