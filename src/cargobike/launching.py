@@ -158,9 +158,7 @@ def _request(
         durability=durability,
         stop_rules=rules,
     )
-    return _ready(
-        recipe, shipment=shipment, engine=place, callbacks=callbacks, recipe_bytes=recipe.encode(), **others
-    )
+    return _ready(recipe, shipment=shipment, engine=place, callbacks=callbacks, recipe_bytes=recipe.encode(), **others)
 
 
 def _ready(recipe: Recipe, *, recipe_bytes: bytes | None, **others: Any) -> Request:

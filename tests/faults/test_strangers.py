@@ -224,10 +224,7 @@ def test_the_process_of_a_train_function_does_not_know_its_workers_key(
         template, agent = runner.parents()[:2]
         for name, process in (("runner", runner), ("template", template), ("agent", agent)):
             found[name] = [
-                secret
-                for secret in ear.secrets
-                for form in (secret, z85.decode(secret))
-                if _holds(process.pid, form)
+                secret for secret in ear.secrets for form in (secret, z85.decode(secret)) if _holds(process.pid, form)
             ]
         (tmp_path / "looked").touch()
 

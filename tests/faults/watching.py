@@ -62,9 +62,7 @@ class Script:
 
     def wait_for_file(self, name: str) -> None:
         """Wait until the script has made a file in its folder."""
-        wait_for(
-            lambda: (self.folder / name).exists() or self.process.poll() is not None, f"{name}\n{self.output}"
-        )
+        wait_for(lambda: (self.folder / name).exists() or self.process.poll() is not None, f"{name}\n{self.output}")
         assert (self.folder / name).exists(), self.output
 
     def send(self, number: signal.Signals) -> None:

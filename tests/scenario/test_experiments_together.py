@@ -29,9 +29,7 @@ def test_two_threads_of_one_process(tmp_path: Path) -> None:
             return x + offset
 
         try:
-            results[offset] = experiment.launch(
-                train, {"x": [1, 2, 3]}, workers=1, trial_timeout_s=60, quiet=True
-            )
+            results[offset] = experiment.launch(train, {"x": [1, 2, 3]}, workers=1, trial_timeout_s=60, quiet=True)
         except BaseException as error:
             errors.append(error)
 
@@ -56,9 +54,7 @@ def test_two_processes_on_one_project() -> None:
         "print(json.dumps([result.id, [t.value for t in result.trials]]))\n"
     )
     running = [
-        subprocess.Popen(
-            [sys.executable, "-c", program, factor], env=environment(), stdout=subprocess.PIPE, text=True
-        )
+        subprocess.Popen([sys.executable, "-c", program, factor], env=environment(), stdout=subprocess.PIPE, text=True)
         for factor in ("2", "3")
     ]
     found: dict[str, Any] = dict(json.loads(process.communicate(timeout=90)[0]) for process in running)

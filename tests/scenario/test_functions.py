@@ -142,10 +142,9 @@ def test_everything_that_a_script_may_define(tmp_path: Path) -> None:
 
 
 def test_a_script_without_a_main_guard_does_not_run_itself_again(tmp_path: Path) -> None:
-    assert (
-        run_script(
-            tmp_path / "work",
-            """
+    assert run_script(
+        tmp_path / "work",
+        """
             import json
             from cargobike import experiment
 
@@ -158,9 +157,7 @@ def test_a_script_without_a_main_guard_does_not_run_itself_again(tmp_path: Path)
             result = experiment.launch(train, {"x": [1, 2]}, quiet=True)
             print(json.dumps([open("runs.txt").read(), result.best.metric]))
             """,
-        )
-        == ["run\n", 2]
-    )
+    ) == ["run\n", 2]
 
 
 def test_a_users_module_wins_over_an_installed_one_of_the_same_name(tmp_path: Path) -> None:
@@ -236,10 +233,9 @@ def test_a_file_may_have_the_name_of_a_library(tmp_path: Path) -> None:
 
 
 def test_a_script_may_pickle_objects_of_its_own_classes(tmp_path: Path) -> None:
-    assert (
-        run_script(
-            tmp_path / "work",
-            """
+    assert run_script(
+        tmp_path / "work",
+        """
             import functools, json, multiprocessing, pickle
             from cargobike import experiment, trial
 
@@ -266,9 +262,7 @@ def test_a_script_may_pickle_objects_of_its_own_classes(tmp_path: Path) -> None:
 
             print(json.dumps([value(functools.partial(train, offset=10)), value(Trainer().fit)]))
             """,
-        )
-        == [12, 1]
-    )
+    ) == [12, 1]
 
 
 def test_a_module_that_reads_the_command_line_when_imported(tmp_path: Path) -> None:

@@ -22,9 +22,7 @@ class RandomSearch(AbstractOptimizer):
         self.finalized: list[Trial] = []
 
     def initialize(self) -> None:
-        self.config_buffer = [
-            {"x": random.Random(number).uniform(0, 5)} for number in range(self.num_trials or 0)
-        ]
+        self.config_buffer = [{"x": random.Random(number).uniform(0, 5)} for number in range(self.num_trials or 0)]
 
     def get_suggestion(self, trial: Trial | None = None) -> Any:
         return Trial(self.config_buffer.pop()) if self.config_buffer else None
@@ -39,9 +37,7 @@ class RandomSearch(AbstractOptimizer):
 def test_the_four_methods_are_enough() -> None:
     sp = Searchspace(x=("DOUBLE", [0, 5]))
     rs = RandomSearch(5, sp)
-    result = experiment.launch(
-        parabola, sp, optimizer=rs, num_trials=5, name="test", direction="max", quiet=True
-    )
+    result = experiment.launch(parabola, sp, optimizer=rs, num_trials=5, name="test", direction="max", quiet=True)
     assert (result.name, result.counts) == ("test", {"completed": 5})
     assert sorted(trial.params["x"] for trial in result.trials) == sorted(
         random.Random(number).uniform(0, 5) for number in range(5)
@@ -90,9 +86,7 @@ def test_a_stop_takes_effect_at_exactly_the_step_it_was_decided_on() -> None:
         finally:
             print(f"left at {trial.number}")
 
-    result = experiment.launch(
-        train, Searchspace(x=("INTEGER", [0, 9])), optimizer=optimizer, num_trials=6, quiet=True
-    )
+    result = experiment.launch(train, Searchspace(x=("INTEGER", [0, 9])), optimizer=optimizer, num_trials=6, quiet=True)
     for ended in result.trials:
         was_stopped = ended.number % 2 == 1
         assert ended.state == ("stopped" if was_stopped else "completed")
@@ -104,9 +98,7 @@ def test_a_stop_takes_effect_at_exactly_the_step_it_was_decided_on() -> None:
     assert result.best.number == 4
     assert sorted(optimizer.observed) == [(t.number, t.state.value, t.value) for t in result.trials]
     judged = [
-        json.loads(line)
-        for line in (result.folder / "journal.jsonl").read_text().splitlines()
-        if '"judged"' in line
+        json.loads(line) for line in (result.folder / "journal.jsonl").read_text().splitlines() if '"judged"' in line
     ]
     stops = {fact["trial"]: fact["step"] for fact in judged if fact["decision"] == "stop"}
     assert stops == {1: 3, 3: 5, 5: 7}

@@ -56,7 +56,7 @@ def test_a_report_of_what_is_no_number_fails_where_it_was_made() -> None:
     result = experiment.launch(lambda x: train(x) if x == 1 else x, {"x": [1, 2]}, quiet=True)
     [failed] = result.failures
     assert "'score' is str ('high')" in (failed.error or "")
-    assert "trial.report(score=\"high\")" in (failed.error or "")
+    assert 'trial.report(score="high")' in (failed.error or "")
     assert "context.py" not in (failed.error or "")
 
 

@@ -77,9 +77,7 @@ def test_all_output_is_captured_and_told_apart() -> None:
     result = experiment.launch(train, {"x": [1, 2, 3, 4]}, workers=2, quiet=True)
     for ended in result.trials:
         x = ended.params["x"]
-        assert result.logs(ended) == (
-            f"printed {x}\nwritten below Python {x}\nfrom a child {x}\nno newline at the end"
-        )
+        assert result.logs(ended) == (f"printed {x}\nwritten below Python {x}\nfrom a child {x}\nno newline at the end")
         assert result.logs(ended, "stderr") == f"wörds on stderr {x}\ncomplaint {x}\n"
 
 
@@ -101,9 +99,7 @@ def test_output_at_the_very_end_of_a_process_is_still_its_trials() -> None:
         return x
 
     result = experiment.launch(train, {"x": list(range(8))}, workers=1, quiet=True)
-    assert [result.logs(ended) for ended in result.trials] == [
-        f"hello from {x}\ngoodbye from {x}\n" for x in range(8)
-    ]
+    assert [result.logs(ended) for ended in result.trials] == [f"hello from {x}\ngoodbye from {x}\n" for x in range(8)]
 
 
 def test_huge_output_is_cut_in_the_middle(tmp_path: Path) -> None:

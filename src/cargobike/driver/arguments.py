@@ -129,9 +129,7 @@ def number_of_trials(
     return None
 
 
-def number_of_workers(
-    told: Told, workers: int | None, trials: int | None, engine: Engine, resources: Resources
-) -> int:
+def number_of_workers(told: Told, workers: int | None, trials: int | None, engine: Engine, resources: Resources) -> int:
     """Return how many workers to start, refusing more than there can be."""
     asked = workers if workers is not None else told.workers
     if asked is not None:

@@ -121,9 +121,7 @@ def _parameters(train: TrainFunction) -> Mapping[str, inspect.Parameter] | None:
         return None  # written in C: only the call itself can tell
 
 
-def check_signature(
-    train: Train, names: Iterable[str], *, optional_names: Collection[str] = ()
-) -> None:
+def check_signature(train: Train, names: Iterable[str], *, optional_names: Collection[str] = ()) -> None:
     """Make sure that the function can be called with these parameters, before anything starts.
 
     Args:
@@ -164,6 +162,4 @@ def check_signature(
             mistakes.append(f"{key!r} is needed by the function, but not given")
     if mistakes:
         shown = ", ".join(key for key in parameters)
-        raise SignatureError(
-            f"The parameters do not fit the function {train.title}({shown}):", mistakes
-        )
+        raise SignatureError(f"The parameters do not fit the function {train.title}({shown}):", mistakes)

@@ -133,9 +133,7 @@ class Staff:
                 self.left(worker)
                 if not released:
                     gone.append(WorkerGone(at=now_s, worker=worker, reason=reason))
-        pause_s = (
-            _LOOK_AT_SUSPECTS_S if self._suspects else _LOOK_AT_NEWCOMERS_S if self._newcomers else _LOOK_AT_ALL_S
-        )
+        pause_s = _LOOK_AT_SUSPECTS_S if self._suspects else _LOOK_AT_NEWCOMERS_S if self._newcomers else _LOOK_AT_ALL_S
         self._next_round = min(now_s + pause_s, self._next_roll_call)
         return list[Event](gone)
 

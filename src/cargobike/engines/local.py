@@ -123,9 +123,7 @@ class LocalEngine(Engine):
 class LocalHandle(WorkerHandle):
     """A worker process on this machine."""
 
-    def __init__(
-        self, name: str, engine: LocalEngine, host: _HostProcess, gpus: tuple[str, ...]
-    ) -> None:
+    def __init__(self, name: str, engine: LocalEngine, host: _HostProcess, gpus: tuple[str, ...]) -> None:
         self.name = name
         self.gpus = gpus
         self.gone: str | None = None

@@ -98,9 +98,7 @@ class ExperimentRecord:
 
     def __post_init__(self) -> None:
         self.objective = self.objective or self.header.metric
-        self.goals = Goals(
-            objectives=self.header.objectives, constraints=read_constraints(self.header.constraints)
-        )
+        self.goals = Goals(objectives=self.header.objectives, constraints=read_constraints(self.header.constraints))
         self.last_at = max(self.last_at, self.header.at)
         self.counts = dict.fromkeys(TrialState, 0)
         for trial in self.trials.values():

@@ -231,14 +231,8 @@ class Checkpoints:
         return found
 
     def _ranked(self, found: list[tuple[Path, Meta]]) -> list[Path]:
-        scored = [
-            (meta.metric, path)
-            for path, meta in found
-            if meta.metric is not None and math.isfinite(meta.metric)
-        ]
-        return [
-            path for _, path in sorted(scored, key=operator.itemgetter(0), reverse=self._direction == "max")
-        ]
+        scored = [(meta.metric, path) for path, meta in found if meta.metric is not None and math.isfinite(meta.metric)]
+        return [path for _, path in sorted(scored, key=operator.itemgetter(0), reverse=self._direction == "max")]
 
     def _is_intact(self, path: Path) -> bool:
         if path in self._intact:

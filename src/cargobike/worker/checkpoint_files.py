@@ -136,9 +136,7 @@ def _folder_mistakes(top: Path, destination: Path) -> list[str]:
             if stat.S_ISLNK(mode):
                 target = Path(os.path.realpath(path))
                 if not target.is_relative_to(top):
-                    mistakes.append(
-                        f"{shown!r} is a link to {target}, outside of the folder; copy the file in"
-                    )
+                    mistakes.append(f"{shown!r} is a link to {target}, outside of the folder; copy the file in")
             elif not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
                 mistakes.append(f"{shown!r} is neither a file nor a folder; leave it out")
     return mistakes

@@ -109,22 +109,16 @@ def _dump_torch_thoroughly(state: object, file: HashingFile) -> None:
 def _write_object(state: object, folder: Path) -> StoredState:
     try:
         try:
-            return _write_either(
-                _dump_plainly, _dump_thoroughly, state, folder, StoredState("pickle", "state.pkl")
-            )
+            return _write_either(_dump_plainly, _dump_thoroughly, state, folder, StoredState("pickle", "state.pkl"))
         except _TensorFoundError:
-            return _write_either(
-                _dump_torch, _dump_torch_thoroughly, state, folder, StoredState("torch", "state.pt")
-            )
+            return _write_either(_dump_torch, _dump_torch_thoroughly, state, folder, StoredState("torch", "state.pt"))
     except (OSError, MemoryError):
         raise
     except Exception as error:
         raise _unpicklable(state, error) from error
 
 
-def _write_either(
-    first: _Dump, second: _Dump, state: object, folder: Path, stored: StoredState
-) -> StoredState:
+def _write_either(first: _Dump, second: _Dump, state: object, folder: Path, stored: StoredState) -> StoredState:
     try:
         return _write_file(first, state, folder, stored)
     except (_TensorFoundError, OSError, MemoryError):

@@ -126,9 +126,7 @@ class Host:
                 self._send(Gone(name, describe_exit(status)))
 
 
-def become_agent(
-    payload: Payload, config_fd: int, gpus: tuple[str, ...], liveness_fd: int, version: str
-) -> None:
+def become_agent(payload: Payload, config_fd: int, gpus: tuple[str, ...], liveness_fd: int, version: str) -> None:
     """Fork a template, then be its agent.
 
     The config with the keys is read only after the fork, so that no process in which user code runs ever has it in

@@ -160,9 +160,7 @@ def _to_float(value: object) -> float:
         raise _NotANumberError("If the text holds a number, convert it with `float(...)`.")
     count = _count_elements(value)
     if count is not None and count != 1:
-        raise _NotANumberError(
-            f"It has {count} elements: reduce it to one number, for example with `.mean()`."
-        )
+        raise _NotANumberError(f"It has {count} elements: reduce it to one number, for example with `.mean()`.")
     item = getattr(value, "item", None)
     if count == 1 and callable(item):
         value = item()
@@ -173,9 +171,7 @@ def _to_float(value: object) -> float:
     try:
         return float(cast("float", value))
     except OverflowError:
-        raise _NotANumberError(
-            "It is too large for a float: scale it down or return its logarithm."
-        ) from None
+        raise _NotANumberError("It is too large for a float: scale it down or return its logarithm.") from None
     except (TypeError, ValueError):
         raise _NotANumberError("It cannot be converted with `float(...)`.") from None
 

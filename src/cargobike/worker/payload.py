@@ -92,9 +92,7 @@ def _expose(function: Any) -> None:
     found = dict(namespace) if namespace.get("__name__") == "__main__" else {}
     if kind.__module__ == "__main__":
         found[kind.__name__] = kind
-    vars(sys.modules["__main__"]).update(
-        {name: value for name, value in found.items() if not name.startswith("__")}
-    )
+    vars(sys.modules["__main__"]).update({name: value for name, value in found.items() if not name.startswith("__")})
 
 
 def remember(function: Callable[..., Any], cache_parameters: dict[str, Any]) -> Callable[..., Any]:

@@ -30,9 +30,7 @@ from cargobike.worker.processes import die_with_parent
 from cargobike.worker.seeding import seed_everything
 from cargobike.worker.wire import Assign, Ended, decode_driver_message, encode_message
 
-_LIBRARIES = tuple(
-    {sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")}
-)
+_LIBRARIES = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 
 LEAVE = b"Q"
 """Tells a runner that waits for its next assignment that there is none."""

@@ -27,9 +27,7 @@ def add_rocm(root: Path, simd_counts: list[int]) -> Path:
     for index, simd_count in enumerate(simd_counts):
         node = root / f"sys/class/kfd/kfd/topology/nodes/{index}"
         node.mkdir(parents=True)
-        (node / "properties").write_text(
-            f"cpu_cores_count {8 if not simd_count else 0}\nsimd_count {simd_count}\n"
-        )
+        (node / "properties").write_text(f"cpu_cores_count {8 if not simd_count else 0}\nsimd_count {simd_count}\n")
     return root
 
 
@@ -87,9 +85,7 @@ def test_the_nvidia_driver_lists_its_devices(tmp_path: Path) -> None:
         ("GPU-1f", ("GPU-1f",)),
     ],
 )
-def test_a_container_renumbers_what_it_was_given(
-    value: str, expected: tuple[str, ...], tmp_path: Path
-) -> None:
+def test_a_container_renumbers_what_it_was_given(value: str, expected: tuple[str, ...], tmp_path: Path) -> None:
     environ = {"NVIDIA_VISIBLE_DEVICES": value, "PATH": ""}
     assert detect_gpus(environ=environ, root=add_nvidia(tmp_path, 2)) == expected
 

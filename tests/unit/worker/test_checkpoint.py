@@ -78,11 +78,7 @@ class TestStates:
         assert loaded["rng"].random() == np.random.default_rng(3).random()
         assert saved.size_bytes > 400_000
 
-    @given(
-        st.recursive(
-            st.none() | st.integers() | st.floats(allow_nan=False) | st.text() | st.binary(), st.lists
-        )
-    )
+    @given(st.recursive(st.none() | st.integers() | st.floats(allow_nan=False) | st.text() | st.binary(), st.lists))
     @settings(max_examples=25, deadline=None)
     def test_any_data_comes_back(self, tmp_path_factory: pytest.TempPathFactory, state: object) -> None:
         root = tmp_path_factory.mktemp("any")
@@ -94,9 +90,7 @@ class TestStates:
         optimizer = torch.optim.Adam(model.parameters())
         model(torch.ones(1, 3)).sum().backward()
         optimizer.step()
-        saved = Checkpoints(root).save(
-            {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "epoch": 4}
-        )
+        saved = Checkpoints(root).save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "epoch": 4})
         assert only_file(saved).name == "state.pt"
         loaded = Checkpoints(root).load()
         assert loaded["epoch"] == 4
@@ -391,9 +385,7 @@ class TestOrder:
         assert checkpoints.save("x").step == 40
         assert checkpoints.save("x", step=7).step == 7
 
-    def test_saved_checkpoints_are_announced_when_they_are_safe_and_before_others_go(
-        self, root: Path
-    ) -> None:
+    def test_saved_checkpoints_are_announced_when_they_are_safe_and_before_others_go(self, root: Path) -> None:
         announced: list[tuple[SavedCheckpoint, object, int]] = []
 
         def on_saved(saved: SavedCheckpoint) -> None:
@@ -406,9 +398,7 @@ class TestOrder:
         assert (first.step, first.metric, second.metric) == (1, 0.5, None)
         assert first.path.is_absolute()
 
-    def test_a_change_of_directory_does_not_matter(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_change_of_directory_does_not_matter(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.chdir(tmp_path)
         checkpoints = Checkpoints(Path("here"))
         (tmp_path / "elsewhere").mkdir()
@@ -463,9 +453,7 @@ class TestRetention:
         assert Checkpoints(root).load() == "state 2"
         assert Checkpoints(root, direction="min").load(best=True) == "state 2"
 
-    def test_without_metrics_the_best_is_the_newest(
-        self, root: Path, caplog: pytest.LogCaptureFixture
-    ) -> None:
+    def test_without_metrics_the_best_is_the_newest(self, root: Path, caplog: pytest.LogCaptureFixture) -> None:
         checkpoints = Checkpoints(root, keep_best=1)
         checkpoints.save("a")
         checkpoints.save("b")
@@ -522,9 +510,7 @@ class TestRetention:
 
 class TestDamage:
     @pytest.mark.parametrize("state", [b"some bytes", {"a": list(range(100))}, {"w": torch.ones(100)}])
-    def test_a_flipped_bit_is_noticed(
-        self, root: Path, state: object, caplog: pytest.LogCaptureFixture
-    ) -> None:
+    def test_a_flipped_bit_is_noticed(self, root: Path, state: object, caplog: pytest.LogCaptureFixture) -> None:
         checkpoints = Checkpoints(root, keep_last=2)
         checkpoints.save("intact", step=1)
         damage(checkpoints.save(state, step=2))
@@ -547,9 +533,7 @@ class TestDamage:
         assert Checkpoints(root).load() == "intact"
         assert "meta.json cannot be read" in caplog.text
 
-    def test_missing_and_shortened_files_are_noticed(
-        self, root: Path, caplog: pytest.LogCaptureFixture
-    ) -> None:
+    def test_missing_and_shortened_files_are_noticed(self, root: Path, caplog: pytest.LogCaptureFixture) -> None:
         checkpoints = Checkpoints(root, keep_last=4)
         checkpoints.save("intact", step=0)
         only_file(checkpoints.save("x" * 100, step=1)).unlink()
@@ -650,9 +634,7 @@ class TestStartFrom:
 class TestKill:
     def test_leftovers_of_killed_processes_are_cleaned_at_the_next_save(self, root: Path) -> None:
         Checkpoints(root).save("x", step=1)
-        ended = subprocess.run(
-            [sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True
-        )
+        ended = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
         host = os.uname().nodename
         dead = root / f".saving.{int(ended.stdout)}.0.{host}"
         reused_pid = root / f".saving.{os.getpid()}.999999.{host}"
@@ -691,9 +673,7 @@ checkpoints.save({{"number": before["number"] + 1, "ballast": "x" * 100_000}})
         Checkpoints(root).save({"number": 0})
         number, died_after_commit = 0, 0
         for deadly in range(1, 100):
-            code = subprocess.run(
-                [sys.executable, "-c", program, str(deadly)], env=CHILD_ENV, check=False
-            ).returncode
+            code = subprocess.run([sys.executable, "-c", program, str(deadly)], env=CHILD_ENV, check=False).returncode
             seen = Checkpoints(root).load()
             assert seen["number"] in {number, number + 1}
             if code == 0:
@@ -720,9 +700,7 @@ while True:
 """
         confirmed = 0
         for lines in (1, 2, 3, 5, 8, 13):
-            with subprocess.Popen(
-                [sys.executable, "-c", program], env=CHILD_ENV, stdout=subprocess.PIPE
-            ) as child:
+            with subprocess.Popen([sys.executable, "-c", program], env=CHILD_ENV, stdout=subprocess.PIPE) as child:
                 assert child.stdout is not None
                 for _ in range(lines):
                     confirmed = int(child.stdout.readline())

@@ -61,7 +61,5 @@ def test_nothing_is_imported_for_its_seed() -> None:
         "assert not {'numpy', 'torch', 'tensorflow', 'jax'} & set(sys.modules)"
     )
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run(
-        [sys.executable, "-c", program], env=environ, capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", program], env=environ, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["random"]
