@@ -56,9 +56,7 @@ def started(trial: int, at: float = 1.0, params: Params | None = None) -> list[F
     ]
 
 
-def busy_search(
-    name: str = "digits", params: Params | None = None, error: str = "ValueError: bad lr"
-) -> list[Fact]:
+def busy_search(name: str = "digits", params: Params | None = None, error: str = "ValueError: bad lr") -> list[Fact]:
     """Twelve ended trials (nine completed, two stopped, one failed), one paused, two running, of sixty."""
     facts = begin(name)
     for trial in range(15):
@@ -266,9 +264,7 @@ def test_what_is_printed_meanwhile_stays_above_the_panel_and_streams_come_back(
     assert sys.stdout is piped
 
 
-@pytest.mark.parametrize(
-    "error", [BrokenPipeError(32, "gone"), ValueError("I/O on closed file"), OSError(5, "I/O")]
-)
+@pytest.mark.parametrize("error", [BrokenPipeError(32, "gone"), ValueError("I/O on closed file"), OSError(5, "I/O")])
 @pytest.mark.parametrize("healthy_writes", [0, 3])
 @pytest.mark.parametrize("kind", [TerminalDisplay, PlainDisplay])
 def test_a_display_that_cannot_draw_falls_silent(
@@ -335,9 +331,7 @@ raise RuntimeError("boom")
 """
     ours, theirs = pty.openpty()
     try:
-        done = subprocess.run(
-            [sys.executable, "-c", program], stdout=theirs, stderr=theirs, stdin=theirs, check=False
-        )
+        done = subprocess.run([sys.executable, "-c", program], stdout=theirs, stderr=theirs, stdin=theirs, check=False)
         os.close(theirs)
         seen = b""
         while True:
@@ -366,9 +360,7 @@ def test_plain_lines_come_at_the_start_at_growing_pauses_and_at_the_end() -> Non
     at: list[float] = []
     for tenth in range(6_000):
         now_s = tenth / 10
-        display.update(
-            [*started(tenth, now_s), TrialEnded(at=now_s, trial=tenth, state="completed", value=1.0)]
-        )
+        display.update([*started(tenth, now_s), TrialEnded(at=now_s, trial=tenth, state="completed", value=1.0)])
         before = len(stream.getvalue())
         display.refresh(now_s)
         if len(stream.getvalue()) > before:

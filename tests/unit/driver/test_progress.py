@@ -32,9 +32,7 @@ from cargobike.driver.progress_snapshot import failure_line
 def begin(
     num_trials: int | None = 10, direction: Direction = "max", workers: int = 2, at: float = 100.0
 ) -> ExperimentStarted:
-    return ExperimentStarted(
-        at=at, id="e1", name="digits", num_trials=num_trials, direction=direction, workers=workers
-    )
+    return ExperimentStarted(at=at, id="e1", name="digits", num_trials=num_trials, direction=direction, workers=workers)
 
 
 def run(trial: int, at: float = 101.0, worker: str = "w0") -> list[Fact]:
@@ -70,9 +68,7 @@ def test_best_follows_the_direction_and_brings_its_parameters(direction: Directi
     direction=st.sampled_from(["max", "min"]),
     order=st.randoms(use_true_random=False),
 )
-def test_best_is_the_one_a_result_would_name(
-    values: list[float | None], direction: Direction, order: object
-) -> None:
+def test_best_is_the_one_a_result_would_name(values: list[float | None], direction: Direction, order: object) -> None:
     trials = [
         Trial({}, number, TrialState.FAILED if value is None else TrialState.COMPLETED, value)
         for number, value in enumerate(values)
@@ -117,9 +113,7 @@ def test_counts_follow_every_state() -> None:
 
 
 def test_a_paused_trial_frees_its_worker_and_comes_back() -> None:
-    progress = folded(
-        begin(), WorkerJoined(at=100.5, worker="w0"), *run(0), TrialPaused(at=102.0, trial=0, step=3)
-    )
+    progress = folded(begin(), WorkerJoined(at=100.5, worker="w0"), *run(0), TrialPaused(at=102.0, trial=0, step=3))
     now = progress.snapshot(103.0)
     assert (now.running, now.paused, now.pending, now.workers_busy) == (0, 1, 0, 0)
     progress.apply([TrialResumed(at=104.0, trial=0)])
@@ -135,9 +129,7 @@ def test_a_paused_trial_frees_its_worker_and_comes_back() -> None:
 
 
 def test_a_trial_stopped_while_paused_is_counted_once() -> None:
-    progress = folded(
-        begin(), *run(0), TrialPaused(at=102.0, trial=0), TrialEnded(at=103.0, trial=0, state="stopped")
-    )
+    progress = folded(begin(), *run(0), TrialPaused(at=102.0, trial=0), TrialEnded(at=103.0, trial=0, state="stopped"))
     now = progress.snapshot(104.0)
     assert (now.paused, now.stopped, now.pending) == (0, 1, 0)
 
@@ -153,9 +145,7 @@ def test_a_lost_attempt_is_retried_and_not_a_failure() -> None:
     now = progress.snapshot(102.0)
     assert (now.running, now.pending, now.failed, now.retries) == (0, 1, 0, 1)
     assert (now.workers_busy, now.workers_joined) == (0, 0)
-    progress.apply(
-        [WorkerJoined(at=103.0, worker="w1"), AttemptStarted(at=103.0, trial=0, attempt=2, workers=("w1",))]
-    )
+    progress.apply([WorkerJoined(at=103.0, worker="w1"), AttemptStarted(at=103.0, trial=0, attempt=2, workers=("w1",))])
     now = progress.snapshot(103.0)
     assert (now.running, now.pending, now.workers_busy) == (1, 0, 1)
     progress.apply([completed(0, 1.0, at=104.0)])
@@ -229,9 +219,7 @@ def test_phases_follow_what_happens() -> None:
 
 def test_one_tracked_run_is_a_total_of_one() -> None:
     start = ExperimentStarted(at=100.0, id="e1", name="one", params={"lr": 1.0})
-    progress = folded(
-        start, *run(0), Reported(at=102.0, trial=0, step=7, metrics={"loss": "nan", "acc": 0.5})
-    )
+    progress = folded(start, *run(0), Reported(at=102.0, trial=0, step=7, metrics={"loss": "nan", "acc": 0.5}))
     now = progress.snapshot(103.0)
     assert (now.total, now.phase) == (1, "running")
     assert now.latest is not None
@@ -252,9 +240,7 @@ def test_an_exhausted_optimizer_settles_the_total() -> None:
 
 
 def test_another_driver_takes_over_what_the_first_left_running() -> None:
-    progress = folded(
-        begin(), WorkerJoined(at=100.5, worker="w0"), *run(0), completed(0, 0.7), *run(1), *run(2)
-    )
+    progress = folded(begin(), WorkerJoined(at=100.5, worker="w0"), *run(0), completed(0, 0.7), *run(1), *run(2))
     progress.apply([ExperimentResumed(at=5000.0)])
     now = progress.snapshot(5001.0)
     assert (now.completed, now.running, now.pending, now.workers_joined, now.workers_busy) == (1, 0, 2, 0, 0)
@@ -262,9 +248,7 @@ def test_another_driver_takes_over_what_the_first_left_running() -> None:
     assert now.best is not None
     # The new driver may say that the old attempts are gone; that changes nothing but the count of retries.
     progress.apply([AttemptLost(at=5001.0, trial=1, attempt=1, reason="driver died")])
-    progress.apply(
-        [AttemptStarted(at=5002.0, trial=1, attempt=2, workers=("w0",)), completed(1, 0.9, at=5004.0)]
-    )
+    progress.apply([AttemptStarted(at=5002.0, trial=1, attempt=2, workers=("w0",)), completed(1, 0.9, at=5004.0)])
     now = progress.snapshot(5004.0)
     assert (now.completed, now.running, now.pending) == (2, 0, 1)
     assert now.rate_per_s == pytest.approx(0.5)
@@ -320,9 +304,7 @@ def test_the_rate_follows_a_change_of_speed() -> None:
     waited_s=st.floats(-5.0, 1e4),
     num_trials=st.one_of(st.none(), st.integers(0, 60)),
 )
-def test_figures_are_sane_whatever_the_timing(
-    ends_s: list[float], waited_s: float, num_trials: int | None
-) -> None:
+def test_figures_are_sane_whatever_the_timing(ends_s: list[float], waited_s: float, num_trials: int | None) -> None:
     progress = folded(begin(num_trials=num_trials, at=0.0))
     at = 0.0
     for trial, gap_s in enumerate(ends_s):
