@@ -69,10 +69,9 @@ class Synchronous(ASHA):
                 if number is not None and len(rung._waiting) + len(rung._gone_on) >= expected:
                     return self._resume(number, rung, ladder)
             expected = places
-        params = self.sampler.suggest() if self._new_left > 0 else None
+        params = self.sampler.suggest() if self._may_start else None
         if params is not None:
             return self._start(params)
-        self._new_left = 0
         return IDLE if self._active else None
 
     def judge(self, trial: Trial, step: int, trials: Sequence[Trial]) -> Decision:
@@ -113,7 +112,7 @@ class Delayed(ASHA):
     def initialize(self) -> None:
         super().initialize()
         for rung, _ in self._from_the_top:
-            _limit(rung, lambda rung: len(rung) >= self.wait_for or self._new_left == 0)
+            _limit(rung, lambda rung: len(rung) >= self.wait_for or not self._may_start)
 
 
 class NewFirst(ASHA):
@@ -127,7 +126,7 @@ class NewFirst(ASHA):
         super().initialize()
         self._from_the_top.reverse()
         for rung, _ in self._from_the_top:
-            _limit(rung, lambda rung: self._new_left == 0, self.extra)
+            _limit(rung, lambda rung: not self._may_start, self.extra)
 
 
 def _limit(rung: Rung, allows: Callable[[Rung], bool], extra: int = 0) -> None:
@@ -161,7 +160,7 @@ class BySpeed(ASHA):
     def get_suggestion(self, trial: Trial | None = None) -> Suggested:
         if self.asking not in self.slow:
             return super().get_suggestion(trial)
-        params = self.sampler.suggest() if self._new_left > 0 else None
+        params = self.sampler.suggest() if self._may_start else None
         if params is not None:
             return self._start(params)
         self._from_the_top.reverse()

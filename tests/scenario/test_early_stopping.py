@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import functools
+import shutil
 from collections import Counter
 from collections.abc import Callable
 from typing import Literal
 
 import pytest
 
-from cargobike import Searchspace, experiment, trial
+from cargobike import Searchspace, experiment, project, trial
 from cargobike.core.records import Direction, Trial, TrialState
 from cargobike.result import Result
 from cargobike.search.asha import ASHA
 from cargobike.search.hyperband import Hyperband
 from cargobike.search.pbt import PopulationBasedTraining
 from cargobike.search.stop_rules import MedianRule, PatienceRule, TargetReached
+from cargobike.store.layout import ExperimentFolder
 
 EPOCHS = 9
 SPACE = Searchspace(x=("DOUBLE", [0.0, 1.0]))
@@ -144,6 +146,55 @@ def test_a_search_without_timing_is_the_same_every_time() -> None:
     assert any(one.attempts > 1 for one in runs[0].trials)
 
 
+def cut(result: Result, lines: int) -> str:
+    """Make a copy of an experiment whose driver died after so many lines of its journal; returns its id."""
+    source = ExperimentFolder(result.folder)
+    target = project.current().experiment(f"{result.id[:-4]}x{lines:03d}")
+    shutil.copytree(source.root, target.root)
+    target.journal.write_bytes(b"".join(source.journal.read_bytes().splitlines(keepends=True)[:lines]))
+    shutil.rmtree(target.trials)
+    return target.id
+
+
+@pytest.mark.parametrize("deterministic", [True, False])
+def test_a_search_whose_driver_died_goes_on(deterministic: bool) -> None:
+    whole = experiment.launch(
+        report_then_save,
+        SPACE,
+        optimizer=ASHA(variant="promotion"),
+        num_trials=9,
+        workers=2,
+        seed=1,
+        deterministic=deterministic,
+        quiet=True,
+    )
+    length = len(ExperimentFolder(whole.folder).journal.read_bytes().splitlines())
+    for lines in (length // 3, 2 * length // 3):
+        resumed = experiment.resume(cut(whole, lines), quiet=True)
+        assert resumed.state == "completed"
+        assert [one.params for one in resumed.trials] == [one.params for one in whole.trials]
+        assert resumed.best is not None
+        if deterministic:
+            assert [one.state for one in resumed.trials] == [one.state for one in whole.trials]
+            assert resumed.best == whole.best
+
+
+def test_a_finished_search_is_given_more_trials() -> None:
+    first = experiment.launch(
+        report_then_save, SPACE, optimizer=ASHA(variant="promotion"), num_trials=9, workers=2, seed=1, quiet=True
+    )
+    assert first.best is not None
+    before = first.best.metric
+    more = experiment.resume(first.id, num_trials=18, quiet=True)
+    assert len(more.trials) == 18
+    assert [one.params for one in more.trials[:9]] == [one.params for one in first.trials[:9]]
+    assert len({len(one.curve) for one in more.trials[9:]}) > 1, "the new ones are compared with the old ones"
+    assert more.best is not None
+    assert more.best.metric >= before
+    again = experiment.resume(first.id, num_trials=21, quiet=True)
+    assert len(again.trials) == 21
+
+
 def test_hyperband_on_real_processes() -> None:
     result = experiment.launch(
         report_then_save,
@@ -232,7 +283,8 @@ def ancestor(result: Result, one: Trial) -> int:
     return ancestor(result, result.trials[one.info["parent"]]) if "parent" in one.info else one.number
 
 
-def test_a_population_learns_from_its_best() -> None:
+@pytest.mark.parametrize("deterministic", [True, False])
+def test_a_population_learns_from_its_best(deterministic: bool) -> None:
     result = experiment.launch(
         learn,
         Searchspace(rate=("DOUBLE", [0.0, 1.0])),
@@ -240,11 +292,12 @@ def test_a_population_learns_from_its_best() -> None:
         num_trials=12,
         workers=2,
         seed=3,
+        deterministic=deterministic,
         quiet=True,
     )
     assert len(result.of_state("completed")) == 4
     children = [one for one in result.trials if "parent" in one.info]
-    assert children
+    assert children or not deterministic, "without it the best may be done before the worst comes"
     for child in children:
         parent = result.trials[child.info["parent"]]
         assert 0 not in child.curve.steps, "it begins where its parent was"

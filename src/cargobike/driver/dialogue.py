@@ -77,6 +77,10 @@ class Dialogue:
             self._has_failed = True
             return StopRequested(at=at, reason=f"the optimizer {name} failed:\n{_traceback(error)}", state="failed")
 
+    def limit(self, num_trials: int | None) -> None:
+        """Let the optimizer know how many trials there may be, if that changes on the way."""
+        self._optimizer.num_trials = num_trials
+
     def finish(self) -> None:
         """Show what has not been shown, and let the optimizer look back; not one that has failed, and would again."""
         if self._has_failed:

@@ -43,7 +43,11 @@ class Replay:
         Raises:
             OptimizerError: If the optimizer now answers otherwise than it did.
         """
+        # An optimizer that may start more trials than it might then would not have waited for the last ones.
+        self._dialogue.limit(self.record.header.num_trials)
         for fact in journal:
+            if isinstance(fact, facts.ExperimentResumed) and fact.num_trials is not None:
+                self._dialogue.limit(fact.num_trials)
             if isinstance(fact, facts.OptimizerIdled) and fact.exhausted:
                 pass  # what was shown with that question is shown with the next, should there be more to try now
             elif isinstance(fact, _Answer):
@@ -53,6 +57,7 @@ class Replay:
             if isinstance(fact, facts.TrialEnded | facts.TrialPaused):
                 self._job_done(fact.trial)
             self.record.apply(fact)
+        self._dialogue.limit(self._plan.num_trials)
 
     def live(self) -> dict[int, Live]:
         """Return what must be known about the trials that have not ended."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, Literal, get_args
 
@@ -84,8 +83,9 @@ class ASHA(AbstractOptimizer):
         self._steps = StepCount()
         self._pace = Pace()
         self._longest = self.resource_max
-        self._new_left = math.inf if self.num_trials is None else self.num_trials
+        self._started = 0
         self._active = 0
+        self._paused: set[int] = set()
         self._has_completed = False
         self._saves = False
         self._to_the_end: set[int] = set()
@@ -99,16 +99,20 @@ class ASHA(AbstractOptimizer):
             number = rung.best_waiting()
             if number is not None and (self._is_beyond(rung) or rung.is_promotable(number)):
                 return self._resume(number, rung, ladder)
-        params = self.sampler.suggest() if self._new_left > 0 else None
+        params = self.sampler.suggest() if self._may_start else None
         if params is not None:
             return self._start(params)
-        self._new_left = 0
         if self._active:
             return IDLE
         return None if self._has_completed else self._finish_one()
 
+    @property
+    def _may_start(self) -> bool:
+        # Looked up each time: an experiment that is taken up again may be given more trials.
+        return self.num_trials is None or self._started < self.num_trials
+
     def _start(self, params: Params) -> Suggestion:
-        self._new_left -= 1
+        self._started += 1
         self._active += 1
         bracket = self._next_bracket()
         ladder = self._ladders[bracket]
@@ -121,6 +125,7 @@ class ASHA(AbstractOptimizer):
     def _resume(self, number: int, rung: Rung, ladder: Ladder) -> Suggestion:
         rung.go_on(number)
         self._active += 1
+        self._paused.remove(number)
         above = self._milestones(other for other in ladder if other.level > rung.level)
         return Suggestion(resume=number, milestones=above, info={"promoted_from": rung.level})
 
@@ -196,7 +201,12 @@ class ASHA(AbstractOptimizer):
 
     def observe(self, trial: Trial) -> None:
         """Learn from a trial that ended or paused."""
-        self._active -= 1
+        if (
+            trial.number in self._paused
+        ):  # it was given up while it waited, at the end of an experiment that goes on now
+            self._paused.remove(trial.number)
+        else:
+            self._active -= 1
         self._steps.learn(trial)
         self._saves = self._saves or trial.has_checkpoint
         last: Rung | None = None
@@ -209,9 +219,14 @@ class ASHA(AbstractOptimizer):
             if last is not None:
                 last.go_on(trial.number)
             last = rung
-        if trial.state is TrialState.PAUSED and last is not None:
-            last.wait(trial.number)
-        elif trial.state is TrialState.COMPLETED:
+        if trial.state is TrialState.PAUSED:
+            self._paused.add(trial.number)
+            if last is not None:
+                last.wait(trial.number)
+            return
+        if last is not None:
+            last.go_on(trial.number)
+        if trial.state is TrialState.COMPLETED:
             self._completed(trial)
 
     def _completed(self, trial: Trial) -> None:

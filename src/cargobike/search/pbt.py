@@ -100,10 +100,11 @@ class PopulationBasedTraining(AbstractOptimizer):
         """Forget everything seen before."""
         size = self.population if self.num_trials is None else min(self.population, self.num_trials)
         self._slots = [_Slot() for _ in range(size)]
-        self._left = math.inf if self.num_trials is None else self.num_trials
+        self._started = 0
         self._scores: dict[int, dict[int, _Score]] = {}
         self._to_replace: deque[int] = deque()
         self._active = 0
+        self._paused: set[int] = set()
         self._steps = StepCount()
         self._longest = self.resource_max
         self._warned = False
@@ -115,22 +116,28 @@ class PopulationBasedTraining(AbstractOptimizer):
         while self._to_replace:
             index = self._to_replace.popleft()
             donors = self._donors(index)
-            if donors and self._left:
+            if donors and self._left > 0:
                 return self._replace(index, self.rng.choice(donors))
             self._slots[index].is_over = True
         for index, slot in enumerate(self._slots):
-            if not slot.has_begun and self._left:
+            if not slot.has_begun and self._left > 0:
                 return self._begin(slot, self.space.sample(self.rng), {"slot": index, "generation": 0})
         waiting = [slot for slot in self._slots if slot.is_waiting]
         if not waiting:
             return IDLE if self._active else None
         slot = min(waiting, key=lambda one: one.age)
         slot.is_waiting = False
+        assert slot.number is not None
         if self._is_poor(slot):  # others of its age have come meanwhile
             self._to_replace.append(self._slots.index(slot))
             return self.get_suggestion()
         self._active += 1
+        self._paused.remove(slot.number)
         return Suggestion(resume=slot.number, milestones=self._milestones())
+
+    @property
+    def _left(self) -> float:
+        return math.inf if self.num_trials is None else self.num_trials - self._started
 
     def _replace(self, index: int, donor: _Slot) -> Suggestion:
         slot = self._slots[index]
@@ -147,7 +154,7 @@ class PopulationBasedTraining(AbstractOptimizer):
 
     def _begin(self, slot: _Slot, params: Params, info: dict[str, Any], copy_of: int | None = None) -> Suggestion:
         slot.has_begun, slot.params, slot.has_checkpoint = True, params, False
-        self._left -= 1
+        self._started += 1
         self._active += 1
         return Suggestion(params=params, milestones=self._milestones(), copy_checkpoint_of=copy_of, info=info)
 
@@ -245,19 +252,26 @@ class PopulationBasedTraining(AbstractOptimizer):
 
     def observe(self, trial: Trial) -> None:
         """Learn from a trial that ended or paused."""
-        self._active -= 1
+        if (
+            trial.number in self._paused
+        ):  # it was given up while it waited, at the end of an experiment that goes on now
+            self._paused.remove(trial.number)
+        else:
+            self._active -= 1
         if "parent" not in trial.info:
             self._steps.learn(trial)
+        if trial.state is TrialState.PAUSED:
+            self._paused.add(trial.number)
         slot = self._slot_of(trial)
         if slot is None:
             return
         index = self._slots.index(slot)
         if trial.state is TrialState.PAUSED:
-            self._paused(slot, trial)
+            self._settle_pause(slot, trial)
         elif trial.state is TrialState.FAILED and self.num_trials is not None and self._donors(index):
             self._to_replace.append(index)
         elif index not in self._to_replace:
-            slot.is_over = True
+            slot.is_over, slot.is_waiting = True, False
         if trial.state is TrialState.COMPLETED:
             self._completed(trial)
 
@@ -268,7 +282,7 @@ class PopulationBasedTraining(AbstractOptimizer):
             self._warned = True
             log.warning("pbt: the train function saves no checkpoints, so that no trial can go on from another's")
 
-    def _paused(self, slot: _Slot, trial: Trial) -> None:
+    def _settle_pause(self, slot: _Slot, trial: Trial) -> None:
         score = self._score_at(trial, trial.curve.steps[-1]) if self.deterministic and len(trial.curve) else None
         if score is not None:
             self._note(slot, trial, *score)

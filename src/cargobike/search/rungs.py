@@ -82,11 +82,11 @@ class Rung:
         heapq.heappush(self._waiting, self._places[trial])
 
     def go_on(self, trial: int) -> None:
-        """Take in that a trial leaves for the next level; it never does so twice."""
+        """Take in that a trial leaves, for the next level or for good; it never does so twice."""
         self._gone_on.add(trial)
 
     def has_gone_on(self, trial: int) -> bool:
-        """Tell whether a trial has left for the next level already."""
+        """Tell whether a trial has left already."""
         return trial in self._gone_on
 
     def is_promotable(self, trial: int) -> bool:

@@ -1,0 +1,90 @@
+"""The same question as `asha_variants.py`, asked of real processes: two workers, one of them five times slower.
+
+    python benchmarks/search/asha_real.py --runs 5
+
+An epoch is a sleep of 50 ms, or of 250 ms on the slow worker; what it reports comes from the drawn curves.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import functools
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from asha_variants import AlwaysPausing, NeverPausing, Synchronous
+from curve_sets import Curves, drawn_set
+
+from cargobike import Searchspace, experiment, trial
+from cargobike.search.asha import ASHA
+
+EPOCH_S = 0.05
+VARIANTS: dict[str, Callable[[], ASHA]] = {
+    "synchronous halving": lambda: Synchronous(variant="promotion"),
+    "stopping": lambda: ASHA(variant="stopping"),
+    "promotion": lambda: ASHA(variant="promotion"),
+    "promotion, whatever the worker": lambda: NeverPausing(variant="promotion"),
+    "promotion, always pausing": lambda: AlwaysPausing(variant="promotion"),
+}
+
+
+def train(number: int, curves: Curves, mark: str) -> float:
+    """Follow a curve; the first worker that comes marks itself as the slow one."""
+    me = str(os.getppid())
+    with contextlib.suppress(FileExistsError), Path(mark).open("x") as file:
+        file.write(me)
+    epoch_s = EPOCH_S * (5 if Path(mark).read_text() == me else 1)
+    for epoch in range(trial.checkpoint.load(0), len(curves[number])):
+        time.sleep(epoch_s)
+        trial.checkpoint.save(epoch + 1)
+        trial.report(accuracy=curves[number][epoch], step=epoch)
+    return curves[number][-1]
+
+
+def run(make: Callable[[], ASHA], curves: Curves, seed: int) -> tuple[float, float, float, float]:
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["CARGOBIKE_PROJECT"] = folder
+        result = experiment.launch(
+            functools.partial(train, curves=curves, mark=f"{folder}/slow"),
+            Searchspace(number=("DISCRETE", list(range(len(curves))))),
+            optimizer=make(),
+            num_trials=len(curves),
+            workers=2,
+            seed=seed,
+            quiet=True,
+        )
+    assert result.best is not None
+    start = min(one.started_at for one in result.trials if one.started_at is not None)
+    ends = [one.ended_at for one in result.trials if one.ended_at is not None]
+    best = result.trials[result.best.number]
+    assert best.ended_at is not None
+    epochs = sum(len(one.curve) for one in result.trials)
+    regret = max(curve[-1] for curve in curves) - result.best.metric
+    return max(ends) - start, best.ended_at - start, epochs, 1000 * regret
+
+
+def main(arguments: Iterable[str]) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=5, help="how many sets")
+    options = parser.parse_args(list(arguments))
+    found: dict[str, list[tuple[float, float, float, float]]] = {name: [] for name in VARIANTS}
+    for seed in range(options.runs):
+        for name, make in VARIANTS.items():
+            found[name].append(run(make, drawn_set(seed), seed))
+    print("| variant | total s | until best s | epochs | regret × 1000 |")
+    print("| --- | ---: | ---: | ---: | ---: |")
+    for name, rows in found.items():
+        means = [statistics.mean(column) for column in zip(*rows, strict=True)]
+        spread = [statistics.stdev(column) if len(rows) > 1 else 0.0 for column in zip(*rows, strict=True)]
+        cells = [f"{mean:.1f} (sd {sd:.1f})" for mean, sd in zip(means, spread, strict=True)]
+        print(f"| {name} | {' | '.join(cells)} |")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
