@@ -14,13 +14,13 @@ OPTUNA = "Optuna journal"
 def _cases(quick: bool) -> Sequence[Case]:
     count = "1000" if quick else "10000"
     return [
-        Case(label=OURS, program="ours.py", arguments=("memory", count), timeout_s=300),
+        Case(label=OURS, program="ours.py", arguments=("memory", count), timeout_s=900),
         Case(
             label=OPTUNA,
             program="peers/optuna_tasks.py",
             arguments=("memory", count),
             venv="optuna",
-            timeout_s=300,
+            timeout_s=900,
         ),
     ]
 

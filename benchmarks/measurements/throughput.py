@@ -30,7 +30,7 @@ def _cases(quick: bool) -> Sequence[Case]:
 
     def ray(label: str, count: int, isolation: str) -> Case:
         arguments = ("throughput", str(count // share), isolation)
-        return Case(label=label, program="peers/ray_tasks.py", arguments=arguments, venv="ray", rounds=3, timeout_s=400)
+        return Case(label=label, program="peers/ray_tasks.py", arguments=arguments, venv="ray", rounds=3)
 
     return [
         floor(FLOOR_PROCESS, "process"),

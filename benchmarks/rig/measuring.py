@@ -37,7 +37,7 @@ class Case:
     program: str
     arguments: tuple[str, ...]
     venv: str = "own"
-    timeout_s: float = 120.0
+    timeout_s: float = 300.0
     rounds: int = 99
     tags: tuple[str, ...] = ()
 
