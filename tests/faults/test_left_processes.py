@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -136,4 +137,29 @@ def test_children_of_a_worker_that_is_killed_end_soon(tmp_path: Path) -> None:
 
     result = experiment.launch(train, {"x": [1]}, workers=1, quiet=True)
     assert result.trials[0].attempts == 2
+    assert marked(tmp_path) == []
+
+
+@pytest.mark.parametrize("isolation", ["fresh", "reuse"])
+@pytest.mark.parametrize("way", ["sys.exit", "raise", "return", "stopped"])
+def test_a_forked_child_that_leaves_the_function_does_not_speak_for_its_trial(
+    way: str, isolation: Any, tmp_path: Path
+) -> None:
+    def train(x: int) -> float:
+        child = os.fork()
+        if child == 0:
+            if way == "sys.exit":
+                sys.exit(x)
+            if way == "raise":
+                raise ValueError("in the child")
+            if way == "stopped":
+                raise trial.TrialStopped
+            return -1.0
+        _, status = os.waitpid(child, 0)
+        return float(os.waitstatus_to_exitcode(status))
+
+    result = experiment.launch(train, {"x": [3, 4, 5]}, workers=1, isolation=isolation, quiet=True)
+    expected = {"sys.exit": [3.0, 4.0, 5.0], "raise": [1.0] * 3, "return": [0.0] * 3, "stopped": [0.0] * 3}
+    assert [ended.value for ended in result.trials] == expected[way]
+    assert ("ValueError: in the child" in result.logs(0, "stderr")) == (way == "raise")
     assert marked(tmp_path) == []

@@ -15,7 +15,7 @@ import sysconfig
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, NoReturn, TextIO
 
 import msgspec
 
@@ -123,9 +123,7 @@ def open_stream(fd: int) -> TextIO:
 
 def _run_and_tell(seat: Seat, assignment: Assign) -> None:
     ended = run(seat, assignment)
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(Exception):  # user code may have closed or replaced it
-            stream.flush()
+    _flush()
     _tell_imports(seat)
     kind = b"F" if ended.outcome == "failed" else b"E"
     with contextlib.suppress(BrokenPipeError, ConnectionError):
@@ -134,6 +132,7 @@ def _run_and_tell(seat: Seat, assignment: Assign) -> None:
 
 def run(seat: Seat, assignment: Assign) -> Ended:
     """Call the train function once and say how it went."""
+    me = os.getpid()
     payload = seat.payload
     folder = seat.experiment / "trials" / f"{assignment.trial:04d}"
     place = context.TrialContext(
@@ -147,9 +146,13 @@ def run(seat: Seat, assignment: Assign) -> Ended:
             os.chdir(payload.launch_dir)
         ended = _call(seat, assignment, place)
     except BaseException as error:  # noqa: BLE001 - user code may raise anything, SystemExit included
+        if os.getpid() != me:
+            _end_copy(error, payload.launch_dir)
         ended = _failure(assignment, error, payload.launch_dir)
     finally:
         context.enter(None)
+    if os.getpid() != me:
+        _end_copy(None, payload.launch_dir)
     return msgspec.structs.replace(ended, peak_memory_bytes=peak_memory_bytes())
 
 
@@ -180,6 +183,21 @@ def _call(seat: Seat, assignment: Assign, place: TrialContext) -> Ended:
 def _failure(assignment: Assign, error: BaseException, launch_dir: str) -> Ended:
     text, alike = describe_exception(error, launch_dir)
     return Ended(assignment.trial, assignment.attempt, "failed", error=text, alike=alike)
+
+
+def _end_copy(error: BaseException | None, launch_dir: str) -> NoReturn:
+    """End a copy of this process that the train function forked and that came out of it: the original speaks for both.
+
+    It ends as a Python program would, with the exit code that its parent may be waiting for.
+    """
+    code = 0 if error is None else 1
+    if isinstance(error, SystemExit) and (error.code is None or isinstance(error.code, int)):
+        code = error.code or 0
+    elif error is not None:
+        text = str(error.code) if isinstance(error, SystemExit) else describe_exception(error, launch_dir)[0]
+        os.write(2, f"{text}\n".encode(errors="replace"))
+    _flush()
+    os._exit(code & 0xFF)
 
 
 def peak_memory_bytes() -> int:
@@ -221,6 +239,10 @@ def _leave() -> None:
     logging.shutdown()
     with contextlib.suppress(BaseException):
         atexit._run_exitfuncs()
+    _flush()
+
+
+def _flush() -> None:
     for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(Exception):
+        with contextlib.suppress(Exception):  # user code may have closed or replaced it
             stream.flush()
