@@ -13,7 +13,7 @@ from cargobike.search.standing import LAST, Standing
 
 _GOOD_SHARE = 0.1
 _MOST_GOOD = 25
-_MOST_BAD = 1_000
+_MOST_BAD = 500
 """So many bad trials are enough to know where not to look; more are thinned out evenly."""
 
 

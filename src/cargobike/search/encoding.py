@@ -27,6 +27,8 @@ class Encoding:
         space: Whose parameters these are.
         counts: How many values each column has, infinity for a continuous one.
         is_choice: Which columns hold values without an order.
+        numbers: The other columns.
+        choices: The columns of values without an order, and how many values each has.
     """
 
     def __init__(self, space: Searchspace) -> None:
@@ -35,6 +37,8 @@ class Encoding:
         self._parameters = parameters
         self.counts: Floats = np.array([p.count or np.inf for p in parameters], dtype=np.float64)
         self.is_choice: Booleans = np.array([p.type == "CATEGORICAL" for p in parameters], dtype=np.bool_)
+        self.numbers = np.flatnonzero(~self.is_choice)
+        self.choices = [(int(column), int(self.counts[column])) for column in np.flatnonzero(self.is_choice)]
         # Log lattices have uneven cells. One too large to list is left as it is: decoding snaps it.
         uneven = [j for j, p in enumerate(parameters) if p.is_range and p.count is not None and p.scale != "linear"]
         self._listed = [(j, _units(parameters[j])) for j in uneven if self.counts[j] <= _LISTED]

@@ -139,9 +139,15 @@ class OptunaOptimizer(RandomSearch):
             return
         params = self.space.validate(trial.params)
         self._remember(params)
-        self._study.enqueue_trial({name: _place(self.space[name], value) for name, value in params.items()})
-        asked, _ = self._ask()
-        self._study.tell(asked, losses)
+        optuna = self._load()
+        # Added as it is: asking for it would make the sampler think about a trial that is over.
+        self._study.add_trial(
+            optuna.trial.create_trial(
+                params={name: _place(self.space[name], value) for name, value in params.items()},
+                distributions={name: _distribution(optuna, self.space[name]) for name in params},
+                values=losses,
+            )
+        )
 
 
 def _count(parameter: Parameter) -> int | None:
@@ -157,6 +163,16 @@ def _column(asked: Any, parameter: Parameter) -> float:
     if parameter.type == "CATEGORICAL":
         return int(asked.suggest_categorical(parameter.name, range(count)))
     return int(asked.suggest_int(parameter.name, 0, count - 1))
+
+
+def _distribution(optuna: Any, parameter: Parameter) -> Any:
+    """Return what Optuna calls the column that `_column` asks for."""
+    count = _count(parameter)
+    if count is None:
+        return optuna.distributions.FloatDistribution(0.0, 1.0)
+    if parameter.type == "CATEGORICAL":
+        return optuna.distributions.CategoricalDistribution(range(count))
+    return optuna.distributions.IntDistribution(0, count - 1)
 
 
 def _unit(parameter: Parameter, place: float) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import ClassVar
 
 import numpy as np
@@ -49,6 +50,7 @@ class TPE(Sobol):
         self._contrast = Contrast(self._encoding)
         self._pending: dict[int, Floats] = {}
         self._known = 0
+        self._out: deque[tuple[Params, Floats]] = deque()
 
     def observe(self, trial: Trial) -> None:
         """Learn from a trial that ended; one that paused may still get better or worse."""
@@ -73,7 +75,9 @@ class TPE(Sobol):
     def _notice(self) -> None:
         """Take in the trials that were started since the last look, whoever suggested them."""
         while self._known in self.trials:
-            row = self._encoding.try_row(self.trials[self._known].params)
+            params = self.trials[self._known].params
+            is_ours = bool(self._out) and self._out[0][0] == params
+            row = self._out.popleft()[1] if is_ours else self._encoding.try_row(params)
             if row is not None:
                 self._pending[self._known] = row
             self._known += 1
@@ -85,5 +89,6 @@ class TPE(Sobol):
         for row in self._contrast.candidates(self.candidates, pending, self._generator, together=self.multivariate):
             params = self._encoding.params(row)
             if self._remember(params):
+                self._out.append((params, self._encoding.row(params)))
                 return params
         return None

@@ -129,7 +129,9 @@ def test_somebody_elses_trial_is_made_known() -> None:
         "batch": 1,
         "act": 3,
     }
-    assert ask(optimizer).info["trial"] == 1
+    asked = ask(optimizer)
+    assert asked.info["trial"] == 1
+    assert optimizer._study.trials[1].distributions == known.distributions
 
 
 def test_a_finite_space_is_used_up_without_repetition() -> None:
