@@ -6,6 +6,7 @@ import pytest
 
 from cargobike.search.auto import Auto
 from cargobike.search.bohb import BOHB
+from cargobike.search.dehb import DEHB
 from cargobike.search.differential_evolution import DifferentialEvolution
 from cargobike.search.optimizer import AbstractOptimizer
 from cargobike.search.optuna_bridge import CMAES, NSGA2, OptunaOptimizer
@@ -119,3 +120,15 @@ class TestAuto(OptimizerContract):
 class TestAutoOfASmallSpace(SmallSpace):
     def make_optimizer(self) -> AbstractOptimizer:
         return Auto()
+
+
+class TestDEHB(OptimizerContract):
+    num_trials = 20
+
+    def make_optimizer(self) -> AbstractOptimizer:
+        return DEHB(resource_max=5, population=4)
+
+
+class TestDEHBOfASmallSpace(SmallSpace):
+    def make_optimizer(self) -> AbstractOptimizer:
+        return DEHB(resource_max=5, variant="stopping")

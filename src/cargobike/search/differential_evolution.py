@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -18,7 +19,7 @@ _WEIGHTS = (0.3, 0.9)
 """Between which the weight of a difference is drawn: large ones explore, small ones refine."""
 _SURPRISE = 0.05
 """How often a choice that the whole population agrees on is drawn anew, so that none is lost for good."""
-_FEWEST = 4
+FEWEST = 4
 """One who is challenged and three to mix."""
 _TRIES = 10
 """Mixtures that may turn out to have been tried before a random draw takes their place."""
@@ -57,8 +58,8 @@ class DifferentialEvolution(RandomSearch):
     def __init__(self, population: int = 10, crossover: float = 0.9) -> None:
         super().__init__()
         mistakes = []
-        if population < _FEWEST:
-            mistakes.append(f"population={population!r}: a mixture needs {_FEWEST} members at least")
+        if population < FEWEST:
+            mistakes.append(f"population={population!r}: a mixture needs {FEWEST} members at least")
         if not 0 <= crossover <= 1:
             mistakes.append(f"crossover={crossover!r}: must lie in [0, 1]")
         if mistakes:
@@ -70,7 +71,7 @@ class DifferentialEvolution(RandomSearch):
         """Start with an empty population."""
         super().initialize()
         self._encoding = Encoding(self.space)
-        self._generator = np.random.default_rng(self.rng.getrandbits(64))
+        self._mixer = Mixer(self._encoding, self.crossover, np.random.default_rng(self.rng.getrandbits(64)))
         self._members: list[Member | None] = [None] * self.population
         self._next = 0
         self._empty = list(range(self.population))
@@ -90,8 +91,7 @@ class DifferentialEvolution(RandomSearch):
                 self._empty.append(place)
             return
         if holder is None or stands <= holder.stands:
-            genes = np.where(np.isnan(row), self._generator.random(len(row)), row)
-            self._members[place] = Member(genes, stands)
+            self._members[place] = Member(self._mixer.fill(row), stands)
 
     def get_suggestion(self, trial: Trial | None = None) -> Suggested:
         """Return a member of the first population, or a challenger; `None` when nothing is left to try."""
@@ -114,7 +114,7 @@ class DifferentialEvolution(RandomSearch):
         held = sum(member is not None for member in self._members)
         for _ in range(self.population):
             place, self._next = self._next, (self._next + 1) % self.population
-            if held < _FEWEST or self._members[place] is not None:
+            if held < FEWEST or self._members[place] is not None:
                 break
         return place
 
@@ -129,19 +129,42 @@ class DifferentialEvolution(RandomSearch):
         """Return a mixture that was not tried before, or `None`."""
         holder = self._members[place]
         others = [m for position, m in enumerate(self._members) if m is not None and position != place]
-        if holder is None or len(others) < _FEWEST - 1:
+        if holder is None or len(others) < FEWEST - 1:
             return None
         best = min([holder, *others], key=lambda member: member.stands)
         for _ in range(_TRIES):
-            chosen = self._generator.choice(len(others), size=3, replace=False)
-            start, first, second = (others[index].genes for index in chosen)
-            if self._generator.random() < 0.5:
-                start = holder.genes
-            genes = self._cross(holder.genes, self._mix(start, best.genes, first, second))
-            params = self._encoding.params(self._encoding.settle(genes[None, :])[0])
+            params = self._mixer.mixture(holder.genes, best.genes, [other.genes for other in others])
             if self._remember(params):
                 return params
         return None
+
+
+class Mixer:
+    """Mixes rows: a member, pulled to the best, plus a weighted difference of two others.
+
+    Args:
+        encoding: Says what the columns are.
+        crossover: Share of the genes that a challenger takes from the mixture.
+        generator: Source of randomness.
+    """
+
+    def __init__(self, encoding: Encoding, crossover: float, generator: np.random.Generator) -> None:
+        self._encoding = encoding
+        self._crossover = crossover
+        self._generator = generator
+
+    def fill(self, row: Floats) -> Floats:
+        """Return complete genes: random ones where a parameter does not exist."""
+        return np.where(np.isnan(row), self._generator.random(len(row)), row)
+
+    def mixture(self, holder: Floats, best: Floats, others: Sequence[Floats]) -> Params:
+        """Return the parameters of a challenger; there must be three others at least."""
+        chosen = self._generator.choice(len(others), size=3, replace=False)
+        start, first, second = (others[index] for index in chosen)
+        if self._generator.random() < 0.5:
+            start = holder
+        genes = self._cross(holder, self._mix(start, best, first, second))
+        return self._encoding.params(self._encoding.settle(genes[None, :])[0])
 
     def _mix(self, start: Floats, best: Floats, first: Floats, second: Floats) -> Floats:
         pull, weight = self._generator.random(), self._generator.uniform(*_WEIGHTS)
@@ -156,7 +179,7 @@ class DifferentialEvolution(RandomSearch):
         return np.where(self._encoding.is_choice, choice, mixed)
 
     def _cross(self, own: Floats, mixed: Floats) -> Floats:
-        taken = self._generator.random(len(own)) < self.crossover
+        taken = self._generator.random(len(own)) < self._crossover
         if len(own):
             taken[self._generator.integers(len(own))] = True
         return np.where(taken, mixed, own)

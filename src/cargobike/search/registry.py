@@ -16,6 +16,7 @@ OPTIMIZERS: dict[str, str] = {
     "auto": "cargobike.search.auto:Auto",
     "tpe": "cargobike.search.tpe:TPE",
     "bohb": "cargobike.search.bohb:BOHB",
+    "dehb": "cargobike.search.dehb:DEHB",
     "de": "cargobike.search.differential_evolution:DifferentialEvolution",
     "gp": "cargobike.search.optuna_bridge:GaussianProcess",
     "cmaes": "cargobike.search.optuna_bridge:CMAES",
