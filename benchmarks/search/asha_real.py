@@ -72,11 +72,12 @@ def run(make: Callable[[], ASHA], curves: Curves, seed: int) -> tuple[float, flo
 def main(arguments: Iterable[str]) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=5, help="how many sets")
+    parser.add_argument("--only", choices=VARIANTS, action="append", help="a variant; may be repeated")
     options = parser.parse_args(list(arguments))
-    found: dict[str, list[tuple[float, float, float, float]]] = {name: [] for name in VARIANTS}
+    found: dict[str, list[tuple[float, float, float, float]]] = {name: [] for name in options.only or VARIANTS}
     for seed in range(options.runs):
-        for name, make in VARIANTS.items():
-            found[name].append(run(make, drawn_set(seed), seed))
+        for name, rows in found.items():
+            rows.append(run(VARIANTS[name], drawn_set(seed), seed))
     print("| variant | total s | until best s | epochs | regret × 1000 |")
     print("| --- | ---: | ---: | ---: | ---: |")
     for name, rows in found.items():
