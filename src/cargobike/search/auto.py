@@ -28,8 +28,7 @@ class Auto(AbstractOptimizer):
       does not report, that is TPE.
 
     Attributes:
-        chosen: The optimizer that was chosen.
-        choice: Its name, as in each trial's info.
+        choice: What was chosen, as in each trial's info; empty before the first question.
     """
 
     name: ClassVar[str] = "auto"
@@ -42,16 +41,26 @@ class Auto(AbstractOptimizer):
         self.preset_space = searchspace
 
     def initialize(self) -> None:
-        """Choose, as far as that can be done before anything has run."""
-        self.chosen, self.choice, why = self._choose()
-        self._has_learned = not isinstance(self.chosen, ModelHalving)
-        chosen = self.chosen
-        chosen.deterministic = self.deterministic
-        chosen.objectives = self.objectives
-        chosen.setup(self.space, num_trials=self.num_trials, direction=self.direction, seed=self.rng.getrandbits(32))
-        chosen.trials, chosen.final_store = self.trials, self.final_store
-        chosen.initialize()
-        log.info("auto chose %s: %s", self.choice, why)
+        """Leave the choice to the first question: until then it may change how many trials there will be."""
+        self._chosen: AbstractOptimizer | None = None
+        self.choice = ""
+
+    @property
+    def chosen(self) -> AbstractOptimizer:
+        """The optimizer that was chosen, as far as that can be done before anything has run."""
+        if self._chosen is None:
+            chosen, self.choice, why = self._choose()
+            chosen.deterministic = self.deterministic
+            chosen.objectives = self.objectives
+            seed = self.rng.getrandbits(32)
+            chosen.setup(self.space, num_trials=self.num_trials, direction=self.direction, seed=seed)
+            chosen.trials, chosen.final_store = self.trials, self.final_store
+            chosen.initialize()
+            self._chosen = chosen
+            log.info("auto chose %s: %s", self.choice, why)
+        # An experiment that is taken up again may be given more trials.
+        self._chosen.num_trials = self.num_trials
+        return self._chosen
 
     def _choose(self) -> tuple[AbstractOptimizer, str, str]:
         if self.objectives:
@@ -75,8 +84,8 @@ class Auto(AbstractOptimizer):
 
     def observe(self, trial: Trial) -> None:
         """Show the trial on, and say what the first one that got anywhere tells about the function."""
-        if not self._has_learned and (len(trial.curve) or trial.state is TrialState.COMPLETED):
-            self._has_learned = True
+        chosen = self.chosen
+        if self.choice == "model" and (len(trial.curve) or trial.state is TrialState.COMPLETED):
             if not len(trial.curve):
                 self.choice = "tpe"
                 log.info("auto chose tpe: the function does not report")
@@ -84,7 +93,7 @@ class Auto(AbstractOptimizer):
                 self.choice = "asha+model"
                 does = "saves checkpoints, so trials pause" if trial.has_checkpoint else "saves none, so trials stop"
                 log.info("auto chose asha+model: the function reports and %s", does)
-        self.chosen.observe(trial)
+        chosen.observe(trial)
 
     def judge(self, trial: Trial, step: int, trials: Sequence[Trial]) -> Decision:
         """Let the chosen optimizer decide."""

@@ -58,7 +58,7 @@ class OptunaOptimizer(RandomSearch):
         optuna.logging.set_verbosity(optuna.logging.WARNING)  # it announces every new study
         self._study = optuna.create_study(sampler=sampler, directions=directions)
         optuna.logging.set_verbosity(verbosity)
-        self._asked: dict[int, Any] = {}
+        self._asked: dict[int, tuple[Any, Params]] = {}
         self._worst: list[float] = []
 
     def get_suggestion(self, trial: Trial | None = None) -> Suggested:
@@ -83,8 +83,11 @@ class OptunaOptimizer(RandomSearch):
         if not trial.state.is_final:
             return
         losses = self._losses(trial)
-        asked = self._asked.pop(trial.info.get("trial", -1), None)
-        if asked is None:
+        asked, params = self._asked.pop(trial.info.get("trial", -1), (None, None))
+        if params != trial.params:
+            # Somebody else's trial, or a point to start from that was put in the place of a suggestion.
+            if asked is not None:
+                self._study.tell(asked, state=self._states.FAIL)
             self._add(trial, losses)
         elif losses is not None:
             self._study.tell(asked, losses)
@@ -114,9 +117,9 @@ class OptunaOptimizer(RandomSearch):
         return asked, {name: known[name] for name in self.space.names if name in known}
 
     def _suggest(self, asked: Any, params: Params) -> Suggestion:
-        self._asked[asked.number] = asked
+        self._asked[asked.number] = (asked, params)
         self._suggested += 1
-        return Suggestion(params=params, info={**self._by, "trial": asked.number})
+        return Suggestion(params=dict(params), info={**self._by, "trial": asked.number})
 
     def _losses(self, trial: Trial) -> list[float] | None:
         """Return what to minimize; breaking constraints is worse than the worst trial that keeps them."""

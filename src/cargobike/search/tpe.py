@@ -80,6 +80,7 @@ class TPE(Sobol):
             row = self._out.popleft()[1] if is_ours else self._encoding.try_row(params)
             if row is not None:
                 self._pending[self._known] = row
+                self._remember(params)
             self._known += 1
 
     def _modelled(self) -> Params | None:

@@ -83,10 +83,28 @@ def test_several_objectives_go_to_nsga2_if_it_is_there(
     optimizer.setup(PLANE, num_trials=None, direction="max", seed=0)
     optimizer.objectives = {"accuracy": "max", "latency": "min"}
     optimizer.initialize()
+    answer = optimizer.get_suggestion()
     assert optimizer.choice == ("nsga2" if installed else "sobol")
     assert "there are 2 objectives" in caplog.text
-    answer = optimizer.get_suggestion()
     assert isinstance(answer, Suggestion)
     trial = Trial(answer.params, number=0, info=answer.info, state=TrialState.COMPLETED, metrics={"accuracy": 0.5})
     optimizer.observe(trial)
     assert optimizer.get_suggestion() is not None
+
+
+def test_more_trials_may_be_asked_for_later() -> None:
+    optimizer = Auto()
+    optimizer.setup(GRID, num_trials=6, direction="max", seed=0)
+    optimizer.initialize()
+    optimizer.num_trials = 3
+    asked = [optimizer.get_suggestion() for _ in range(3)]
+    # The number that held when the first question came decides, and it is three.
+    assert optimizer.choice == "model"
+    for number, answer in enumerate(asked):
+        assert isinstance(answer, Suggestion)
+        trial = Trial(answer.params, number=number, info=answer.info, state=TrialState.COMPLETED, value=1.0)
+        optimizer.trials[number] = trial
+        optimizer.observe(trial)
+    assert optimizer.get_suggestion() is None
+    optimizer.num_trials = 6
+    assert isinstance(optimizer.get_suggestion(), Suggestion)

@@ -134,6 +134,16 @@ def test_somebody_elses_trial_is_made_known() -> None:
     assert optimizer._study.trials[1].distributions == known.distributions
 
 
+def test_a_point_to_start_from_takes_the_place_of_a_suggestion() -> None:
+    optimizer = ready(OptunaOptimizer(tpe))
+    asked = ask(optimizer)
+    end(optimizer, Trial({"x": 5.0, "y": 7.5}, number=0, info=asked.info), 1.0)
+    assert studied(optimizer) == ["FAIL", "COMPLETE"]
+    known = optimizer._study.trials[1]
+    assert known.params["y"] == pytest.approx(0.5)
+    assert known.values == [1.0]
+
+
 def test_a_finite_space_is_used_up_without_repetition() -> None:
     optimizer = ready(CMAES(), Searchspace(a=("INTEGER", [1, 4]), b=["x", "y"]))
     seen = [tuple(ask(optimizer).params.values()) for _ in range(8)]

@@ -108,6 +108,21 @@ def test_a_finite_space_is_used_up_without_repetition() -> None:
     assert result.exhausted
 
 
+def test_what_others_have_tried_is_not_tried_again() -> None:
+    space = Searchspace(a=("INTEGER", [1, 3]), b=["x", "y"])
+    optimizer = TPE(startup=2)
+    optimizer.setup(space, num_trials=None, direction="min", seed=0)
+    optimizer.initialize()
+    optimizer.trials[0] = Trial({"a": 2, "b": "y"}, number=0)
+    asked: list[Params] = []
+    while (answer := optimizer.get_suggestion()) is not None:
+        assert isinstance(answer, Suggestion)
+        asked.append(answer.params)
+        optimizer.trials[len(asked)] = Trial(answer.params, number=len(asked))
+    assert len(asked) == 5
+    assert {"a": 2, "b": "y"} not in asked
+
+
 def test_strange_trials_are_passed_over() -> None:
     optimizer = TPE(startup=2)
     shown(optimizer, [3.0, 1.0, 2.0], PLANE)
