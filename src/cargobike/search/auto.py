@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import logging
 from collections.abc import Sequence
 from typing import ClassVar
@@ -11,9 +10,9 @@ from cargobike.core.records import Decision, Suggestion, Trial, TrialState
 from cargobike.search.asha import ASHA
 from cargobike.search.bohb import ModelSampler
 from cargobike.search.optimizer import AbstractOptimizer, Suggested
-from cargobike.search.optuna_bridge import NSGA2
 from cargobike.search.sobol import Sobol
 from cargobike.search.space import Searchspace
+from cargobike.search.tpe import TPE
 
 log = logging.getLogger(__name__)
 
@@ -22,7 +21,7 @@ class Auto(AbstractOptimizer):
     """Chooses, and says what and why in the log and in each trial's info.
 
     - A finite space that fits into the budget is tried whole, once each, spread out.
-    - Several objectives: NSGA-II if Optuna is installed, else Sobol points.
+    - Several objectives are searched by TPE.
     - Anything else is searched with a model. If the function reports, trials are halved as by ASHA and the model
       learns from every level of training; if it also saves checkpoints, trials are paused instead of stopped. If it
       does not report, that is TPE.
@@ -63,14 +62,11 @@ class Auto(AbstractOptimizer):
         return self._chosen
 
     def _choose(self) -> tuple[AbstractOptimizer, str, str]:
-        if self.objectives:
-            if importlib.util.find_spec("optuna") is not None:
-                return NSGA2(), "nsga2", f"there are {len(self.objectives)} objectives"
-            why = f"there are {len(self.objectives)} objectives, and cargobike[optuna] is not installed"
-            return Sobol(), "sobol", why
         size = self.space.size
         if size is not None and self.num_trials is not None and size <= self.num_trials:
             return Sobol(), "sobol", f"all {size} combinations fit into {self.num_trials} trials"
+        if self.objectives:
+            return TPE(), "tpe", f"there are {len(self.objectives)} objectives"
         return ModelHalving(), "model", "halving follows if the function reports"
 
     def get_suggestion(self, trial: Trial | None = None) -> Suggested:

@@ -217,7 +217,10 @@ class CMAES(OptunaOptimizer):
 
 
 class NSGA2(OptunaOptimizer):
-    """Optuna's NSGA-II: evolves a front of compromises between several objectives."""
+    """Optuna's NSGA-II: evolves a front of compromises between several objectives, 50 at a time.
+
+    Use it for thousands of trials; TPE gets further with some hundred.
+    """
 
     name: ClassVar[str] = "nsga2"
 

@@ -11,6 +11,7 @@ from cargobike.core.errors import InvalidInputError
 from cargobike.core.records import Params, Suggestion, Trial
 from cargobike.search.contrast import Contrast
 from cargobike.search.encoding import Encoding, Floats
+from cargobike.search.fronts import FrontContrast, losses_of
 from cargobike.search.optimizer import Suggested
 from cargobike.search.sobol import Sobol
 from cargobike.search.standing import standing
@@ -20,7 +21,7 @@ class TPE(Sobol):
     """Models where good trials lie and where the others do, and tries where the first outweighs the second.
 
     Failed and stopped trials count as bad, and so do those that still run, so that parallel workers keep apart. On a
-    finite space nothing is tried twice.
+    finite space nothing is tried twice. With several objectives, good are the trials that nobody beats in all of them.
 
     Use it for up to some thousand trials of a function whose parameters interact, numbers and choices mixed, with
     conditions or without.
@@ -32,7 +33,7 @@ class TPE(Sobol):
     """
 
     name: ClassVar[str] = "tpe"
-    handles_objectives: ClassVar[bool] = False
+    handles_objectives: ClassVar[bool] = True
 
     def __init__(self, startup: int = 8, candidates: int = 24, multivariate: bool = True) -> None:
         super().__init__()
@@ -47,7 +48,9 @@ class TPE(Sobol):
         super().initialize()
         self._encoding = Encoding(self.space)
         self._generator = np.random.default_rng(self.rng.getrandbits(64))
-        self._contrast = Contrast(self._encoding)
+        self._contrast = (
+            FrontContrast(self._encoding, len(self.objectives)) if self.objectives else Contrast(self._encoding)
+        )
         self._pending: dict[int, Floats] = {}
         self._known = 0
         self._out: deque[tuple[Params, Floats]] = deque()
@@ -56,7 +59,11 @@ class TPE(Sobol):
         """Learn from a trial that ended; one that paused may still get better or worse."""
         self._notice()
         row = self._pending.pop(trial.number, None) if trial.state.is_final else None
-        if row is not None:
+        if row is None:
+            return
+        if isinstance(self._contrast, FrontContrast):
+            self._contrast.learn_losses(row, losses_of(trial, self), trial.violation)
+        else:
             self._contrast.learn(row, standing(trial, self.direction))
 
     def get_suggestion(self, trial: Trial | None = None) -> Suggested:
