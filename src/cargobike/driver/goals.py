@@ -44,7 +44,7 @@ def check_goals(
         mistakes.append(f"metric={metric!r} chooses one number; leave it out, the objectives are named in direction")
     if not optimizer.handles_objectives:
         name = optimizer.name or type(optimizer).__name__
-        mistakes.append(f'optimizer {name!r} searches after one number; "tpe", "nsga2", "random" and "grid" can do several')
+        mistakes.append(f'optimizer {name!r} searches after one number; "tpe", "nsga2", "random", "grid" do several')
     if rules:
         mistakes.append("early_stop compares trials by one number; leave it out")
     if mistakes:
