@@ -45,6 +45,7 @@ def launch(
     metric: str | None = None,
     constraints: Sequence[str] = (),
     start_points: Sequence[Mapping[str, Any]] = (),
+    warm_start: str | Sequence[str] = (),
     early_stop: StopRules | None = None,
     workers: int | None = None,
     engine: str | Engine = "local",
@@ -77,6 +78,8 @@ def launch(
         metric: Which entry of a returned dict to optimize.
         constraints: Limits on returned metrics, such as `["latency_ms <= 50"]`; a trial that breaks one never wins.
         start_points: Parameters to try first: settings that are known to be good.
+        warm_start: An earlier experiment, or several, to learn from: ids, the unique beginnings or ends of ids, unique
+            names, or `"last"`. Their best points are tried first, and optimizers with a model begin with all of them.
         early_stop: Rules that end running trials early: `"median"`, `"percentile"`, `"patience"`, objects, several.
         workers: How many trials run at once; by default one per core, or per GPU where there are any.
         engine: Where workers live: `"local"`, or an engine object.

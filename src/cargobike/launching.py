@@ -10,7 +10,7 @@ import msgspec
 from cargobike import project
 from cargobike.core.errors import ExperimentFailedError, InvalidInputError, TrialFailedError
 from cargobike.core.ids import random_seed
-from cargobike.core.records import Direction, ExperimentState, Resources
+from cargobike.core.records import Direction, ExperimentState, Resources, Trial
 from cargobike.core.version import __version__
 from cargobike.driver import arguments
 from cargobike.driver.arguments import SpaceLike, StopRules
@@ -25,6 +25,7 @@ from cargobike.engines.boot import WORKER_PROGRAM, Boot
 from cargobike.engines.engine import Engine
 from cargobike.result import Result
 from cargobike.search.optimizer import AbstractOptimizer
+from cargobike.store.fold import read_record
 from cargobike.worker import payload
 
 
@@ -69,9 +70,9 @@ def resume_experiment(
                 f"workers={workers} was given, but a deterministic search depends on its {plan.workers} workers."
             )
         plan = msgspec.structs.replace(plan, workers=arguments.at_least_one("workers", workers))
-    recipe = msgspec.structs.replace(recipe, plan=plan)
     request = _ready(
         recipe,
+        plan=plan,
         shipment=Shipment(title="", function=b"", libraries=(), wants_reporter=False, source=""),
         engine=arguments.choose_engine(engine, boot),
         callbacks=callbacks,
@@ -96,6 +97,7 @@ def _request(
     metric: str | None,
     constraints: Sequence[str],
     start_points: Sequence[Mapping[str, Any]],
+    warm_start: str | Sequence[str],
     early_stop: StopRules | None,
     workers: int | None,
     engine: str | Engine,
@@ -141,6 +143,19 @@ def _request(
         timeout_s=arguments.positive("timeout_s", timeout_s),
         reason_to_end=arguments.end_of(rules, way),
     )
+    chosen_metric = None if goals.objectives else metric or told.metric
+    points = check_start_points(start_points, told)
+    past: tuple[Trial, ...] = ()
+    origins: tuple[str, ...] = ()
+    if warm_start:
+        # Only for who builds on an earlier experiment; its import would delay everybody's first trial.
+        from cargobike.driver.warm_start import past_trials, points_to_repeat  # noqa: PLC0415
+
+        names = (warm_start,) if isinstance(warm_start, str) else warm_start
+        records = [read_record(project.find_experiment(name)) for name in names]
+        past = past_trials(records, told, direction=way, metric=chosen_metric, goals=goals)
+        points += points_to_repeat(past, direction=way, goals=goals, num_trials=trials)
+        origins = tuple(record.id for record in records)
     shipment = ship(found)
     recipe = Recipe(
         optimizer=chosen,
@@ -148,9 +163,10 @@ def _request(
         names=told.names,
         plan=plan,
         direction=way,
-        metric=None if goals.objectives else metric or told.metric,
+        metric=chosen_metric,
         goals=goals,
-        start_points=check_start_points(start_points, told),
+        start_points=points,
+        past=past,
         params=None if params is None else dict(params),
         resources=needs,
         isolation=isolation,
@@ -158,16 +174,32 @@ def _request(
         durability=durability,
         stop_rules=rules,
     )
-    return _ready(recipe, shipment=shipment, engine=place, callbacks=callbacks, recipe_bytes=recipe.encode(), **others)
+    return _ready(
+        recipe,
+        plan=plan,
+        shipment=shipment,
+        engine=place,
+        callbacks=callbacks,
+        recipe_bytes=recipe.encode(),
+        warm_start=origins,
+        **others,
+    )
 
 
-def _ready(recipe: Recipe, *, recipe_bytes: bytes | None, **others: Any) -> Request:
-    """Set the optimizer up; the last thing that can be refused."""
-    plan, optimizer = recipe.plan, recipe.optimizer
+def _ready(recipe: Recipe, *, plan: Plan, recipe_bytes: bytes | None, **others: Any) -> Request:
+    """Set the optimizer up; the last thing that can be refused.
+
+    It is told what it was told at first, whatever is planned now: one that is taken up again must repeat itself before
+    it may go further.
+    """
+    optimizer = recipe.optimizer
     optimizer.deterministic = plan.deterministic
     optimizer.objectives = recipe.goals.objectives
-    optimizer.setup(recipe.space, num_trials=plan.num_trials, direction=recipe.direction, seed=plan.seed)
+    first = recipe.plan
+    optimizer.setup(recipe.space, num_trials=first.num_trials, direction=recipe.direction, seed=first.seed)
     optimizer.initialize()
+    if recipe.past:
+        optimizer.learn_from(recipe.past)
     return Request(
         space=recipe.space,
         names=recipe.names,

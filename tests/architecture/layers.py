@@ -100,6 +100,7 @@ DEFERRED: dict[tuple[str, str], str] = {
     ("experiment.py", "cargobike.launching"): "loads while the first process of the workers boots",
     ("experiment.py", "cargobike.result"): "only for looking back; who launches need not wait for it",
     ("experiment.py", "cargobike.project"): "only for looking back; who launches need not wait for it",
+    ("launching.py", "cargobike.driver.warm_start"): "only for who builds on an earlier experiment",
     ("project.py", "cargobike.store.index"): "only for looking back; who launches need not wait for it",
     ("project.py", "cargobike.store.journal"): "only for looking back; who launches need not wait for it",
     ("result.py", "cargobike.ui.analysis.ablation"): "NumPy is loaded only for who looks closer",

@@ -65,6 +65,7 @@ class ExperimentStarted(Fact, frozen=True, tag="experiment-started"):
     metric: str | None = None
     objectives: dict[str, Literal["max", "min"]] = msgspec.field(default_factory=dict)
     constraints: tuple[str, ...] = ()
+    warm_start: tuple[str, ...] = ()
     seed: int = 0
     workers: int = 1
     gang: int = 1

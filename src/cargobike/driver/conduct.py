@@ -203,6 +203,7 @@ def _header(request: Request, folder: ExperimentFolder, now: float) -> Experimen
         metric=request.metric,
         objectives=request.goals.objectives,
         constraints=tuple(map(str, request.goals.constraints)),
+        warm_start=request.warm_start,
         seed=plan.seed,
         workers=plan.workers,
         gang=plan.gang,

@@ -15,7 +15,7 @@ import msgspec
 
 from cargobike.core.errors import StoreError
 from cargobike.core.goals import Goals
-from cargobike.core.records import Params, Resources
+from cargobike.core.records import Params, Resources, Trial
 from cargobike.driver.plan import Plan
 from cargobike.search.optimizer import AbstractOptimizer
 from cargobike.search.space import Searchspace
@@ -41,6 +41,7 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
     own_directory: bool
     durability: Literal["process", "power"]
     stop_rules: Sequence[StopRule]
+    past: tuple[Trial, ...] = ()
 
     def encode(self) -> bytes | None:
         """Turn into bytes; `None` if somebody's optimizer or rule cannot be: that experiment cannot be resumed."""

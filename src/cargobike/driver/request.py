@@ -65,6 +65,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     metric: str | None = None
     goals: Goals = Goals()
     start_points: Sequence[Params] = ()
+    warm_start: tuple[str, ...] = ()
     params: dict[str, Any] | None = None
     resources: Resources = msgspec.field(default_factory=Resources)
     isolation: Literal["fresh", "reuse"] = "fresh"

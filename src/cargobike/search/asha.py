@@ -91,6 +91,20 @@ class ASHA(AbstractOptimizer):
         self._to_the_end: set[int] = set()
         self._said: set[str] = set()
 
+    def learn_from(self, trials: Sequence[Trial]) -> None:
+        """Show trials of earlier experiments to the sampler; trials are compared with none but those of this one."""
+        steps = StepCount()  # of its own: today's function may count otherwise
+        for trial in trials:
+            for rung in self._ladders[0]:
+                arrival = first_point_from(trial.curve, steps.step(trial, rung.level))
+                if arrival is None:
+                    break
+                self.sampler.observe(trial, rung.level, arrival[1])
+            if trial.state is TrialState.COMPLETED and trial.value is not None:
+                end = max(trial.curve.steps, default=None)
+                resource = self.resource_min if end is None else steps.resource(trial, end)
+                self.sampler.observe(trial, resource, trial.value)
+
     # -- what next -----------------------------------------------------------------------------------------------
 
     def get_suggestion(self, trial: Trial | None = None) -> Suggested:

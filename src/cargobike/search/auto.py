@@ -43,6 +43,11 @@ class Auto(AbstractOptimizer):
         """Leave the choice to the first question: until then it may change how many trials there will be."""
         self._chosen: AbstractOptimizer | None = None
         self.choice = ""
+        self._past: Sequence[Trial] = ()
+
+    def learn_from(self, trials: Sequence[Trial]) -> None:
+        """Keep trials of earlier experiments for the optimizer that will be chosen."""
+        self._past = trials
 
     @property
     def chosen(self) -> AbstractOptimizer:
@@ -55,6 +60,7 @@ class Auto(AbstractOptimizer):
             chosen.setup(self.space, num_trials=self.num_trials, direction=self.direction, seed=seed)
             chosen.trials, chosen.final_store = self.trials, self.final_store
             chosen.initialize()
+            chosen.learn_from(self._past)
             self._chosen = chosen
             log.info("auto chose %s: %s", self.choice, why)
         # An experiment that is taken up again may be given more trials.

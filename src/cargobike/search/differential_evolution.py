@@ -93,6 +93,15 @@ class DifferentialEvolution(RandomSearch):
         if holder is None or stands <= holder.stands:
             self._members[place] = Member(self._mixer.fill(row), stands)
 
+    def learn_from(self, trials: Sequence[Trial]) -> None:
+        """Begin with the best trials of earlier experiments as the population."""
+        super().learn_from(trials)
+        scored = [(standing(trial, self.direction), self._encoding.try_row(trial.params)) for trial in trials]
+        scored.sort(key=lambda pair: pair[0])
+        for stands, row in scored:
+            if row is not None and stands != LAST and self._empty:
+                self._members[self._empty.pop(0)] = Member(self._mixer.fill(row), stands)
+
     def get_suggestion(self, trial: Trial | None = None) -> Suggested:
         """Return a member of the first population, or a challenger; `None` when nothing is left to try."""
         if self.num_trials is not None and self._suggested >= self.num_trials:

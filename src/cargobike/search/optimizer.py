@@ -99,6 +99,13 @@ class AbstractOptimizer(ABC):
             just now; `None` if there is nothing any more.
         """
 
+    def learn_from(self, trials: Sequence[Trial]) -> None:  # noqa: B027 - what does not learn need not learn this
+        """Learn from trials of earlier experiments, before the first question; they are none of this one.
+
+        Args:
+            trials: Completed and stopped trials whose parameters lie in `space`, with scores in terms of this search.
+        """
+
     def observe(self, trial: Trial) -> None:  # noqa: B027 - most optimizers need none
         """Learn from a trial that ended or paused."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from cargobike.core.errors import InvalidInputError
@@ -94,6 +94,12 @@ class OptunaOptimizer(RandomSearch):
         else:
             was_stopped = trial.state is TrialState.STOPPED
             self._study.tell(asked, state=self._states.PRUNED if was_stopped else self._states.FAIL)
+
+    def learn_from(self, trials: Sequence[Trial]) -> None:
+        """Add trials of earlier experiments to the study."""
+        super().learn_from(trials)
+        for trial in trials:
+            self._add(trial, self._losses(trial))
 
     def _load(self) -> Any:
         missing = [library for library in self.needs if importlib.util.find_spec(library) is None]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
 from cargobike.core.records import Params, Trial
@@ -49,6 +50,13 @@ class RandomSearch(AbstractOptimizer):
         self._left: list[Params] | None = None
         self._walk: Iterator[Params] | None = None
         self._countable = {name for name, parameter in self.space.parameters.items() if parameter.count}
+
+    def learn_from(self, trials: Sequence[Trial]) -> None:
+        """Pass over what was tried in earlier experiments, if enough is left then."""
+        left = math.inf if self._size is None else self._size - len(trials)
+        if left >= (self.num_trials or 1):
+            for trial in trials:
+                self._remember(trial.params)
 
     def get_suggestion(self, trial: Trial | None = None) -> Suggested:
         """Return a draw that was not made before, or `None` when there is none left."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -59,8 +60,18 @@ class TPE(Sobol):
         """Learn from a trial that ended; one that paused may still get better or worse."""
         self._notice()
         row = self._pending.pop(trial.number, None) if trial.state.is_final else None
-        if row is None:
-            return
+        if row is not None:
+            self._learn(row, trial)
+
+    def learn_from(self, trials: Sequence[Trial]) -> None:
+        """Let trials of earlier experiments stand among those of this one."""
+        super().learn_from(trials)
+        for trial in trials:
+            row = self._encoding.try_row(trial.params)
+            if row is not None:
+                self._learn(row, trial)
+
+    def _learn(self, row: Floats, trial: Trial) -> None:
         if isinstance(self._contrast, FrontContrast):
             self._contrast.learn_losses(row, losses_of(trial, self), trial.violation)
         else:

@@ -72,6 +72,7 @@ def drive(
     seed: int = 0,
     workers: int = 1,
     order_seed: int = 0,
+    past: Sequence[Trial] = (),
 ) -> Drive:
     """Set an optimizer up, run it to its end in this process, and return what happened.
 
@@ -88,12 +89,15 @@ def drive(
         seed: Handed to the optimizer.
         workers: How many trials run at a time.
         order_seed: Decides whose turn it is.
+        past: Trials of earlier experiments that it may learn from.
 
     Raises:
         OptimizerError: If the optimizer returns what is no suggestion, or changes a trial that it was shown.
     """
     optimizer.setup(space, num_trials=num_trials, direction=direction, seed=seed)
     optimizer.initialize()
+    if past:
+        optimizer.learn_from(past)
     limit = at_most if num_trials is None else min(num_trials, at_most)
     return _Loop(optimizer, objective, limit, workers, random.Random(order_seed)).run()
 

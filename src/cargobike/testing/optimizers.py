@@ -9,6 +9,7 @@ class TestMine(OptimizerContract):
 
 from __future__ import annotations
 
+import copy
 import json
 import random
 import sys
@@ -16,7 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from cargobike.core.errors import SpaceError
-from cargobike.core.records import Params, TrialState
+from cargobike.core.records import Params, Trial, TrialState
 from cargobike.search.optimizer import AbstractOptimizer
 from cargobike.search.space import Searchspace
 from cargobike.testing.drive import Drive, Fate, Objective, Outcome, drive
@@ -147,6 +148,47 @@ class OptimizerContract:
         for order_seed in range(5):
             self.run(workers=5, order_seed=order_seed)
             self.run(self._curve, workers=5, order_seed=order_seed)
+
+    def test_earlier_experiments_can_be_learned_from(self) -> None:
+        """Trials of another experiment are taken in, the same way for both directions, and are none of this one."""
+        space = self.make_space()
+        runs: list[Drive] = []
+        for direction, sign in (("max", 1.0), ("min", -1.0)):
+            past = self._past(sign)
+            before = [copy.deepcopy(trial) for trial in past]
+            result = drive(
+                self.make_optimizer(),
+                lambda params, sign=sign: sign * self.objective(params),  # type: ignore[misc]
+                space=space,
+                num_trials=self.num_trials,
+                direction="max" if direction == "max" else "min",
+                seed=7,
+                workers=2,
+                past=past,
+            )
+            assert past == before, "it changed a trial that it was shown"
+            assert result.trials
+            assert not result.stuck
+            assert result.exhausted or len(result.trials) == self.num_trials
+            for params in result.suggestions:
+                space.validate(params)
+            runs.append(result)
+        assert runs[0].answers == runs[1].answers, "min and max of the negated differ after a warm start"
+
+    def _past(self, sign: float) -> list[Trial]:
+        """Return completed and stopped trials of an earlier experiment, some with curves."""
+        rng = random.Random(5)
+        past = []
+        for number in range(9):
+            params = self.make_space().sample(rng)
+            trial = Trial(params, state=TrialState.COMPLETED, value=sign * self.objective(params))
+            if number % 3 == 0:
+                trial = Trial(params, state=TrialState.STOPPED)
+            if number % 2 == 0:
+                for step, value in enumerate(self._curve(params)[: 2 if trial.value is None else None]):
+                    trial.curve.add(step, sign * value)
+            past.append(trial)
+        return past
 
     def test_failed_trials_are_tolerated(self) -> None:
         """Some fail, or all do."""
