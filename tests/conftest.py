@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import hypothesis
 import psutil
 import pytest
+
+if TYPE_CHECKING:
+    from cargobike.engines.spark_session import OwnContext
+    from cargobike.testing.spark_cluster import SparkCluster
 
 PROJECT_VARIABLE = "CARGOBIKE_PROJECT"
 GRACE_S = 5.0
@@ -21,6 +27,33 @@ GRACE_S = 5.0
 hypothesis.settings.register_profile("dev", deadline=None, print_blob=True)
 hypothesis.settings.register_profile("ci", deadline=None, print_blob=True, derandomize=True, database=None)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
+
+
+SPARK_GPUS = ("left", "right")
+
+
+@pytest.fixture(scope="session")
+def spark_cluster(_no_test_writes_beside_the_code: None) -> Iterator[SparkCluster]:
+    """A master and two workers, with two cores and two made-up GPUs each: one for all tests, it takes time to start."""
+    from cargobike.testing.spark_cluster import SparkCluster
+
+    with SparkCluster(gpus=SPARK_GPUS) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def spark_application(spark_cluster: SparkCluster) -> Iterator[OwnContext]:
+    """An application with an executor on each worker, for tests that leave it as it was."""
+    from cargobike.engines.spark_session import OwnContext
+
+    settings = spark_cluster.settings(
+        spark__executor__cores="2",
+        spark__executor__resource__gpu__amount="2",
+        spark__task__resource__gpu__amount="0.5",
+    )
+    made = OwnContext(spark_cluster.master, settings)
+    yield made
+    made.stop()
 
 
 class _Births:
@@ -84,15 +117,24 @@ def _wait_for_end(before: set[int], project: Path) -> list[psutil.Process]:
     """Return those processes of the test that do not end by themselves within the grace period."""
     deadline = time.monotonic() + GRACE_S
     while True:
-        left = [process for process in _ours(project) if process.pid not in before and _runs(process)]
+        left = [process for process in _ours(project, before) if _runs(process)]
         if not left or time.monotonic() > deadline:
             return left
         time.sleep(0.02)
 
 
-def _ours(project: Path) -> list[psutil.Process]:
-    """Return our descendants, and orphans that carry the test's project in their environment."""
-    found = {process.pid: process for process in psutil.Process().children(recursive=True)}
+def _ours(project: Path, before: set[int]) -> list[psutil.Process]:
+    """Return our descendants, and orphans that carry the test's project in their environment.
+
+    What is below a process that was there before the test (a cluster that many tests share) is not the test's.
+    """
+    found: dict[int, psutil.Process] = {}
+    for child in psutil.Process().children():
+        if child.pid in before:
+            continue
+        found[child.pid] = child
+        with contextlib.suppress(psutil.NoSuchProcess):
+            found.update((process.pid, process) for process in child.children(recursive=True))
     for process in psutil.process_iter():
         if process.pid in found or process.pid == os.getpid():
             continue

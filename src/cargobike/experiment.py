@@ -82,7 +82,7 @@ def launch(
             names, or `"last"`. Their best points are tried first, and optimizers with a model begin with all of them.
         early_stop: Rules that end running trials early: `"median"`, `"percentile"`, `"patience"`, objects, several.
         workers: How many trials run at once; by default one per core, or per GPU where there are any.
-        engine: Where workers live: `"local"`, or an engine object.
+        engine: Where workers live: `"local"`, `"spark"`, the address of a Spark master, or an engine object.
         resources: What each worker gets, such as `Resources(gpus=0.5)`.
         isolation: `"fresh"` gives every trial a process of its own; `"reuse"` lets a process run many trials.
         name: A name for people; by default the function's.

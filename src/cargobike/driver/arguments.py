@@ -134,6 +134,7 @@ def number_of_workers(told: Told, workers: int | None, trials: int | None, engin
     asked = workers if workers is not None else told.workers
     if asked is not None:
         at_least_one("workers", asked)
+        engine.check_workers(asked if trials is None else min(asked, trials), resources)
     room = engine.capacity(resources)
     if room < 1 or (resources.gpus and asked is not None and asked > room):
         raise InvalidInputError(
@@ -150,8 +151,14 @@ def choose_engine(engine: str | Engine, boot: Boot | None) -> Engine:
         return engine
     if engine == "local":
         return LocalEngine(boot=boot)
+    if engine == "spark" or engine.startswith(("spark://", "k8s://")):
+        # Most experiments do not run on Spark, and every import delays the first trial.
+        from cargobike.engines.spark import SparkEngine  # noqa: PLC0415
+
+        return SparkEngine(master=None if engine == "spark" else engine)
     raise InvalidInputError(
-        f'engine={engine!r} is not known; allowed are "local" or an engine object.{nearest(str(engine), ["local"])}'
+        f'engine={engine!r} is not known; allowed are "local", "spark", the address of a Spark master such as '
+        f"spark://host:7077, or an engine object.{nearest(str(engine), ['local', 'spark'])}"
     )
 
 

@@ -104,7 +104,7 @@ def _run(
     exits.callback(_close_display, display, clock)
     display.update(known)
     display.phase(_what_takes_time(request))
-    server = WireServer()
+    server = WireServer(request.engine.listening)
     exits.callback(server.close)
     make_spec = _spec_maker(request, server, stage.folder, stage.payload)
     conversation = Conversation(dialogue)
@@ -229,6 +229,7 @@ def _spec_maker(
             experiment=str(folder.root.absolute()),
             project=str(request.project.root.absolute()),
             reuse=request.isolation == "reuse",
+            driver_silence_s=request.engine.driver_silence_s,
         )
         return WorkerSpec(
             name=worker,
@@ -238,6 +239,7 @@ def _spec_maker(
             resources=request.resources,
             peers=request.plan.workers,
             version=request.version,
+            libraries=request.shipment.libraries,
         )
 
     return make

@@ -14,6 +14,8 @@ import msgspec
 import zmq
 from zmq.utils import z85
 
+from cargobike.core.errors import EngineError
+from cargobike.engines.engine import Listening
 from cargobike.worker.wire import (
     DriverMessage,
     Hello,
@@ -44,10 +46,14 @@ class WireServer:
     """Receives from and sends to the workers of one experiment.
 
     Args:
-        host: Address to listen on; loopback unless told otherwise.
+        listening: Address and port to listen on, and how workers reach them; loopback unless told otherwise.
+
+    Raises:
+        EngineError: If that is no address of this machine, or the port is taken.
     """
 
-    def __init__(self, host: str = "127.0.0.1") -> None:
+    def __init__(self, listening: Listening | None = None) -> None:
+        listening = listening or Listening()
         self._context = zmq.Context()
         self._server_key, secret = zmq.curve_keypair()
         self._zap = self._context.socket(zmq.REP)
@@ -64,8 +70,8 @@ class WireServer:
         self.router.rcvhwm = 0
         self.router.setsockopt(zmq.MAXMSGSIZE, 64 << 20)
         self._monitor = self.router.get_monitor_socket(zmq.EVENT_DISCONNECTED)
-        port = self.router.bind_to_random_port(f"tcp://{host}")
-        self.address = f"tcp://{host}:{port}"
+        port = self._bind(listening)
+        self.address = f"tcp://{listening.reach or listening.bind}:{port}"
         self._peers: dict[bytes, _Peer] = {}
         self._by_key: dict[bytes, _Peer] = {}
         self._by_descriptor: dict[int, _Peer] = {}
@@ -74,6 +80,20 @@ class WireServer:
         self._ready: set[object] = set()
         for socket in (self.router, self._zap, self._monitor):
             self._poller.register(socket, zmq.POLLIN)
+
+    def _bind(self, listening: Listening) -> int:
+        try:
+            if not listening.port:
+                return self.router.bind_to_random_port(f"tcp://{listening.bind}")
+            self.router.bind(f"tcp://{listening.bind}:{listening.port}")
+        except zmq.ZMQError as error:
+            self.close()
+            where = f"{listening.bind}:{listening.port or 'any port'}"
+            raise EngineError(
+                f"The driver cannot listen on {where} ({error.strerror}); its engine must be given an address of this "
+                "machine and a port that is free."
+            ) from error
+        return listening.port
 
     @property
     def server_key(self) -> bytes:

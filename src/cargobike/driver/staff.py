@@ -153,8 +153,8 @@ class Staff:
         why = None
         if suspect_since is not None and now_s - suspect_since > patience.reconnect_s:
             why = f"its connection closed and did not come back within {patience.reconnect_s:g} s"
-        elif not member.joined and now_s - member.since > patience.join_s:
-            why = f"it did not connect within {patience.join_s:g} s"
+        elif not member.joined and now_s - member.since > (join_s := max(patience.join_s, self._engine.join_s)):
+            why = f"it did not connect within {join_s:g} s"
         elif member.joined and now_s - member.since > patience.silence_s:
             why = f"it has been silent for {patience.silence_s:g} s"
         if why is not None:

@@ -20,6 +20,7 @@ class WorkerSpec(msgspec.Struct, frozen=True, kw_only=True):
         payload: The pickled train function and its surroundings, handed over the same way.
         resources: What the worker gets.
         peers: How many workers share the place, for dividing its cores.
+        libraries: Libraries that the train function imports, whose versions should be the same everywhere.
         version: Version of Cargobike in the driver, which the worker reports back.
     """
 
@@ -30,9 +31,24 @@ class WorkerSpec(msgspec.Struct, frozen=True, kw_only=True):
     resources: Resources = Resources()
     peers: int = 1
     version: str = ""
+    libraries: tuple[str, ...] = ()
 
     def __repr__(self) -> str:  # no keys and no megabytes in a log
         return f"WorkerSpec(name={self.name!r}, module={self.module!r}, resources={self.resources!r})"
+
+
+class Listening(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the driver listens for an engine's workers.
+
+    Attributes:
+        bind: Address to listen on; loopback unless the workers are elsewhere.
+        reach: Name or address by which workers reach it; the same as `bind` if empty.
+        port: Port to listen on, for networks that let only some through; any free one if 0.
+    """
+
+    bind: str = "127.0.0.1"
+    reach: str = ""
+    port: int = 0
 
 
 class WorkerHandle(ABC):
@@ -61,6 +77,17 @@ class Engine(ABC):
     """
 
     name: str
+    is_elsewhere: bool = False
+    """Whether workers may be on other machines, which do not see the files of this one."""
+    driver_silence_s: float | None = None
+    """After how long without a word from the driver a worker gives up, where nothing else tells that it is gone."""
+    join_s: float = 0.0
+    """How long a worker may take to come, if the place may need more time than drivers are used to."""
+
+    @property
+    def listening(self) -> Listening:
+        """Where the driver has to listen so that the workers of this engine can reach it."""
+        return Listening()
 
     @abstractmethod
     def start_worker(self, spec: WorkerSpec) -> WorkerHandle:
@@ -72,6 +99,13 @@ class Engine(ABC):
     @abstractmethod
     def capacity(self, resources: Resources) -> int:
         """Return how many workers with these resources can run here at once."""
+
+    def check_workers(self, workers: int, resources: Resources) -> None:  # noqa: B027 - many just share what they have
+        """Raise `InvalidInputError` if so many workers can never run here at once, saying what there is."""
+
+    def waiting_for(self) -> str:
+        """Say in a few words what workers that were started are waiting for; empty if for nothing unusual."""
+        return ""
 
     @abstractmethod
     def shutdown(self, timeout_s: float = 5.0) -> None:

@@ -1,0 +1,187 @@
+"""The Spark context that workers run in: the user's own, left as it was, or one of ours, ended with the engine."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import tempfile
+import threading
+import warnings
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from cargobike.core.errors import EngineError, InvalidInputError, MissingLibraryError
+from cargobike.engines.spark_java import java_home
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+
+_OURS = {
+    "spark.app.name": "cargobike",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+    # The driver's Java only hands out tasks: compiling its code well takes longer than running it.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+}
+_OURS_ON_A_CLUSTER = {"spark.excludeOnFailure.enabled": "true"}
+_OURS_ON_THIS_MACHINE = {
+    "spark.ui.enabled": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+}
+
+
+def import_pyspark() -> Any:
+    """Return the module `pyspark`, or say how to install it."""
+    try:
+        import pyspark  # noqa: PLC0415 - optional, and a second to import
+    except ImportError as error:
+        raise MissingLibraryError(
+            'The Spark engine needs pyspark, which cannot be imported. Install it: pip install "cargobike[spark]".'
+        ) from error
+    return pyspark
+
+
+def context_of(given: object) -> SparkContext:
+    """Return the context of a session, or a context itself.
+
+    Raises:
+        InvalidInputError: If it is neither.
+    """
+    pyspark = import_pyspark()
+    if isinstance(given, pyspark.SparkContext):
+        context = given
+    elif "connect" in type(given).__module__:
+        raise InvalidInputError(
+            "A Spark Connect session was given. It cannot start workers: run the driver where there is a classic "
+            "session (SparkSession.builder.master(…)), or leave the session out."
+        )
+    elif hasattr(given, "sparkContext"):
+        context = given.sparkContext
+    else:
+        raise InvalidInputError(
+            f"SparkEngine was given {given!r} ({type(given).__name__}); give a SparkSession, a SparkContext, or "
+            'nothing and a master, such as SparkEngine(master="local[4]").'
+        )
+    if context._jsc is None or context._jsc.sc().isStopped():
+        raise EngineError("The Spark session that was given has been stopped; make a new one.")
+    return context
+
+
+def active_context() -> SparkContext | None:
+    """Return the context that runs in this process already, if there is one."""
+    context: SparkContext | None = import_pyspark().SparkContext._active_spark_context
+    if context is None or context._jsc is None or context._jsc.sc().isStopped():
+        return None
+    return context
+
+
+class OwnContext:
+    """A context that was made for an engine, with everything that was started or changed for it.
+
+    Args:
+        master: Where Spark runs; what Spark's own settings say if not given, else this machine.
+        settings: Spark properties, which win over ours.
+    """
+
+    def __init__(self, master: str | None, settings: Mapping[str, str]) -> None:
+        pyspark = import_pyspark()
+        self._gateway: Any = None
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as Spark's Java does
+        conf = pyspark.SparkConf(loadDefaults=False)
+        chosen = master or settings.get("spark.master") or os.environ.get("MASTER") or _configured_master()
+        is_local = chosen is None or chosen.startswith("local")
+        for name, value in {
+            **_OURS,
+            **(_OURS_ON_THIS_MACHINE if is_local else _OURS_ON_A_CLUSTER),
+            **settings,
+            "spark.master": chosen or "local[*]",
+        }.items():
+            conf.set(name, value)
+        try:
+            with self._surroundings(), warnings.catch_warnings():
+                warnings.simplefilter("ignore", FutureWarning)  # about pandas, which nobody here asked for
+                if pyspark.SparkContext._gateway is None:
+                    from pyspark.java_gateway import launch_gateway  # noqa: PLC0415
+
+                    self._gateway = launch_gateway(conf, popen_kwargs={"stderr": self._errors})
+                self.context: SparkContext = pyspark.SparkContext(conf=conf, gateway=self._gateway)
+                if is_local and "PYSPARK_PYTHON" not in os.environ:
+                    self.context.pythonExec = sys.executable
+        except Exception as error:
+            self._end_java()
+            raise EngineError(
+                f"Spark could not be started with master {chosen or 'local[*]'}: {_first_line(error)}\n"
+                f"{self.last_words()}".rstrip()
+            ) from error
+
+    def last_words(self) -> str:
+        """Return the end of what Spark's Java wrote to its standard error."""
+        self._errors.seek(0, os.SEEK_END)
+        size = self._errors.tell()
+        return os.pread(self._errors.fileno(), 2000, max(0, size - 2000)).decode(errors="replace").strip()
+
+    def stop(self) -> None:
+        """Stop the context and the Java that was started for it."""
+        with contextlib.suppress(Exception):  # its Java may be dead already
+            self.context.stop()
+        self._end_java()
+        self._errors.close()
+
+    def _end_java(self) -> None:
+        gateway, self._gateway = self._gateway, None
+        if gateway is None:
+            return
+        pyspark = import_pyspark()
+        if pyspark.SparkContext._gateway is gateway:
+            pyspark.SparkContext._gateway = None
+            pyspark.SparkContext._jvm = None
+        pyspark.SparkContext._active_spark_context = None
+        with contextlib.suppress(Exception):
+            gateway.shutdown()
+        process = gateway.proc
+        with contextlib.suppress(OSError):
+            process.stdin.close()  # it ends when nobody holds the other end any more
+        try:
+            process.wait(5.0)
+        except Exception:  # noqa: BLE001 - a Java that hangs is of no use to anybody
+            process.kill()
+            process.wait()
+
+    @contextlib.contextmanager
+    def _surroundings(self) -> Iterator[None]:
+        """Lend Spark what it needs, and take back what it changes in this process."""
+        is_main = threading.current_thread() is threading.main_thread()
+        handler = signal.getsignal(signal.SIGINT) if is_main else None
+        before = os.environ.get("JAVA_HOME")
+        with java_home() as home:
+            if home is not None:
+                os.environ["JAVA_HOME"] = home
+            try:
+                yield
+            finally:
+                if home is not None:
+                    os.environ.pop("JAVA_HOME")
+                    if before is not None:
+                        os.environ["JAVA_HOME"] = before
+                if is_main and handler is not None:
+                    signal.signal(signal.SIGINT, handler)  # Spark's own cancels all jobs, before we can stop politely
+
+
+def _configured_master() -> str | None:
+    """Return the master of `spark-defaults.conf`, if there is such a file."""
+    folder = os.environ.get("SPARK_CONF_DIR") or (
+        os.path.join(os.environ["SPARK_HOME"], "conf") if "SPARK_HOME" in os.environ else ""
+    )
+    with contextlib.suppress(OSError), open(os.path.join(folder, "spark-defaults.conf")) as file:
+        for line in file:
+            words = line.replace("=", " ", 1).split()
+            if len(words) >= 2 and words[0] == "spark.master":
+                return words[1]
+    return None
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0] or type(error).__name__
