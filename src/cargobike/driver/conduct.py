@@ -179,6 +179,7 @@ def _payload(request: Request) -> bytes:
         needed_metrics=list(request.goals.names),
         wants_reporter=shipment.wants_reporter,
         own_directory=request.own_directory,
+        force_checkpoints_every_s=0.0 if request.durability == "power" else 1.0,
     ).encode()
 
 

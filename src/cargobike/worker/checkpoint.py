@@ -7,6 +7,7 @@ import math
 import operator
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,7 +35,7 @@ _RESCANS = 5
 
 @dataclass(frozen=True, slots=True)
 class SavedCheckpoint:
-    """One checkpoint that is safely on disk."""
+    """One checkpoint."""
 
     step: int
     path: Path
@@ -45,10 +46,10 @@ class SavedCheckpoint:
 class Checkpoints:
     """Saves the state of a trial, and gives it back to a later attempt.
 
-    Guarantees: a checkpoint appears whole or not at all, whenever the process is killed; when `save`
-    returns it survives a power cut; older ones are deleted only after that. One that is damaged is never
-    returned: `load` takes the newest intact one and logs a warning. Nothing is created before the first
-    `save`. Threads of one process may share it.
+    Guarantees: a checkpoint appears whole or not at all, whenever the process is killed. A power cut costs at most the
+    checkpoints of the last `force_every_s` seconds: so often they are forced to disk, and the last one that was is kept
+    until there is a newer one that was. One that is damaged is never returned: `load` takes the newest intact one and
+    logs a warning. Nothing is created before the first `save`. Threads of one process may share it.
 
     Args:
         root: Folder of this trial's checkpoints; need not exist.
@@ -60,6 +61,7 @@ class Checkpoints:
             trial has none of its own. A root is the safer choice if that trial still runs and may delete
             its older ones.
         current_step: Gives the step of the trial's last report, for a `save` that names none.
+        force_every_s: How many seconds of checkpoints a power cut may cost; 0 forces each to disk.
     """
 
     def __init__(
@@ -72,6 +74,7 @@ class Checkpoints:
         on_saved: Callable[[SavedCheckpoint], None] | None = None,
         start_from: Path | None = None,
         current_step: Callable[[], int | None] | None = None,
+        force_every_s: float = 0.0,
     ) -> None:
         # The train function may change its working directory at any time.
         self._root = Path(os.path.abspath(root))
@@ -79,6 +82,10 @@ class Checkpoints:
         self._direction = direction
         self._on_saved = on_saved
         self._current_step = current_step
+        self._force_every_s = force_every_s
+        self._forced_at = time.monotonic()
+        self._forced: Path | None = None
+        self._has_saved = False
         self._lock = threading.RLock()
         self._metas: dict[Path, Meta] = {}
         self._intact: set[Path] = set()
@@ -124,13 +131,19 @@ class Checkpoints:
         with self._lock:
             at = self._next_step() if step is None else _whole_number(step)
             sweep(self._root)
+            is_forced = time.monotonic() - self._forced_at >= self._force_every_s
+            if not self._has_saved:  # what an earlier attempt left has had its time to reach the disk
+                self._forced = next(reversed(list_folders(self._root)), None)
+                self._has_saved = True
             try:
-                path, meta = write_folder(self._root, state, at, score)
+                path, meta = write_folder(self._root, state, at, score, is_forced=is_forced)
             except OSError as error:
                 raise StoreError(
                     f"The checkpoint of step {at} could not be saved in {self._root}: {error}. "
                     "Earlier checkpoints are untouched; free some space or check the permissions."
                 ) from error
+            if is_forced:
+                self._forced, self._forced_at = path, time.monotonic()
             self._metas[path] = meta
             self._intact.add(path)
             saved = _describe(path, meta)
@@ -188,7 +201,9 @@ class Checkpoints:
     def all(self) -> list[SavedCheckpoint]:
         """Return this trial's own checkpoints, oldest first, as far as they are not known to be damaged."""
         with self._lock:
-            return [_describe(path, meta) for path, meta in self._own()]
+            own = self._own()
+            spare = {self._forced} - self._kept(own)  # there only in case the power fails
+            return [_describe(path, meta) for path, meta in own if path not in spare]
 
     def clear(self) -> None:
         """Delete this trial's own checkpoints, so that it starts over; those of `start_from` stay."""
@@ -263,11 +278,14 @@ class Checkpoints:
         return 0 if newest is None else newest + 1
 
     def _delete_superfluous(self, newest: Path) -> None:
-        own = self._own()
-        kept = {newest, *(path for path, _ in own[-self._keep_last :]), *self._ranked(own)[: self._keep_best]}
+        kept = {newest, self._forced, *self._kept(self._own())}
         for path in list_folders(self._root):
             if path not in kept:
                 self._delete(path)
+
+    def _kept(self, own: list[tuple[Path, Meta]]) -> set[Path]:
+        """Return the newest and the best, as many as were asked for."""
+        return {*(path for path, _ in own[-self._keep_last :]), *self._ranked(own)[: self._keep_best]}
 
     def _delete(self, path: Path) -> None:
         delete_folder(path)

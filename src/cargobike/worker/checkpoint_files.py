@@ -30,7 +30,7 @@ class StoredState:
 
 
 class HashingFile:
-    """A new file that learns its size and checksum while it is written, and is on disk when closed."""
+    """A new file that learns its size and checksum while it is written."""
 
     def __init__(self, stored: StoredState, folder: Path, name: str) -> None:
         self._stored, self._name = stored, name
@@ -50,10 +50,7 @@ class HashingFile:
             with contextlib.suppress(OSError):
                 self._file.close()
             raise self._failure
-        with self._file:
-            if error is None:
-                self._file.flush()
-                os.fsync(self._file.fileno())
+        self._file.close()
         self._stored.sizes[self._name] = self._size
         self._stored.sha256[self._name] = self._digest.hexdigest()
 

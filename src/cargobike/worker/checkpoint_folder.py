@@ -33,6 +33,8 @@ _FOREIGN_LEFTOVER_S = 24 * 3600.0
 
 _counter = itertools.count()
 _being_saved: set[str] = set()
+_unforced: set[Path] = set()
+"""Folders in which the way to a root was made, and which the next forced checkpoint forces to disk with it."""
 
 
 class DamagedError(Exception):
@@ -76,11 +78,19 @@ def is_checkpoint(folder: Path) -> bool:
     return (folder / _META).is_file()
 
 
-def write_folder(root: Path, state: object, step: int, metric: float | None) -> tuple[Path, Meta]:
-    """Save a state under a root, atomically and durably: when this returns, it survives a power cut.
+def write_folder(
+    root: Path, state: object, step: int, metric: float | None, *, is_forced: bool = True
+) -> tuple[Path, Meta]:
+    """Save a state under a root, atomically: it survives whatever happens to this process.
 
-    The folder is built under a temporary name and renamed when all of it is on disk. On any error nothing
-    is left.
+    The folder is built under a temporary name and renamed when it is complete. On any error nothing is left.
+
+    Args:
+        root: Where it goes.
+        state: What to save.
+        step: Where the training is.
+        metric: How good the state is.
+        is_forced: Whether it is on disk when this returns, so that it survives a power cut too.
     """
     _make_root(root)
     building = root / f"{_SAVING}{os.getpid()}.{next(_counter)}.{platform.node()}"
@@ -101,17 +111,19 @@ def write_folder(root: Path, state: object, step: int, metric: float | None) -> 
         )
         with (building / _META).open("xb") as file:
             file.write(msgspec.json.format(msgspec.json.encode(meta), indent=1))
-            file.flush()
-            os.fsync(file.fileno())
-        for parent, _, _ in os.walk(building):
-            _sync_folder(Path(parent))
+        if is_forced:
+            _force(building)
         folder = _rename_to_next(building, root, step)
     except BaseException:
         shutil.rmtree(building, ignore_errors=True)
         raise
     finally:
         _being_saved.discard(building.name)
-    _sync_folder(root)
+    if is_forced:
+        _sync_folder(root)
+        while _unforced:
+            with contextlib.suppress(FileNotFoundError):  # somebody removed it meanwhile, and what was in it
+                _sync_folder(_unforced.pop())
     return folder, meta
 
 
@@ -220,8 +232,18 @@ def _make_root(root: Path) -> None:
     while missing and not missing[-1].parent.exists():
         missing.append(missing[-1].parent)
     root.mkdir(parents=True, exist_ok=True)
-    for made in missing:
-        _sync_folder(made.parent)
+    _unforced.update(made.parent for made in missing)
+
+
+def _force(building: Path) -> None:
+    """Force every file and folder of a checkpoint to disk."""
+    for parent, _, names in os.walk(building):
+        for name in names:
+            path = Path(parent, name)
+            if not path.is_symlink():
+                with path.open("rb") as file:
+                    os.fsync(file.fileno())
+        _sync_folder(Path(parent))
 
 
 def _sync_folder(folder: Path) -> None:

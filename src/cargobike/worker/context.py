@@ -36,6 +36,7 @@ class Context:
     world_size: int = 1
     local_rank: int = 0
     seed: int = 0
+    force_checkpoints_every_s: float = 0.0
 
     def __init__(self, params: Mapping[str, Any] | None = None) -> None:
         self.params: Mapping[str, Any] = MappingProxyType(dict(params or {}))
@@ -85,6 +86,7 @@ class Context:
             current_step=lambda: self.last_step,
             direction=self._direction,
             start_from=Path(self._start_from) if self._start_from else None,
+            force_every_s=self.force_checkpoints_every_s,
         )
 
     @property

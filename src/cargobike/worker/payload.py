@@ -33,6 +33,7 @@ class Payload(msgspec.Struct, frozen=True, kw_only=True):
         wants_reporter: Whether the function has a parameter `reporter` for us to fill.
         needed_metrics: Names that the dict it returns must hold: objectives and constraints.
         own_directory: Whether each trial works in a directory of its own.
+        force_checkpoints_every_s: How many seconds of checkpoints a power cut may cost.
     """
 
     function: bytes
@@ -47,6 +48,7 @@ class Payload(msgspec.Struct, frozen=True, kw_only=True):
     wants_reporter: bool = False
     needed_metrics: list[str] = []
     own_directory: bool = True
+    force_checkpoints_every_s: float = 0.0
 
     def encode(self) -> bytes:
         """Turn into bytes."""

@@ -138,6 +138,7 @@ def run(seat: Seat, assignment: Assign) -> Ended:
     place = context.TrialContext(
         assignment, folder=folder, agent=seat.agent, flags=seat.flags, direction=payload.direction
     )
+    place.force_checkpoints_every_s = payload.force_checkpoints_every_s
     context.enter(place)
     try:
         if payload.own_directory:

@@ -5,11 +5,13 @@ import logging
 import math
 import os
 import pickle
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -716,3 +718,56 @@ while True:
 def warnings_only(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     with caplog.at_level(logging.WARNING):
         yield
+
+
+class TestForcing:
+    """What is on disk when the power goes: shown by what is flushed, as nobody can cut the power here."""
+
+    @pytest.fixture
+    def flushed(self, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+        calls: list[int] = []
+        monkeypatch.setattr(os, "fsync", calls.append)
+        return calls
+
+    def test_each_is_forced_by_default(self, root: Path, flushed: list[int]) -> None:
+        checkpoints = Checkpoints(root)
+        checkpoints.save(1)
+        first = len(flushed)
+        assert first > 0
+        checkpoints.save(2)
+        assert len(flushed) > first
+
+    def test_within_the_interval_none_is_forced(self, root: Path, flushed: list[int]) -> None:
+        checkpoints = Checkpoints(root, force_every_s=3600)
+        root.mkdir(parents=True)
+        for number in range(3):
+            checkpoints.save(number)
+        assert flushed == []
+        assert len(list_folders(root)) == 1
+        assert checkpoints.load() == 2
+
+    def test_the_last_one_that_was_forced_is_kept(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        now = 0.0
+        monkeypatch.setattr(time, "monotonic", lambda: now)
+        checkpoints = Checkpoints(root, force_every_s=10)
+        now = 11
+        checkpoints.save("forced")
+        now = 12
+        checkpoints.save("not forced")
+        checkpoints.save("not forced either")
+        assert len(list_folders(root)) == 2
+        assert [saved.step for saved in checkpoints.all()] == [2]
+        shutil.rmtree(list_folders(root)[-1])  # what a power cut may do
+        assert Checkpoints(root).load() == "forced"
+        now = 22
+        checkpoints.save("forced again")
+        assert len(list_folders(root)) == 1
+
+    def test_what_an_earlier_attempt_left_is_kept_until_there_is_one_that_was_forced(self, root: Path) -> None:
+        Checkpoints(root).save("of the first attempt")
+        second = Checkpoints(root, force_every_s=3600)
+        second.save("of the second")
+        second.save("of the second too")
+        assert len(list_folders(root)) == 2
+        shutil.rmtree(list_folders(root)[-1])
+        assert Checkpoints(root).load() == "of the first attempt"
