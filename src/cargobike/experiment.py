@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from cargobike.engines.boot import Boot
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any, Literal
 
@@ -60,6 +61,7 @@ def launch(
     trial_timeout_s: float | None = None,
     working_directory: Literal["trial", "launch"] = "trial",
     durability: Literal["process", "power"] = "process",
+    versioned_resources: Sequence[str | os.PathLike[str]] = (),
     callbacks: Sequence[Callback] = (),
     quiet: bool = False,
 ) -> Result:
@@ -94,6 +96,7 @@ def launch(
         trial_timeout_s: End a trial that takes longer than this, as failed.
         working_directory: `"trial"` gives each trial its own directory to work in, `"launch"` leaves them in this one.
         durability: `"process"`: every recorded fact survives `kill -9`; `"power"`: also a power cut, a little slower.
+        versioned_resources: Files and folders to keep a copy of, as they are now: data lists, configurations, weights.
         callbacks: Objects with a method `on_facts(facts)`.
         quiet: Show no progress.
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
@@ -110,6 +112,7 @@ def _request(
     working_directory: Literal["trial", "launch"],
     isolation: Literal["fresh", "reuse"],
     durability: Literal["process", "power"],
+    versioned_resources: Sequence[str | os.PathLike[str]],
     callbacks: Sequence[Callback],
     **others: Any,
 ) -> Request:
@@ -129,6 +132,7 @@ def _request(
         isolation=isolation, working_directory=working_directory, durability=durability, direction=way
     )
     arguments.check_callbacks(callbacks)
+    kept = _resources_to_keep(versioned_resources)
     plan = Plan(
         workers=arguments.number_of_workers(told, workers, trials, place, needs),
         num_trials=trials,
@@ -181,8 +185,17 @@ def _request(
         callbacks=callbacks,
         recipe_bytes=recipe.encode(),
         warm_start=origins,
+        versioned_resources=kept,
         **others,
     )
+
+
+def _resources_to_keep(given: Sequence[str | os.PathLike[str]]) -> tuple[Path, ...]:
+    if not given:
+        return ()
+    from cargobike.store.resources import check_resources  # noqa: PLC0415 - only for who has some
+
+    return check_resources(given)
 
 
 def _ready(recipe: Recipe, *, plan: Plan, recipe_bytes: bytes | None, **others: Any) -> Request:

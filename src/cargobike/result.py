@@ -17,6 +17,8 @@ from cargobike.store.layout import ExperimentFolder
 if TYPE_CHECKING:
     import pandas as pd
 
+    from cargobike.store.annotations import Annotations, Note
+    from cargobike.store.snapshot import Snapshot
     from cargobike.ui.analysis.ablation import AblationTable
     from cargobike.ui.analysis.importance import Importance
     from cargobike.ui.plots import Plots
@@ -113,6 +115,56 @@ class Result:
         place = ExperimentFolder(self.folder).trial(number)
         path = place.stdout if stream == "stdout" else place.stderr
         return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
+
+    def artifacts(self, trial: Trial | int) -> list[Path]:
+        """Return the files that a trial left in its working directory or kept with `trial.artifact`."""
+        number = trial.number if isinstance(trial, Trial) else trial
+        place = ExperimentFolder(self.folder).trial(number).files
+        return sorted(path for path in place.rglob("*") if path.is_file() and not path.is_symlink())
+
+    @property
+    def worker_seconds(self) -> float:
+        """What the experiment cost: the time that its workers were there, added up."""
+        return self._record.worker_seconds
+
+    @property
+    def user(self) -> str:
+        """Who ran it, and where."""
+        return f"{self._record.header.user}@{self._record.header.host}"
+
+    @property
+    def snapshot(self) -> Snapshot | None:
+        """The code, environment and files that it was launched with; `None` if it died too early for one."""
+        from cargobike.store.snapshot import read_snapshot  # noqa: PLC0415 - only for looking back
+
+        return read_snapshot(ExperimentFolder(self.folder))
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """What people called it, up to now."""
+        return self._annotate().tags
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """What people wrote about it, up to now: each with `at`, `by` and `text`."""
+        return self._annotate().notes
+
+    def add_tag(self, *tags: str) -> None:
+        """Call it something; `cargobike ls --tag` finds it by that."""
+        self._annotate(add=tags)
+
+    def remove_tag(self, *tags: str) -> None:
+        """Take tags away again."""
+        self._annotate(remove=tags)
+
+    def add_note(self, text: str) -> None:
+        """Write something down about it."""
+        self._annotate(note=text)
+
+    def _annotate(self, *, add: Sequence[str] = (), remove: Sequence[str] = (), note: str = "") -> Annotations:
+        from cargobike.store.annotations import annotate  # noqa: PLC0415 - only for looking back
+
+        return annotate(ExperimentFolder(self.folder), add=add, remove=remove, note=note)
 
     @property
     def plot(self) -> Plots:

@@ -15,6 +15,7 @@ Example:
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +26,7 @@ from cargobike.worker.context import current
 if TYPE_CHECKING:
     from cargobike.worker.checkpoint import Checkpoints
 
-__all__ = ["TrialPaused", "TrialStopped", "report"]
+__all__ = ["TrialPaused", "TrialStopped", "artifact", "report"]
 
 id: str
 """The trial's name, such as `0003`."""
@@ -74,6 +75,18 @@ def report(*, step: int | None = None, **metrics: Any) -> None:
         TrialStopped: If the trial is to end here. Let it pass; `finally` blocks run.
     """
     current().report(metrics, step)
+
+
+def artifact(path: str | os.PathLike[str], name: str | None = None) -> Path:
+    """Keep a file or folder with the trial, and return where its copy lies.
+
+    What the function writes into its working directory is kept anyway; this is for files elsewhere.
+
+    Args:
+        path: What to keep.
+        name: A name for the copy, such as `"plots/loss.png"`; by default its own.
+    """
+    return current().artifact(path, name)
 
 
 def __getattr__(name: str) -> Any:

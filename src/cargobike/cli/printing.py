@@ -140,6 +140,8 @@ def experiment_as_json(row: ExperimentRow) -> dict[str, Any]:
         "started_at": _utc(row.started_at),
         "ended_at": _utc(row.ended_at),
         "duration_s": round(spent_s(row), 3),
+        "user": row.header.user,
+        "tags": row.tags,
         "problem": row.problem,
     }
 

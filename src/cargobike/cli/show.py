@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import msgspec
 import typer
 
+from cargobike import project
 from cargobike.cli.opening import synced_index
 from cargobike.cli.printing import (
     cell,
@@ -24,7 +26,9 @@ from cargobike.cli.printing import (
 )
 from cargobike.cli.terminal import neutralized
 from cargobike.core.records import TrialState
+from cargobike.store.annotations import read_annotations
 from cargobike.store.index import ExperimentRow, TrialRow
+from cargobike.store.snapshot import Snapshot, read_snapshot
 
 
 def show(
@@ -41,6 +45,8 @@ def show(
         else:
             listed = index.trials(row.id, sort="best", limit=trials) if trials else []
         failed = index.trials(row.id, states=[TrialState.FAILED], sort="ended", limit=1)
+    folder = project.current().experiment(row.id)
+    snapshot, notes = read_snapshot(folder), read_annotations(folder).notes
     if as_json:
         first = trial_as_json(failed[0]) if failed else None
         header = {
@@ -54,6 +60,9 @@ def show(
             "host": row.header.host,
             "cargobike": row.header.cargobike,
             "space": row.header.space,
+            "params": row.header.params,
+            "notes": [{"at": one.at, "by": one.by, "text": one.text} for one in notes],
+            "snapshot": _without_files(snapshot),
         }
         print_json(
             experiment_as_json(row)
@@ -61,13 +70,44 @@ def show(
             | {"first_failure": first, "trial_list": [trial_as_json(one) for one in listed]}
         )
         return
-    _print_header(row)
+    _print_header(row, snapshot)
+    for note in notes:
+        console().print(cell(f"{moment(note.at)} {note.by}: {note.text}", "italic"))
     _print_trials(row, listed)
     if failed:
         _print_failure(row, failed[0])
 
 
-def _print_header(row: ExperimentRow) -> None:
+def _without_files(snapshot: Snapshot | None) -> object:
+    """Return a snapshot for programs; the hashes of all files are in `snapshot.json`."""
+    if snapshot is None:
+        return None
+    found = msgspec.to_builtins(snapshot)
+    found["sources"]["files"] = len(snapshot.sources.files)
+    return found
+
+
+def _facts_of(snapshot: Snapshot) -> dict[str, str]:
+    """Say in a few words what was run, and where."""
+    facts: dict[str, str] = {}
+    if snapshot.launcher is not None and snapshot.launcher.path:
+        facts["launched by"] = snapshot.launcher.path
+    if (git := snapshot.git) is not None and git.commit:
+        changed = f", {len(git.changed)} files not committed" if git.is_dirty else ""
+        facts["commit"] = f"{git.commit[:12]} on {git.branch}{changed}"
+    place = snapshot.environment
+    devices = f", {len(place.gpus)} × {place.gpus[0]}" if place.gpus else ""
+    facts["environment"] = (
+        f"Python {place.python}, {len(place.packages)} packages, {place.os}, {place.cores} × {place.cpu}{devices}"
+    )
+    if snapshot.resources:
+        facts["resources"] = ", ".join(one.name for one in snapshot.resources[:10])
+    if snapshot.problems:
+        facts["not kept"] = "; ".join(snapshot.problems)
+    return facts
+
+
+def _print_header(row: ExperimentRow, snapshot: Snapshot | None) -> None:
     out, header = console(), row.header
     out.print(cell(f"{row.name or row.id}", "bold"), state_cell(row.state), cell(row.reason))
     if header.description:
@@ -87,6 +127,10 @@ def _print_header(row: ExperimentRow) -> None:
     if row.best_trial is not None:
         facts["best"] = f"{number(row.best_value)} in trial {row.best_trial}"
         facts["with"] = parameters(row.best_params)
+    if row.tags:
+        facts["tags"] = ", ".join(row.tags)
+    if snapshot is not None:
+        facts |= _facts_of(snapshot)
     made = table("", "")
     made.show_header = False
     for name, text in facts.items():

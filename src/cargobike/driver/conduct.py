@@ -13,12 +13,13 @@ from typing import Literal
 import msgspec
 
 from cargobike.core.errors import CargobikeError
-from cargobike.core.facts import AnyFact, ExperimentEnded, ExperimentStarted, Fact
+from cargobike.core.facts import AnyFact, ExperimentEnded, ExperimentStarted
 from cargobike.core.ids import experiment_id
 from cargobike.driver.conversation import Conversation
 from cargobike.driver.dialogue import Dialogue
 from cargobike.driver.display import Display, choose_display
 from cargobike.driver.interrupt import InterruptWatch
+from cargobike.driver.keeping import CodeKeeper
 from cargobike.driver.loop import Clock, Loop, Parts
 from cargobike.driver.recipe import FILE as RECIPE
 from cargobike.driver.replay import Replay
@@ -53,7 +54,8 @@ def conduct(request: Request) -> tuple[ExperimentRecord, ExperimentFolder]:
         record = ExperimentRecord(header)
         dialogue = _dialogue(request, record)
         scheduler = Scheduler(request.plan, record)
-        keeper = CodeKeeper(folder, payload, request.recipe, request.shipment.source)
+        keeper = _keeper(request, folder, payload)
+        exits.callback(keeper.close)
         stage = _Stage(request, folder, payload, journal, clock, (keeper,))
         _run(stage, scheduler, dialogue, [header], exits)
     return record, folder
@@ -164,6 +166,16 @@ def _close_display(display: Display, clock: Clock) -> None:
     display.close(clock.now())
 
 
+def _keeper(request: Request, folder: ExperimentFolder, payload: bytes) -> CodeKeeper:
+    shipment = request.shipment
+    return CodeKeeper(
+        folder,
+        {PAYLOAD: payload, RECIPE: request.recipe, "function.py": shipment.source.encode("utf-8", "backslashreplace")},
+        function_file=shipment.file,
+        resources=request.versioned_resources,
+    )
+
+
 def _payload(request: Request) -> bytes:
     shipment = request.shipment
     return Payload(
@@ -244,21 +256,3 @@ def _spec_maker(
         )
 
     return make
-
-
-class CodeKeeper:
-    """Keeps the code of an experiment in its folder, once its first trial is on its way."""
-
-    def __init__(self, folder: ExperimentFolder, payload: bytes, recipe: bytes | None, source: str) -> None:
-        self._code = folder.code
-        self._files = {PAYLOAD: payload, RECIPE: recipe, "function.py": source.encode()}
-
-    def on_facts(self, facts: Sequence[Fact]) -> None:
-        """Write the files when the first facts after the start come in."""
-        if not self._files:
-            return
-        self._code.mkdir(exist_ok=True)
-        for name, data in self._files.items():
-            if data:
-                (self._code / name).write_bytes(data)
-        self._files.clear()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Literal, Protocol
 
 import msgspec
@@ -48,6 +49,7 @@ class Shipment(msgspec.Struct, frozen=True, kw_only=True):
     libraries: tuple[str, ...]
     wants_reporter: bool
     source: str
+    file: str = ""
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,4 +79,5 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     callbacks: Sequence[Callback] = ()
     quiet: bool = False
     recipe: bytes | None = None
+    versioned_resources: tuple[Path, ...] = ()
     patience: Patience = msgspec.field(default_factory=Patience)

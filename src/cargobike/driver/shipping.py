@@ -26,6 +26,7 @@ def ship(train: Train) -> Shipment:
         libraries=tuple(libraries_needed(train)),
         wants_reporter=train.wants_reporter,
         source=train.source(),
+        file=getattr(getattr(train.plain, "__code__", None), "co_filename", ""),
     )
 
 

@@ -12,11 +12,19 @@ import sqlalchemy as sa
 from cargobike.core.errors import StoreError
 from cargobike.core.facts import AnyFact, ExperimentStarted
 from cargobike.core.records import ExperimentState, Trial
+from cargobike.store.annotations import Annotations, read_annotations
 from cargobike.store.fold import ExperimentRecord, fold, settle
 from cargobike.store.journal import JournalReader
 from cargobike.store.layout import ExperimentFolder, ProjectFolder
 from cargobike.store.locking import is_held
-from cargobike.store.tables import experiment_values, experiments, restore_record, trial_values, trials
+from cargobike.store.tables import (
+    annotation_values,
+    experiment_values,
+    experiments,
+    restore_record,
+    trial_values,
+    trials,
+)
 
 BYTES_AT_ONCE: Final = 16 << 20
 _TAIL_BYTES: Final = 19  # `,"crc":"01234567"}` and the newline
@@ -28,7 +36,7 @@ Row = Mapping[Any, Any]
 
 def compare(connection: sa.Connection, project: ProjectFolder) -> tuple[list[ExperimentFolder], list[str]]:
     """Find folders whose journals differ from what was read, and ids of rows whose folders are gone."""
-    columns = ("id", "state", "journal_bytes", "journal_mtime_ns")
+    columns = ("id", "state", "journal_bytes", "journal_mtime_ns", "annotations_mtime_ns")
     rows = connection.execute(sa.select(*(experiments.c[name] for name in columns))).mappings()
     known = {row["id"]: row for row in rows}
     changed, found = [], set()
@@ -61,6 +69,7 @@ def catch_up(connection: sa.Connection, folder: ExperimentFolder) -> tuple[int, 
         stat = folder.journal.stat()
     except OSError:
         return 0, True  # deleted meanwhile: the next sync forgets it
+    annotated_at = _annotated_at(folder)
     reading = _Reading(connection, folder, row)
     problem = ""
     try:
@@ -74,6 +83,8 @@ def catch_up(connection: sa.Connection, folder: ExperimentFolder) -> tuple[int, 
         record = _unreadable(folder, stat.st_mtime)
     values = {
         **experiment_values(record),
+        **annotation_values(_annotations(folder)),
+        "annotations_mtime_ns": annotated_at,
         "id": folder.id,
         "problem": problem,
         "read_bytes": reading.reader.offset,
@@ -100,7 +111,23 @@ def experiment_folders(project: ProjectFolder) -> Iterator[ExperimentFolder]:
 def _has_changed(folder: ExperimentFolder, stat: os.stat_result, row: Row | None) -> bool:
     if row is None or (stat.st_size, stat.st_mtime_ns) != (row["journal_bytes"], row["journal_mtime_ns"]):
         return True
+    if row["annotations_mtime_ns"] != _annotated_at(folder):
+        return True
     return row["state"] in _OPEN and is_held(folder) != (row["state"] == ExperimentState.RUNNING)
+
+
+def _annotated_at(folder: ExperimentFolder) -> int:
+    try:
+        return folder.annotations.stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+def _annotations(folder: ExperimentFolder) -> Annotations:
+    try:
+        return read_annotations(folder)
+    except StoreError:
+        return Annotations()  # not worth hiding an experiment for
 
 
 class _Reading:

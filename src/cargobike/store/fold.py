@@ -120,6 +120,22 @@ class ExperimentRecord:
         """Seconds from the start to the end, or to the latest fact while there is no end."""
         return (self.last_at if self.ended_at is None else self.ended_at) - self.header.at
 
+    @property
+    def worker_seconds(self) -> float:
+        """What the experiment cost: the time that its workers were there, added up."""
+        end = self.last_at if self.ended_at is None else self.ended_at
+        return sum((end if one.lost_at is None else one.lost_at) - one.joined_at for one in self.workers.values())
+
+    @property
+    def busy_seconds(self) -> float:
+        """How much of that time they had a trial to run."""
+        end = self.last_at if self.ended_at is None else self.ended_at
+        return sum(
+            ((end if one.ended_at is None else one.ended_at) - one.started_at) * len(one.workers)
+            for attempts in self.attempts.values()
+            for one in attempts
+        )
+
     def apply(self, fact: AnyFact) -> None:
         """Take one more fact into account.
 

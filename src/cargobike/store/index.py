@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from cargobike.core.errors import NotFoundError, nearest
 from cargobike.core.facts import ExperimentStarted
@@ -26,6 +26,8 @@ class ExperimentRow:
         last_at: Time of the latest fact.
         counts: How many trials are in each state.
         best_value: Value of the best completed trial, always finite; `None` if there is none.
+        tags: What people called it.
+        notes: How many notes people wrote about it.
         torn_bytes: What follows the last whole line of its journal: a torn tail, or a line being written.
         problem: Why its journal could not be read to the end, or an empty string.
     """
@@ -42,6 +44,8 @@ class ExperimentRow:
     best_trial: int | None = None
     best_value: float | None = None
     best_params: Params | None = None
+    tags: tuple[str, ...] = ()
+    notes: int = 0
     torn_bytes: int = 0
     problem: str = ""
 
@@ -96,6 +100,28 @@ class TrialRow:
         return self.ended_at - self.started_at
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Where:
+    """Which experiments to list; whatever is left out does not matter.
+
+    Attributes:
+        name: Part of the name, whatever its case; with `*` and `?` a pattern for the whole name.
+        tags: Tags that it must have, all of them.
+        user: Who ran it.
+        since: Started at or after this time, seconds since the epoch.
+        until: Started before this time.
+    """
+
+    name: str = ""
+    tags: Sequence[str] = ()
+    user: str = ""
+    since: float | None = None
+    until: float | None = None
+
+
+EVERYWHERE: Final = Where()
+
+
 class Index(ABC):
     """Answers questions about many experiments without reading their journals each time.
 
@@ -119,6 +145,7 @@ class Index(ABC):
         self,
         *,
         states: Sequence[ExperimentState] = (),
+        where: Where = EVERYWHERE,
         sort: ExperimentSort = "started",
         descending: bool = True,
         limit: int | None = None,

@@ -3,13 +3,16 @@
 ```
 <project>/
   index.sqlite                      derived, may be deleted
+  resources/<sha256>                links to versioned resources, so that equal ones need room once
   experiments/<id>/
     journal.jsonl                   the truth
     driver.lock                     held by the living driver
     stop                            exists when somebody asked the driver to stop
-    code/                           the function as it was sent, its source, the launching script
+    annotations.jsonl               tags and notes, added by anybody at any time
+    code/                           the function as it was sent, its source, what launched it, the environment
+      resources/<sha256>            versioned resources
+    files/<trial>/                  working directory of the train function, and its artifacts
     trials/<trial>/
-      files/                        working directory of the train function
       logs/                         what the train function writes for TensorBoard
       checkpoints/<step>/
       stdout.log, stderr.log        of all attempts, in order
@@ -85,6 +88,21 @@ class ExperimentFolder(msgspec.Struct, frozen=True):
         return self.root / "code"
 
     @property
+    def snapshot(self) -> Path:
+        """What was run, in which environment."""
+        return self.code / "snapshot.json"
+
+    @property
+    def resources(self) -> Path:
+        """Versioned resources, each under the hash of its content."""
+        return self.code / "resources"
+
+    @property
+    def annotations(self) -> Path:
+        """Tags and notes."""
+        return self.root / "annotations.jsonl"
+
+    @property
     def trials(self) -> Path:
         """One folder for each trial that wrote anything."""
         return self.root / "trials"
@@ -108,6 +126,11 @@ class ProjectFolder(msgspec.Struct, frozen=True):
     def experiments(self) -> Path:
         """One folder for each experiment."""
         return self.root / "experiments"
+
+    @property
+    def resource_pool(self) -> Path:
+        """Links to versioned resources of all experiments, by which equal ones are found."""
+        return self.root / "resources"
 
     def experiment(self, experiment_id: str) -> ExperimentFolder:
         """Return the folder of one experiment."""

@@ -12,13 +12,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+import msgspec
 import sqlalchemy as sa
 from sqlalchemy.pool import NullPool, StaticPool
 
 from cargobike.core.errors import NotFoundError, StoreError
 from cargobike.core.records import ExperimentState, TrialState
 from cargobike.store.catch_up import BYTES_AT_ONCE, catch_up, compare, forget
-from cargobike.store.index import ExperimentRow, ExperimentSort, Index, TrialRow, TrialSort
+from cargobike.store.index import EVERYWHERE, ExperimentRow, ExperimentSort, Index, TrialRow, TrialSort, Where
 from cargobike.store.layout import ProjectFolder
 from cargobike.store.tables import (
     SCHEMA_VERSION,
@@ -70,6 +71,7 @@ class SqlIndex(Index):
         self,
         *,
         states: Sequence[ExperimentState] = (),
+        where: Where = EVERYWHERE,
         sort: ExperimentSort = "started",
         descending: bool = True,
         limit: int | None = None,
@@ -89,6 +91,7 @@ class SqlIndex(Index):
         )
         if states:
             query = query.where(table.state.in_([state.value for state in states]))
+        query = query.where(*_conditions(where))
         return [experiment_row(row) for row in self._rows(query.limit(limit))]
 
     def experiment(self, experiment_id: str) -> ExperimentRow:
@@ -211,6 +214,25 @@ class SqlIndex(Index):
                     budget -= read_bytes + _BYTES_PER_EXPERIMENT
                     if is_complete:
                         changed.pop()
+
+
+def _conditions(where: Where) -> list[sa.ColumnElement[bool]]:
+    table = experiments.c
+    found: list[sa.ColumnElement[bool]] = []
+    if where.name:
+        pattern = where.name.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+        is_pattern = "*" in pattern or "?" in pattern
+        pattern = pattern.replace("*", "%").replace("?", "_") if is_pattern else f"%{pattern}%"
+        found.append(table.name.ilike(pattern, escape="\\"))
+    for tag in where.tags:
+        found.append(table.tags.contains(msgspec.json.encode(tag).decode(), autoescape=True))
+    if where.user:
+        found.append(table.user == where.user)
+    if where.since is not None:
+        found.append(table.started_at >= where.since)
+    if where.until is not None:
+        found.append(table.started_at < where.until)
+    return found
 
 
 @contextmanager

@@ -10,10 +10,11 @@ import sqlalchemy as sa
 
 from cargobike.core.facts import ExperimentStarted, encode_fact, pack_number, pack_numbers, unpack_numbers
 from cargobike.core.records import ExperimentState, Trial, TrialState
+from cargobike.store.annotations import Annotations
 from cargobike.store.fold import ExperimentRecord
 from cargobike.store.index import ExperimentRow, TrialRow
 
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
 """Raise it with every change of the tables or their content: an index of another version is rebuilt."""
 
 metadata = sa.MetaData()
@@ -42,6 +43,10 @@ experiments = sa.Table(
     sa.Column("best_trial", sa.Integer),
     sa.Column("best_value", sa.Double),
     sa.Column("best_params", sa.Text),
+    sa.Column("user", sa.Text, nullable=False),
+    sa.Column("tags", sa.Text, nullable=False),
+    sa.Column("notes", sa.Integer, nullable=False),
+    sa.Column("annotations_mtime_ns", sa.BigInteger, nullable=False),
     sa.Column("problem", sa.Text, nullable=False),
     sa.Column("read_bytes", sa.BigInteger, nullable=False),
     sa.Column("read_tail", sa.String(40), nullable=False),
@@ -86,6 +91,7 @@ def experiment_values(record: ExperimentRecord) -> Values:
         "header": encode_fact(record.header).decode(),
         "objective": record.objective,
         "direction": record.header.direction,
+        "user": record.header.user,
         "started_at": record.started_at,
         "ended_at": record.ended_at,
         "last_at": record.last_at,
@@ -142,6 +148,11 @@ def restore_record(row: Mapping[str, Any], trial_rows: list[Mapping[str, Any]]) 
     )
 
 
+def annotation_values(annotations: Annotations) -> Values:
+    """Make the columns that follow from what people said."""
+    return {"tags": _dump(annotations.tags), "notes": len(annotations.notes)}
+
+
 def experiment_row(row: Mapping[str, Any]) -> ExperimentRow:
     """Turn a row into what callers see."""
     return ExperimentRow(
@@ -157,6 +168,8 @@ def experiment_row(row: Mapping[str, Any]) -> ExperimentRow:
         best_trial=row["best_trial"],
         best_value=row["best_value"],
         best_params=None if row["best_params"] is None else msgspec.json.decode(row["best_params"]),
+        tags=tuple(msgspec.json.decode(row["tags"])),
+        notes=row["notes"],
         torn_bytes=max(0, row["journal_bytes"] - row["read_bytes"]),
         problem=row["problem"],
     )

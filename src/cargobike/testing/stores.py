@@ -16,6 +16,7 @@ import shutil
 from abc import ABC, abstractmethod
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,8 +38,9 @@ from cargobike.core.facts import (
     pack_numbers,
 )
 from cargobike.core.records import Direction, ExperimentState, Params, TrialState
+from cargobike.store.annotations import annotate
 from cargobike.store.fold import read_record
-from cargobike.store.index import ExperimentRow, Index
+from cargobike.store.index import ExperimentRow, Index, Where
 from cargobike.store.journal import JournalWriter, seal
 from cargobike.store.layout import ExperimentFolder, ProjectFolder
 from cargobike.store.locking import DriverLock
@@ -199,6 +201,35 @@ class IndexContract(ABC):
             index.sync()
         assert_rows_equal_record(index, grown)
         assert _without_identity(index.experiment(grown.id)) == _without_identity(index.experiment(done.id))
+
+    def test_experiments_are_found_by_name_tag_and_time(self, index: Index, project: ProjectFolder) -> None:
+        """Conditions are added up, and letters that patterns know stand for themselves."""
+        first = JournalBuilder(project, "20270101-000000-aaaa", name="digits_1", start_s=START_S)
+        second = JournalBuilder(project, "20270102-000000-bbbb", name="Digits%2", start_s=START_S + 1000)
+        index.sync()
+        annotate(first.folder, add=["good", 'a "quoted" one'])
+        annotate(second.folder, add=["goodish"], note="said")
+        index.sync()
+
+        def found(**where: Any) -> list[str]:
+            return [row.name for row in index.experiments(where=Where(**where))]
+
+        assert found(name="digits") == ["Digits%2", "digits_1"]
+        assert found(name="s_") == ["digits_1"]
+        assert found(name="%") == ["Digits%2"]
+        assert found(name="?igits*") == ["Digits%2", "digits_1"]
+        assert found(name="igits*") == []
+        assert found(tags=["good"]) == ["digits_1"]
+        assert found(tags=["good", 'a "quoted" one']) == ["digits_1"]
+        assert found(tags=["oo"]) == []
+        assert found(since=START_S + 500) == ["Digits%2"]
+        assert found(until=START_S + 500) == ["digits_1"]
+        assert found(name="digits", since=START_S + 5000) == []
+        assert found(user="nobody") == []
+        assert index.experiment(second.folder.id).notes == 1
+        annotate(first.folder, remove=["good"])
+        index.sync()
+        assert index.experiment(first.folder.id).tags == ('a "quoted" one',)
 
     def test_a_rebuild_equals_what_syncs_made(self, index: Index, project: ProjectFolder) -> None:
         """Nothing in the index is more than the journals say."""

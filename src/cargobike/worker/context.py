@@ -70,6 +70,17 @@ class Context:
         return path
 
     @property
+    def files(self) -> Path:
+        """Where the trial's artifacts lie; the working directory, if the trial has one of its own."""
+        return self.folder / "files"
+
+    def artifact(self, path: str | os.PathLike[str], name: str | None = None) -> Path:
+        """Copy a file or folder to the trial's files."""
+        from cargobike.worker.artifacts import keep_artifact  # noqa: PLC0415 - most functions keep none
+
+        return keep_artifact(Path(path), self.files, name)
+
+    @property
     def checkpoint(self) -> Checkpoints:
         """The trial's checkpoints."""
         if self._checkpoints is None:
@@ -141,6 +152,11 @@ class TrialContext(Context):
         self._saves = 0
         self._saves_first = False
         self._is_pausing = False
+
+    @property
+    def files(self) -> Path:
+        """Where the trial's artifacts lie: beside the folders of trials, so that an empty one costs little."""
+        return self.folder.parent.parent / "files" / self.id
 
     @property
     def should_stop(self) -> bool:
