@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     from cargobike.result import Result
     from cargobike.search.optimizer import AbstractOptimizer
 
-__all__ = ["launch", "list", "load", "resume"]
+__all__ = ["allreduce", "collective_all_reduce", "launch", "list", "load", "parameter_server", "resume"]
+
+STALL_TIMEOUT_S = 600.0
 
 # This module imports next to nothing: the first process of the workers is started as soon as `launch` is called, and
 # boots while the driver loads. Each takes as long as the other, and they are most of the way to the first trial.
@@ -49,6 +51,7 @@ def launch(
     warm_start: str | Sequence[str] = (),
     early_stop: StopRules | None = None,
     workers: int | None = None,
+    gang: int = 1,
     engine: str | Engine = "local",
     resources: Resources | None = None,
     isolation: Literal["fresh", "reuse"] = "fresh",
@@ -59,6 +62,7 @@ def launch(
     max_failures: int | None = None,
     timeout_s: float | None = None,
     trial_timeout_s: float | None = None,
+    stall_timeout_s: float | None = STALL_TIMEOUT_S,
     working_directory: Literal["trial", "launch"] = "trial",
     durability: Literal["process", "power"] = "process",
     versioned_resources: Sequence[str | os.PathLike[str]] = (),
@@ -83,7 +87,9 @@ def launch(
         warm_start: An earlier experiment, or several, to learn from: ids, the unique beginnings or ends of ids, unique
             names, or `"last"`. Their best points are tried first, and optimizers with a model begin with all of them.
         early_stop: Rules that end running trials early: `"median"`, `"percentile"`, `"patience"`, objects, several.
-        workers: How many trials run at once; by default one per core, or per GPU where there are any.
+        workers: How many workers there are; by default one per core, or per GPU where there are any.
+        gang: How many workers run each trial together, as ranks that find each other; `workers=8, gang=2` runs four
+            trials at once.
         engine: Where workers live: `"local"`, `"spark"`, the address of a Spark master, or an engine object.
         resources: What each worker gets, such as `Resources(gpus=0.5)`.
         isolation: `"fresh"` gives every trial a process of its own; `"reuse"` lets a process run many trials.
@@ -94,6 +100,8 @@ def launch(
         max_failures: End the experiment when more trials than this have failed.
         timeout_s: End the experiment after this time; what is running is stopped.
         trial_timeout_s: End a trial that takes longer than this, as failed.
+        stall_timeout_s: End an attempt of a gang in which a rank stands still for so long while nobody reports
+            anything; `None` to wait for ever.
         working_directory: `"trial"` gives each trial its own directory to work in, `"launch"` leaves them in this one.
         durability: `"process"`: every recorded fact survives `kill -9`; `"power"`: also a power cut, a little slower.
         versioned_resources: Files and folders to keep a copy of, as they are now: data lists, configurations, weights.
@@ -113,6 +121,122 @@ def launch(
         from cargobike.launching import launch_experiment  # noqa: PLC0415 - loads while the process boots
 
         return launch_experiment(boot, **arguments)
+
+
+def allreduce(
+    train: Callable[..., Any] | str,
+    *,
+    params: Mapping[str, Any] | None = None,
+    workers: int | tuple[int, int] | None = None,
+    roles: Mapping[str, int] | None = None,
+    metric: str | None = None,
+    engine: str | Engine = "local",
+    resources: Resources | None = None,
+    name: str = "",
+    description: str = "",
+    seed: int | None = None,
+    timeout_s: float | None = None,
+    stall_timeout_s: float | None = STALL_TIMEOUT_S,
+    working_directory: Literal["trial", "launch"] = "trial",
+    durability: Literal["process", "power"] = "process",
+    callbacks: Sequence[Callback] = (),
+    quiet: bool = False,
+) -> Result:
+    """Train one function on several workers at once that find each other: torch, TensorFlow, JAX, or nothing of these.
+
+    Each worker calls the function as one rank. Code written for `torchrun` runs unchanged. An experiment with one trial
+    and a gang of all workers: everything else is as in `launch`.
+
+    Args:
+        train: A function, or `"file.py:function"`.
+        params: Its arguments.
+        workers: How many ranks; by default one per core, or per GPU where there are any. A pair such as `(2, 8)` starts
+            with what there is, goes on with fewer when some are lost, and with more when some come back.
+        roles: What TensorFlow calls the ranks, such as `{"chief": 1, "worker": 2, "ps": 1}`; then without `workers`.
+        metric: Which entry of a returned dict is the result's `value`.
+        engine: Where workers live.
+        resources: What each rank gets, such as `Resources(gpus=1)`.
+        name: A name for people; by default the function's.
+        description: A sentence for people.
+        seed: Each rank gets the same; by default random, and recorded.
+        timeout_s: End it after this time.
+        stall_timeout_s: End an attempt in which a rank stands still for so long while nobody reports anything; `None`
+            to wait for ever.
+        working_directory: `"trial"` gives all ranks a directory of their own, `"launch"` leaves them in this one.
+        durability: As in `launch`.
+        callbacks: Objects with a method `on_facts(facts)`.
+        quiet: Show no progress.
+
+    Returns:
+        The result: `.value` is what rank 0 returned, `.values` what each rank returned.
+
+    Raises:
+        InvalidInputError: If something given cannot be used; nothing was started then.
+        TrialFailedError: If it failed; names the rank, where it was and how far it had come.
+    """
+    arguments = dict(locals())
+    with _boot(engine) as boot:
+        from cargobike.gang_launching import launch_allreduce  # noqa: PLC0415 - loads while the process boots
+
+        return launch_allreduce(boot, **arguments)
+
+
+collective_all_reduce = allreduce
+
+
+def parameter_server(
+    train: Callable[..., Any] | str,
+    *,
+    params: Mapping[str, Any] | None = None,
+    workers: int | None = None,
+    servers: int = 1,
+    metric: str | None = None,
+    engine: str | Engine = "local",
+    resources: Resources | None = None,
+    name: str = "",
+    description: str = "",
+    seed: int | None = None,
+    timeout_s: float | None = None,
+    stall_timeout_s: float | None = STALL_TIMEOUT_S,
+    working_directory: Literal["trial", "launch"] = "trial",
+    durability: Literal["process", "power"] = "process",
+    callbacks: Sequence[Callback] = (),
+    quiet: bool = False,
+    **options: Any,
+) -> Result:
+    """Train one function on several workers that share parameters through servers, without waiting for each other.
+
+    Args:
+        train: A function, or `"file.py:function"`.
+        params: Its arguments.
+        workers: How many ranks train; by default one per core, or per GPU where there are any.
+        servers: How many hold the parameters, each a share of them; they get no GPU.
+        metric: Which entry of a returned dict is the result's `value`.
+        engine: Where workers and servers live.
+        resources: What each worker gets.
+        name: A name for people; by default the function's.
+        description: A sentence for people.
+        seed: Each rank gets the same; by default random, and recorded.
+        timeout_s: End it after this time.
+        stall_timeout_s: As in `allreduce`.
+        working_directory: As in `allreduce`.
+        durability: As in `launch`.
+        callbacks: Objects with a method `on_facts(facts)`.
+        quiet: Show no progress.
+        **options: How parameters are shared: `staleness=8`, `compression="int8"` and others; see the guide.
+
+    Returns:
+        The result: `.value` is what rank 0 returned, `.values` what each worker returned.
+
+    Raises:
+        InvalidInputError: If something given cannot be used; nothing was started then.
+        TrialFailedError: If it failed; names the rank or server, where it was and how far it had come.
+    """
+    arguments = dict(locals())
+    with _boot(engine) as boot:
+        from cargobike.gang_launching import launch_parameter_server  # noqa: PLC0415 - loads while the process boots
+
+        return launch_parameter_server(boot, **arguments)
 
 
 def resume(

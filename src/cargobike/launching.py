@@ -19,7 +19,7 @@ from cargobike.driver.arguments import SpaceLike, StopRules
 from cargobike.driver.conduct import conduct, take_up
 from cargobike.driver.function import check_signature, find_train
 from cargobike.driver.goals import check_goals, check_start_points, goals_of
-from cargobike.driver.plan import Plan
+from cargobike.driver.plan import GangShape, Plan
 from cargobike.driver.recipe import Recipe
 from cargobike.driver.request import Callback, Request, Shipment
 from cargobike.driver.shipping import ship
@@ -103,6 +103,8 @@ def _request(
     warm_start: str | Sequence[str],
     early_stop: StopRules | None,
     workers: int | None,
+    gang: int | GangShape,
+    stall_timeout_s: float | None,
     resources: Resources | None,
     seed: int | None,
     deterministic: bool,
@@ -133,8 +135,16 @@ def _request(
     )
     arguments.check_callbacks(callbacks)
     kept = _resources_to_keep(versioned_resources)
+    shape = arguments.shape_of(gang, isolation)
+    size = shape.size or arguments.number_of_workers(told, workers, None, place, needs)
     plan = Plan(
-        workers=arguments.number_of_workers(told, workers, trials, place, needs),
+        workers=arguments.number_of_workers(told, workers, trials, place, needs, gang=size),
+        gang=size,
+        least_gang=shape.least,
+        servers=shape.servers,
+        roles=shape.roles,
+        is_distributed=shape.is_distributed,
+        stall_timeout_s=arguments.positive("stall_timeout_s", stall_timeout_s),
         num_trials=trials,
         seed=arguments.whole("seed", seed, random_seed()),
         deterministic=deterministic,

@@ -86,6 +86,13 @@ class Result:
         return self.best.metric if self.best is not None else None
 
     @property
+    def values(self) -> list[float | dict[str, float] | None]:
+        """What each rank of a distributed run returned, a number or named numbers; of the best trial in a search."""
+        if len(self.trials) == 1:
+            return self.trials[0].values or [self.trials[0].value]
+        return self._record.trials[self.best.number].values if self.best is not None else []
+
+    @property
     def pareto_front(self) -> list[Trial]:
         """The best compromises between several objectives: completed trials that no other beats in all of them."""
         return pareto_front(self.trials, self._record.goals.objectives)
@@ -109,11 +116,10 @@ class Result:
         number = trial.number if isinstance(trial, Trial) else trial
         return metrics_of(ExperimentFolder(self.folder).journal, number)
 
-    def logs(self, trial: Trial | int, stream: str = "stdout") -> str:
-        """Return the captured output of a trial."""
+    def logs(self, trial: Trial | int, stream: str = "stdout", *, rank: int = 0) -> str:
+        """Return the captured output of a trial, of one rank if it ran on a gang."""
         number = trial.number if isinstance(trial, Trial) else trial
-        place = ExperimentFolder(self.folder).trial(number)
-        path = place.stdout if stream == "stdout" else place.stderr
+        path = ExperimentFolder(self.folder).trial(number).output("stdout" if stream == "stdout" else "stderr", rank)
         return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
 
     def artifacts(self, trial: Trial | int) -> list[Path]:

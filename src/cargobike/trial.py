@@ -18,15 +18,16 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from cargobike.core.errors import TrialPaused, TrialStopped, nearest
 from cargobike.worker.context import current
 
 if TYPE_CHECKING:
     from cargobike.worker.checkpoint import Checkpoints
+    from cargobike.worker.collectives import Operation
 
-__all__ = ["TrialPaused", "TrialStopped", "artifact", "report"]
+__all__ = ["TrialPaused", "TrialStopped", "all_reduce", "artifact", "barrier", "report"]
 
 id: str
 """The trial's name, such as `0003`."""
@@ -39,9 +40,15 @@ params: Mapping[str, Any]
 seed: int
 """The trial's own seed; `random`, NumPy and PyTorch have been seeded with it."""
 rank: int
+"""Which of the workers that run the trial together this is, from 0."""
 local_rank: int
+"""Which of those on this machine it is."""
 world_size: int
+"""How many they are."""
 is_distributed: bool
+"""Whether there are several."""
+role: str
+"""What this process does in its gang: `worker`, or what TensorFlow calls it."""
 logdir: Path
 """Where to write TensorBoard files; made when first asked for."""
 checkpoint: Checkpoints
@@ -58,6 +65,7 @@ _ATTRIBUTES = (
     "rank",
     "local_rank",
     "world_size",
+    "role",
     "logdir",
     "checkpoint",
     "should_stop",
@@ -87,6 +95,31 @@ def artifact(path: str | os.PathLike[str], name: str | None = None) -> Path:
         name: A name for the copy, such as `"plots/loss.png"`; by default its own.
     """
     return current().artifact(path, name)
+
+
+@overload
+def all_reduce(value: Mapping[str, Any], op: Operation = "mean", *, weight: float = 1.0) -> dict[str, float]: ...
+@overload
+def all_reduce(value: Any, op: Operation = "mean", *, weight: float = 1.0) -> float: ...
+def all_reduce(value: Any, op: Operation = "mean", *, weight: float = 1.0) -> float | dict[str, float]:
+    """Combine a number of every rank into one that all of them get; every rank must call it.
+
+    Args:
+        value: A number, or a dict of named numbers; NumPy and PyTorch scalars are fine.
+        op: `"mean"`, `"sum"`, `"min"` or `"max"`.
+        weight: How much this rank's number counts in the mean: the number of examples it was measured on, if ranks
+            have different numbers of them.
+
+    Example:
+        >>> all_reduce(0.5)
+        0.5
+    """
+    return current().all_reduce(value, op, weight)
+
+
+def barrier() -> None:
+    """Wait until every rank of the trial is here; the error names who is missing if somebody never comes."""
+    current().gang.barrier("trial.barrier")
 
 
 def __getattr__(name: str) -> Any:

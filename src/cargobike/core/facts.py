@@ -37,6 +37,13 @@ def pack_numbers(values: dict[str, float]) -> dict[str, Number]:
     return {name: pack_number(value) for name, value in values.items()}
 
 
+def unpack_returned(value: Number | dict[str, Number] | None) -> float | dict[str, float] | None:
+    """Return what a rank returned, from what a journal holds of it."""
+    if isinstance(value, dict):
+        return unpack_numbers(value)
+    return None if value is None else float(value)
+
+
 def unpack_numbers(values: dict[str, Number]) -> dict[str, float]:
     """Undo `pack_numbers`."""
     return {name: float(value) for name, value in values.items()}
@@ -182,7 +189,10 @@ class TrialPaused(Fact, frozen=True, tag="trial-paused"):
 
 
 class TrialEnded(Fact, frozen=True, tag="trial-ended"):
-    """A trial reached its final state. `value` and `metrics` are those of a completed trial only."""
+    """A trial reached its final state. `value` and `metrics` are those of a completed trial only.
+
+    `values` is what each rank of a gang returned, a number or named numbers.
+    """
 
     trial: int
     state: Literal["completed", "stopped", "failed"]
@@ -190,6 +200,7 @@ class TrialEnded(Fact, frozen=True, tag="trial-ended"):
     metrics: dict[str, Number] = msgspec.field(default_factory=dict)
     error: str | None = None
     peak_memory_bytes: int | None = None
+    values: list[Number | dict[str, Number] | None] = msgspec.field(default_factory=list)
 
 
 class ExperimentEnded(Fact, frozen=True, tag="experiment-ended"):

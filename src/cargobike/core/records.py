@@ -108,6 +108,7 @@ class Trial(msgspec.Struct):
         violation: By how much a completed trial breaks the experiment's constraints, 0 if it keeps them all.
         info: What the optimizer wants to remember about it (rung, bracket, parents …); stored, never read by us.
         has_checkpoint: Whether it has saved a checkpoint, so that it need not start over when it is resumed.
+        values: What each rank of a gang returned, a number or named numbers; empty for a trial of one worker.
     """
 
     params: Params
@@ -126,6 +127,7 @@ class Trial(msgspec.Struct):
     violation: float = 0.0
     info: dict[str, Any] = msgspec.field(default_factory=dict)
     has_checkpoint: bool = False
+    values: list[float | dict[str, float] | None] = msgspec.field(default_factory=list)
 
     @property
     def id(self) -> str:

@@ -12,6 +12,7 @@ import msgspec
 from cargobike.core.errors import InvalidInputError, nearest
 from cargobike.core.records import Direction, Params, Resources, Trial
 from cargobike.driver.plain import check_plain
+from cargobike.driver.plan import GangShape
 from cargobike.driver.request import Callback
 from cargobike.engines.boot import Boot
 from cargobike.engines.engine import Engine
@@ -129,8 +130,10 @@ def number_of_trials(
     return None
 
 
-def number_of_workers(told: Told, workers: int | None, trials: int | None, engine: Engine, resources: Resources) -> int:
-    """Return how many workers to start, refusing more than there can be."""
+def number_of_workers(
+    told: Told, workers: int | None, trials: int | None, engine: Engine, resources: Resources, *, gang: int = 1
+) -> int:
+    """Return how many workers to start: a multiple of the gang, and no more than there can be."""
     asked = workers if workers is not None else told.workers
     if asked is not None:
         at_least_one("workers", asked)
@@ -141,8 +144,27 @@ def number_of_workers(told: Told, workers: int | None, trials: int | None, engin
             f"{asked or 1} workers with {resources.gpus or 0:g} GPUs each were asked for, but there is room for "
             f"{room} here; ask for fewer workers or a smaller share, such as Resources(gpus=0.5)."
         )
-    wanted = asked if asked is not None else room
-    return wanted if trials is None else min(wanted, trials)
+    wanted = asked if asked is not None else max(room, gang)
+    if gang > 1 and asked is None and resources.gpus and room < gang:
+        raise InvalidInputError(
+            f"gang={gang} workers with {resources.gpus:g} GPUs each run one trial together, but there is room for "
+            f"{room} here; ask for a smaller gang or a smaller share, such as Resources(gpus=0.5)."
+        )
+    wanted = wanted if trials is None else min(wanted, trials * gang)
+    return wanted - wanted % gang if wanted >= gang else wanted
+
+
+def shape_of(gang: int | GangShape, isolation: str) -> GangShape:
+    """Return what is asked for of gangs."""
+    shape = gang
+    if not isinstance(shape, GangShape):
+        shape = GangShape(size=at_least_one("gang", shape), is_distributed=shape > 1)
+    if shape.is_distributed and isolation != "fresh":
+        raise InvalidInputError(
+            f"isolation={isolation!r} was given, but ranks that train together need processes of their own: what they "
+            "joined once they cannot join again. Leave isolation out."
+        )
+    return shape
 
 
 def choose_engine(engine: str | Engine, boot: Boot | None) -> Engine:

@@ -15,6 +15,7 @@ import msgspec
 from cargobike.core.errors import CargobikeError
 from cargobike.core.facts import AnyFact, ExperimentEnded, ExperimentStarted
 from cargobike.core.ids import experiment_id
+from cargobike.core.records import Resources
 from cargobike.driver.conversation import Conversation
 from cargobike.driver.dialogue import Dialogue
 from cargobike.driver.display import Display, choose_display
@@ -38,6 +39,7 @@ from cargobike.worker.connection import AgentConfig
 from cargobike.worker.payload import Payload
 
 PAYLOAD = "payload.msgpack"
+_WITHOUT_GPU = Resources(gpus=0)  # what a parameter server gets
 
 
 def conduct(request: Request) -> tuple[ExperimentRecord, ExperimentFolder]:
@@ -192,6 +194,8 @@ def _payload(request: Request) -> bytes:
         wants_reporter=shipment.wants_reporter,
         own_directory=request.own_directory,
         force_checkpoints_every_s=0.0 if request.durability == "power" else 1.0,
+        server=request.server,
+        options=request.options,
     ).encode()
 
 
@@ -249,7 +253,7 @@ def _spec_maker(
             module=WORKER_PROGRAM,
             config=config.encode(),
             payload=payload,
-            resources=request.resources,
+            resources=_WITHOUT_GPU if worker.startswith("s") else request.resources,
             peers=request.plan.workers,
             version=request.version,
             libraries=request.shipment.libraries,

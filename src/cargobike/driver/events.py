@@ -85,7 +85,8 @@ Outcome = Literal["completed", "stopped", "paused", "failed", "lost"]
 class AttemptEnded(Event, frozen=True, gc=True):
     """One worker is done with an attempt and free again.
 
-    `alike` is equal for failures with the same cause; `lost` is an end through no fault of the trial.
+    `alike` is equal for failures with the same cause; `lost` is an end through no fault of the trial. A symptom is one
+    that another member of the gang has caused. `stack` says where it stood when it was made to end.
     """
 
     worker: str
@@ -97,6 +98,24 @@ class AttemptEnded(Event, frozen=True, gc=True):
     error: str | None = None
     alike: str = ""
     peak_memory_bytes: int | None = None
+    is_symptom: bool = False
+    stack: str = ""
+
+
+class RankActive(Event, frozen=True):
+    """A member of a gang has printed something, or told the others something."""
+
+    worker: str
+    trial: int
+
+
+class RankQuiet(Event, frozen=True):
+    """A member of a gang has been standing still for so long."""
+
+    worker: str
+    trial: int
+    attempt: int
+    idle_s: float
 
 
 class Tick(Event, frozen=True):
@@ -140,11 +159,13 @@ class Judge(Command, frozen=True):
 
 
 class Run(Command, frozen=True):
-    """Let a gang of workers run a trial, the first of them as rank 0."""
+    """Let a gang of workers run a trial, the first of them as rank 0; the last ones are parameter servers."""
 
     trial: int
     attempt: int
     workers: tuple[str, ...]
+    hosts: tuple[str, ...] = ()
+    servers: int = 0
 
 
 class Answer(Command, frozen=True):
@@ -158,12 +179,17 @@ class Answer(Command, frozen=True):
 
 
 class StopAttempt(Command, frozen=True):
-    """Make a worker end its attempt: politely first unless `kill`."""
+    """Make a worker end its attempt: politely first unless `kill`; with `stack`, it says where it stands.
+
+    A parameter server gets more time than others: it may have something to save.
+    """
 
     worker: str
     trial: int
     attempt: int
     kill: bool = False
+    stack: bool = False
+    is_server: bool = False
 
 
 class StartWorker(Command, frozen=True):

@@ -7,6 +7,7 @@ from typing import Literal
 import msgspec
 
 from cargobike.core.records import Milestones
+from cargobike.driver.attempt import Attempt
 
 
 class Live(msgspec.Struct):
@@ -17,6 +18,7 @@ class Live(msgspec.Struct):
         copy_of: The trial whose checkpoint it begins with.
         told: How many trials the optimizer had been shown when it suggested it.
         losses: How many of its attempts were lost in a row.
+        saved_step: The furthest step that an attempt of a gang had saved when it was lost.
         judged_step: The last step that was decided about.
         verdict: A decision that its driver did not live to see carried out, and who had decided.
     """
@@ -25,8 +27,15 @@ class Live(msgspec.Struct):
     copy_of: int | None
     told: int
     losses: int = 0
+    saved_step: int = -1
     judged_step: int | None = None
     verdict: tuple[Literal["stop", "pause"], str] | None = None
+
+    def lost(self, attempt: Attempt) -> None:
+        """Count a lost attempt; of a gang only if it was in vain: a long training may lose many workers."""
+        if attempt.is_gang and attempt.saved_step is not None and attempt.saved_step > self.saved_step:
+            self.saved_step, self.losses = attempt.saved_step, 0
+        self.losses += not attempt.re_forms
 
     @property
     def milestones_ahead(self) -> Milestones:

@@ -12,6 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from cargobike.core.facts import Fact
 from cargobike.core.records import ExperimentState
@@ -27,9 +28,13 @@ from cargobike.store.journal import JournalWriter
 from cargobike.store.layout import ExperimentFolder
 from cargobike.worker import wire
 
+if TYPE_CHECKING:
+    from cargobike.driver.board import Board
+
 log = logging.getLogger(__name__)
 
 POLITE_STOP_S = 1.0
+SERVER_STOP_S = 10.0
 GOODBYE_S = 2.0
 _STOP_FILE_EVERY_S = 0.25
 _REFRESH_EVERY_S = 0.1
@@ -74,6 +79,8 @@ class Loop:
         self._questions: deque[ev.Ask | ev.Judge] = deque()
         self._now = parts.clock.now()
         self._is_stopping = False
+        self._board: Board | None = None
+        self._ranks: dict[str, int] = {}
         self._next_refresh = 0.0
         self._next_look = 0.0
         self._next_ack = self._now + _ACK_EVERY_S
@@ -218,6 +225,8 @@ class Loop:
                 error=message.error,
                 alike=message.alike,
                 peak_memory_bytes=message.peak_memory_bytes,
+                is_symptom=message.is_symptom,
+                stack=message.stack,
             )
         if isinstance(message, wire.Saved):
             return ev.CheckpointWritten(
@@ -230,16 +239,24 @@ class Loop:
                 size_bytes=message.size_bytes,
             )
         if isinstance(message, wire.Output):
-            self._keep_output(message)
-        elif isinstance(message, wire.Hello):
+            self._keep_output(message, self._ranks.get(worker, 0))
+            return ev.RankActive(at=at, worker=worker, trial=message.trial) if self._ranks else None
+        if isinstance(message, wire.Published | wire.Wanted):
+            for other, answer in self._board.take(worker, message) if self._board is not None else ():
+                self._p.server.send(other, answer)
+            return ev.RankActive(at=at, worker=worker, trial=message.trial)
+        if isinstance(message, wire.Quiet):
+            return ev.RankQuiet(
+                at=at, worker=worker, trial=message.trial, attempt=message.attempt, idle_s=message.idle_s
+            )
+        if isinstance(message, wire.Hello):
             return self._p.staff.arrived(worker, message, at)
-        elif isinstance(message, wire.Bye):
+        if isinstance(message, wire.Bye):
             self._p.staff.left(worker)
         return None
 
-    def _keep_output(self, message: wire.Output) -> None:
-        folder = self._p.folder.trial(message.trial)
-        path = folder.stdout if message.stream == "stdout" else folder.stderr
+    def _keep_output(self, message: wire.Output, rank: int) -> None:
+        path = self._p.folder.trial(message.trial).output(message.stream, rank)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             with path.open("ab") as file:
@@ -260,7 +277,9 @@ class Loop:
         trial = p.scheduler.record.trials[command.trial]
         source = p.scheduler.start_from(command.trial)
         start_from = str(p.folder.trial(source).checkpoints) if source is not None else None
-        for rank, worker in enumerate(command.workers):
+        members = self._introduce(command) if command.hosts else [None]
+        world_size = len(command.workers) - command.servers
+        for index, (worker, membership) in enumerate(zip(command.workers, members, strict=True)):
             p.server.send(
                 worker,
                 wire.Assign(
@@ -268,12 +287,21 @@ class Loop:
                     command.attempt,
                     trial.params,
                     trial.seed,
-                    rank,
-                    len(command.workers),
+                    index if index < world_size else index - world_size,
+                    world_size,
                     p.scheduler.milestones(command.trial),
                     start_from,
+                    membership,
                 ),
             )
+
+    def _introduce(self, command: ev.Run) -> Sequence[wire.Membership | None]:
+        """Let the members of a gang know of each other."""
+        from cargobike.driver.board import Board  # noqa: PLC0415 - most experiments have no gangs
+
+        self._board = self._board or Board()
+        self._ranks.update({worker: index for index, worker in enumerate(command.workers)})
+        return self._board.open(command, self._p.scheduler.plan)
 
     def _answer(self, command: ev.Answer) -> None:
         self._p.server.send(
@@ -287,8 +315,8 @@ class Loop:
         self._happen(ev.StopRequested(at=self._now, reason=reason))
 
     def _stop_attempt(self, command: ev.StopAttempt) -> None:
-        grace_s = 0.0 if command.kill else POLITE_STOP_S
-        self._p.server.send(command.worker, wire.Halt(command.trial, command.attempt, grace_s))
+        grace_s = 0.0 if command.kill else SERVER_STOP_S if command.is_server else POLITE_STOP_S
+        self._p.server.send(command.worker, wire.Halt(command.trial, command.attempt, grace_s, command.stack))
 
     def _start_worker(self, command: ev.StartWorker) -> None:
         self._p.staff.start(command.worker, self._now)

@@ -10,12 +10,31 @@ from cargobike.core.errors import InvalidInputError
 from cargobike.core.records import Trial
 
 
+class GangShape(msgspec.Struct, frozen=True, kw_only=True):
+    """What is asked for of the gangs of an experiment; see `Plan`.
+
+    `size` is `None` for as many as there is room for.
+    """
+
+    size: int | None = None
+    least: int | None = None
+    servers: int = 0
+    roles: tuple[str, ...] = ()
+    is_distributed: bool = True
+
+
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """The scheduler's instructions.
 
     Attributes:
         workers: How many workers to keep.
-        gang: How many of them run one trial together.
+        gang: How many of them run one trial together, at most.
+        least_gang: How many of them may start or go on without the others; as many as `gang` unless it is elastic.
+        elastic_wait_s: How long such a gang waits for workers that are on their way.
+        servers: How many parameter servers each gang has besides.
+        roles: What each of a gang is called, if they are not all `worker`.
+        is_distributed: Whether ranks meet before the function is called; always so in gangs of more than one.
+        stall_timeout_s: How long a rank may keep the others waiting, `None` for as long as it likes.
         num_trials: How many new trials to accept from the optimizer, `None` for as many as it has.
         seed: Seed of the experiment, from which each trial's own follows.
         ask_ahead: How many suggestions to keep ready beyond the free workers, so that none waits for the optimizer.
@@ -33,6 +52,12 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     workers: int
     gang: int = 1
+    least_gang: int | None = None
+    elastic_wait_s: float = 5.0
+    servers: int = 0
+    roles: tuple[str, ...] = ()
+    is_distributed: bool = False
+    stall_timeout_s: float | None = None
     num_trials: int | None = None
     seed: int = 0
     ask_ahead: int = 1
@@ -54,9 +79,27 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
             )
 
     @property
+    def meets(self) -> bool:
+        """Whether the ranks of a gang meet before the function is called."""
+        return self.is_distributed or self.gang > 1
+
+    @property
+    def most_gangs(self) -> int:
+        """How many trials can run at once."""
+        return max(1, self.workers // self.gang)
+
+    @property
+    def deciding(self) -> int | None:
+        """How many members of a gang must return for the trial to be complete; `None` for all that train.
+
+        Where TensorFlow has parameter servers, its workers are servers too: only the chief ever returns.
+        """
+        return 1 if "ps" in self.roles else None
+
+    @property
     def horizon(self) -> int:
         """How far suggestions may run ahead of what the optimizer has seen in a deterministic search.
 
         Twice the number of gangs: with less, one slow trial would keep all other workers waiting.
         """
-        return 2 * max(1, self.workers // self.gang)
+        return 2 * self.most_gangs

@@ -53,7 +53,10 @@ class Shipment(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """What to run, where, and how; the optimizer has been set up."""
+    """What to run, where, and how; the optimizer has been set up.
+
+    `server` is what parameter servers run, as `module:name`; `options` is what members of a gang are told.
+    """
 
     shipment: Shipment
     space: Searchspace
@@ -81,3 +84,5 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     recipe: bytes | None = None
     versioned_resources: tuple[Path, ...] = ()
     patience: Patience = msgspec.field(default_factory=Patience)
+    server: str = ""
+    options: dict[str, Any] = msgspec.field(default_factory=dict)

@@ -17,13 +17,16 @@ class Roster:
         out: Where facts and commands go.
         most: How many workers there may be.
         max_losses: How many may be lost in a row while they have no trial, without any attempt ending in between.
+        prefix: What their names begin with.
 
     Attributes:
         losses_in_row: How many were.
     """
 
-    def __init__(self, out: Outbox, most: int, max_losses: int) -> None:
+    def __init__(self, out: Outbox, most: int, max_losses: int, prefix: str = "w") -> None:
         self._out = out
+        self._prefix = prefix
+        self._hosts: dict[str, str] = {}
         self._most = most
         self._max_losses = max_losses
         self._starting: dict[str, None] = {}
@@ -35,7 +38,9 @@ class Roster:
 
     def skip_names(self, taken: Iterable[str]) -> None:
         """Give no worker a name that an earlier driver of the experiment gave."""
-        self._started = 1 + max((int(name[1:]) for name in taken if name[1:].isdigit()), default=-1)
+        self._started = 1 + max(
+            (int(name[1:]) for name in taken if name[1:].isdigit() and name.startswith(self._prefix)), default=-1
+        )
 
     @property
     def idle(self) -> int:
@@ -65,7 +70,7 @@ class Roster:
         """Start workers until so many are there or on their way."""
         there = len(self._idle) + len(self._busy) + len(self._starting)
         for _ in range(min(wanted, self._most) - there):
-            name = f"w{self._started}"
+            name = f"{self._prefix}{self._started}"
             self._started += 1
             self._starting[name] = None
             self._out.command(StartWorker(name))
@@ -75,6 +80,7 @@ class Roster:
         if event.worker in self._starting:
             del self._starting[event.worker]
             self._idle[event.worker] = None
+            self._hosts[event.worker] = event.host
             self._somebody_came = True
             self._out.fact(
                 WorkerJoined(at=event.at, worker=event.worker, host=event.host, pid=event.pid, gpus=event.gpus)
@@ -90,15 +96,43 @@ class Roster:
                 return None
             del group[worker]
             self.losses_in_row += 1  # one that was busy is counted by its trial, which is not tried for ever
+        self._hosts.pop(worker, None)
         self._out.fact(WorkerLost(at=event.at, worker=worker, reason=event.reason))
         return trial
 
     def take(self, count: int, trial: int) -> tuple[str, ...]:
-        """Let so many free workers be busy with a trial; the one that has been free for longest comes first."""
-        workers = tuple([self._idle.popitem(last=False)[0] for _ in range(count)])
+        """Let so many free workers be busy with a trial; the one that has been free for longest comes first.
+
+        Several are taken from as few hosts as possible, and those of one host follow each other.
+        """
+        if count > 1:
+            workers = self._neighbours(count)
+            for worker in workers:
+                del self._idle[worker]
+        else:
+            workers = tuple([self._idle.popitem(last=False)[0] for _ in range(count)])
         for worker in workers:
             self._busy[worker] = trial
         return workers
+
+    def _neighbours(self, count: int) -> tuple[str, ...]:
+        by_host: dict[str, list[str]] = {}
+        for worker in self._idle:
+            by_host.setdefault(self._hosts[worker], []).append(worker)
+        enough = [workers for workers in by_host.values() if len(workers) >= count]
+        if enough:
+            return tuple(min(enough, key=len)[:count])  # what is left elsewhere stays whole
+        largest_first = sorted(by_host.values(), key=len, reverse=True)
+        return tuple(worker for workers in largest_first for worker in workers)[:count]
+
+    def host_of(self, worker: str) -> str:
+        """Return where a worker is."""
+        return self._hosts.get(worker, "")
+
+    @property
+    def starting(self) -> int:
+        """How many are on their way."""
+        return len(self._starting)
 
     def give_back(self, worker: str) -> None:
         """Let a busy worker be free again."""

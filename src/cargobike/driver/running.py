@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from collections.abc import Iterator
 
 from cargobike.core import facts
 from cargobike.core.records import Decision
@@ -15,16 +16,19 @@ class Running:
     """Keeps the running attempts, at most one for each trial.
 
     In a gang rank 0 decides: its reports count, it is judged at milestones, and the other ranks pass a milestone when
-    it has passed. When one rank ends before its time, the others are made to end.
+    it has passed. When one rank ends before its time, the others are made to end; parameter servers are when all
+    others have returned.
 
     Args:
         out: Where facts and commands go.
         trial_timeout_s: How long an attempt may take.
+        stall_timeout_s: How long a gang may stand still because of one of them.
     """
 
-    def __init__(self, out: Outbox, trial_timeout_s: float | None) -> None:
+    def __init__(self, out: Outbox, trial_timeout_s: float | None, stall_timeout_s: float | None = None) -> None:
         self._out = out
         self._timeout_s = trial_timeout_s
+        self._stall_timeout_s = stall_timeout_s
         self._attempts: dict[int, Attempt] = {}
         self._deadlines: list[tuple[float, int, int]] = []
 
@@ -46,10 +50,14 @@ class Running:
         """Let a gang run a trial."""
         trial, number = attempt.trial, attempt.number
         self._attempts[trial] = attempt
+        attempt.active_at = at
         if self._timeout_s is not None:
             heapq.heappush(self._deadlines, (at + self._timeout_s, trial, number))
         self._out.fact(facts.AttemptStarted(at=at, trial=trial, attempt=number, workers=attempt.workers))
-        self._out.command(ev.Run(trial, number, attempt.workers))
+        self._out.command(ev.Run(trial, number, attempt.workers, attempt.hosts, attempt.servers))
+
+    def __iter__(self) -> Iterator[Attempt]:
+        return iter(self._attempts.values())
 
     def _current(self, trial: int, number: int) -> Attempt | None:
         """Return the running attempt if that is the one meant; late and repeated messages mean others."""
@@ -64,6 +72,8 @@ class Running:
         if attempt is None or event.worker not in attempt.open:
             return
         is_chief = event.worker == attempt.workers[0]
+        attempt.active_at = event.at
+        attempt.steps[event.worker] = event.step
         if is_chief:
             self._out.fact(
                 facts.Reported(
@@ -110,7 +120,10 @@ class Running:
 
     def checkpoint_written(self, event: ev.CheckpointWritten) -> None:
         """Record a checkpoint."""
-        if self._current(event.trial, event.attempt) is not None:
+        attempt = self._current(event.trial, event.attempt)
+        if attempt is not None:
+            attempt.active_at = event.at
+            attempt.saved_step = event.step
             self._out.fact(
                 facts.CheckpointSaved(
                     at=event.at,
@@ -121,6 +134,36 @@ class Running:
                     size_bytes=event.size_bytes,
                 )
             )
+
+    # -- gangs that stand still ----------------------------------------------------------------------------------
+
+    def rank_active(self, event: ev.RankActive) -> None:
+        """Take in that a member lives."""
+        attempt = self._attempts.get(event.trial)
+        if attempt is not None and event.worker in attempt.open:
+            attempt.active_at = event.at
+
+    def rank_quiet(self, event: ev.RankQuiet) -> None:
+        """End an attempt in which a rank has been standing still for too long, and nobody has said anything either.
+
+        A rank that waits for another one does so, and one that is locked up. One that computes does not.
+        """
+        attempt, patience_s = self._current(event.trial, event.attempt), self._stall_timeout_s
+        if attempt is None or patience_s is None or event.worker not in attempt.open or attempt.force:
+            return
+        if event.worker not in attempt.deciders or not attempt.is_gang:
+            return
+        if event.idle_s >= patience_s and event.at - attempt.active_at >= patience_s:
+            attempt.stall = f"nobody in the gang has reported anything for stall_timeout_s={patience_s:g} s"
+            self._halt(attempt, ASKED_TO_END, stack=True)
+
+    def re_form(self, attempt: Attempt, why: str) -> None:
+        """End an attempt so that it goes on with more workers."""
+        attempt.lost = attempt.lost or why
+        attempt.re_forms = True
+        self._halt(attempt, KILLED)
+
+    # -- decisions reach the workers -----------------------------------------------------------------------------
 
     def _answer_waiting(self, attempt: Attempt) -> None:
         """Tell those who stand still how to go on, as far as it is known."""
@@ -141,8 +184,12 @@ class Running:
             return None
         attempt.ends[event.worker] = event
         self._leave(attempt, event.worker)
-        if event.outcome in ("failed", "lost"):
+        if event.is_symptom:
+            self._halt(attempt, ASKED_TO_END, stack=True)  # the cause is on its way, or found where others stand
+        elif event.outcome in ("failed", "lost"):
             self._halt(attempt, KILLED)
+        elif attempt.has_returned:
+            self._halt(attempt, ASKED_TO_END)  # only those are left who served the others
         elif event.outcome != "completed":
             self._halt(attempt, ASKED_TO_END)  # the others would wait for it in vain
         elif attempt.waiting:
@@ -152,7 +199,8 @@ class Running:
     def lost(self, trial: int, worker: str, reason: str) -> Attempt:
         """Take in that a worker of an attempt is gone; returns the attempt."""
         attempt = self._attempts[trial]
-        attempt.lost = attempt.lost or f"worker {worker} was lost: {reason}"
+        who = f"{attempt.name_of(worker)}, worker {worker}," if attempt.is_gang else f"worker {worker}"
+        attempt.lost = attempt.lost or f"{who} was lost: {reason}"
         self._leave(attempt, worker)
         self._halt(attempt, KILLED)
         return attempt
@@ -180,11 +228,20 @@ class Running:
         if not attempt.open:
             del self._attempts[attempt.trial]
 
-    def _halt(self, attempt: Attempt, force: int) -> None:
+    def _halt(self, attempt: Attempt, force: int, *, stack: bool = False) -> None:
         """Make those who still work on an attempt end it; asks once, and kills once if that is not enough."""
         if attempt.force >= force:
             return
         attempt.force = force
         for worker in attempt.workers:
             if worker in attempt.open:
-                self._out.command(ev.StopAttempt(worker, attempt.trial, attempt.number, kill=force == KILLED))
+                self._out.command(
+                    ev.StopAttempt(
+                        worker,
+                        attempt.trial,
+                        attempt.number,
+                        kill=force == KILLED,
+                        stack=stack,
+                        is_server=attempt.is_server(worker),
+                    )
+                )

@@ -15,18 +15,19 @@ from cargobike.core import facts
 from cargobike.core.ids import derived_seed
 from cargobike.core.records import Milestones, Suggestion, TrialState
 from cargobike.driver import events as ev
-from cargobike.driver.attempt import Attempt
+from cargobike.driver.attempt import Attempt, Conclusion
 from cargobike.driver.failures import FailureWatch
+from cargobike.driver.gangs import Gangs
 from cargobike.driver.live import Live
 from cargobike.driver.outbox import Outbox
 from cargobike.driver.plan import Plan
 from cargobike.driver.replay import Replay
-from cargobike.driver.roster import Roster
 from cargobike.driver.running import Running
 from cargobike.driver.showing import AsSuggested, AsTheyEnd, Showing
 from cargobike.store.fold import ExperimentRecord
 
 EndState = Literal["completed", "interrupted", "failed"]
+_FREE_NOBODY = frozenset({ev.PointsReported, ev.CheckpointWritten, ev.RankActive, ev.RankQuiet})
 
 
 class Scheduler:
@@ -41,10 +42,11 @@ class Scheduler:
         self.record = record
         self._trials = record.trials
         self._out = Outbox(record)
-        self._roster = Roster(self._out, plan.workers, plan.max_worker_losses)
+        self._gangs = Gangs(plan, self._out)
+        self._roster = self._gangs.roster
         self._live: dict[int, Live] = {}
         self._ready: deque[int] = deque()
-        self._running = Running(self._out, plan.trial_timeout_s)
+        self._running = Running(self._out, plan.trial_timeout_s, plan.stall_timeout_s)
         self._paused: set[int] = set()
         self._resumable: set[int] = set()
         self._showing: Showing = AsSuggested(plan.horizon) if plan.deterministic else AsTheyEnd()
@@ -58,12 +60,14 @@ class Scheduler:
         self._ending: tuple[EndState, str] | None = None
         self._finished = False
         self._handlers = {
-            ev.WorkerArrived: self._roster.arrived,
+            ev.WorkerArrived: self._gangs.arrived,
             ev.WorkerGone: self._worker_gone,
             ev.SuggestionMade: self._suggestion_made,
             ev.PointsReported: self._running.points_reported,
             ev.DecisionMade: self._decision_made,
-            ev.CheckpointWritten: self._running.checkpoint_written,
+            ev.CheckpointWritten: self._checkpoint_written,
+            ev.RankActive: self._running.rank_active,
+            ev.RankQuiet: self._running.rank_quiet,
             ev.AttemptEnded: self._attempt_ended,
             ev.Tick: self._tick,
             ev.StopRequested: lambda event: self._end(event.state, event.reason, event.at),
@@ -81,7 +85,7 @@ class Scheduler:
     def take_up(self, past: Replay, at: float) -> None:
         """Go on where a journal ended: what ran then runs again, what waited waits. Comes before `begin`."""
         self._out.fact(facts.ExperimentResumed(at=at, num_trials=self.plan.num_trials))
-        self._roster.skip_names(self.record.workers)
+        self._gangs.skip_names(self.record.workers)
         self._showing = past.showing
         self._live = past.live()
         self._has_milestones = self._has_milestones or any(live.milestones for live in self._live.values())
@@ -105,7 +109,7 @@ class Scheduler:
         elif verdict[0] == "pause":
             self._pause(trial, at)
         else:
-            self._conclude(trial, "stopped", None, verdict[1] or None, at)
+            self._conclude(trial, Conclusion("stopped", None, verdict[1] or None), at)
 
     def handle(self, event: ev.Event) -> list[ev.Command]:
         """Take one event and return what is to be done; facts to record come in the order in which they hold."""
@@ -113,7 +117,7 @@ class Scheduler:
             return []
         kind = type(event)
         self._handlers[kind](event)  # type: ignore[operator]
-        if not (kind is ev.PointsReported or kind is ev.CheckpointWritten):
+        if kind not in _FREE_NOBODY:
             self._advance(event.at)
         return self._out.take()
 
@@ -130,10 +134,8 @@ class Scheduler:
     @property
     def next_deadline(self) -> float | None:
         """When the next `Tick` is due at the latest, in the driver's time."""
-        deadline = self._running.next_deadline
-        if deadline is None or self._stop_at is None:
-            return self._stop_at if deadline is None else deadline
-        return min(deadline, self._stop_at)
+        deadlines = (self._running.next_deadline, self._stop_at, self._gangs.next_deadline)
+        return min([deadline for deadline in deadlines if deadline is not None], default=None)
 
     def milestones(self, trial: int) -> Milestones:
         """Return the steps at which a report of this trial waits for a decision; none is decided about twice."""
@@ -235,10 +237,13 @@ class Scheduler:
 
     # -- trials --------------------------------------------------------------------------------------------------
 
-    def _start(self, trial: int, at: float) -> None:
-        workers = self._roster.take(self.plan.gang, trial)
+    def _start(self, trial: int, size: int, at: float) -> None:
         horizon = self._live[trial].told if self.plan.deterministic else None
-        self._running.start(Attempt(trial, self._trials[trial].attempts + 1, workers, horizon), at)
+        self._running.start(self._gangs.form(trial, self._trials[trial].attempts + 1, size, horizon), at)
+
+    def _checkpoint_written(self, event: ev.CheckpointWritten) -> None:
+        self._running.checkpoint_written(event)
+        self._gangs.enlarge(self._running)
 
     def _decision_made(self, event: ev.DecisionMade) -> None:
         if self._running.decision_made(event):
@@ -249,19 +254,17 @@ class Scheduler:
     def _attempt_ended(self, event: ev.AttemptEnded) -> None:
         attempt = self._running.ended(event)
         if attempt is not None:
-            self._roster.give_back(event.worker)
+            self._gangs.roster_of(event.worker).give_back(event.worker)
             self._settle(attempt, event.at)
 
     def _worker_gone(self, event: ev.WorkerGone) -> None:
-        trial = self._roster.gone(event)
+        roster = self._gangs.roster_of(event.worker)
+        trial = roster.gone(event)
         if trial is not None:
             self._settle(self._running.lost(trial, event.worker, event.reason), event.at)
-        if self._roster.loses_too_many:
-            self._end(
-                "failed",
-                f"{self._roster.losses_in_row} workers were lost in a row, the last one: {event.reason}",
-                event.at,
-            )
+        if roster.loses_too_many and not (self._gangs.is_elastic and self._running):
+            why = f"{roster.losses_in_row} workers were lost in a row, the last one: {event.reason}"
+            self._end("failed", why, event.at)
 
     def _settle(self, attempt: Attempt, at: float) -> None:
         """Draw the consequences of an attempt, once nobody works on it any more."""
@@ -270,11 +273,11 @@ class Scheduler:
         trial = attempt.trial
         found = attempt.conclusion()
         if found.state == "lost":
-            self._retry(trial, attempt.number, found.why or "", at)
+            self._retry(attempt, found.why or "", at)
         elif found.state == "paused":
             self._pause(trial, at)
         else:
-            self._conclude(trial, found.state, found.end, found.why, at)
+            self._conclude(trial, found, at)
 
     def _pause(self, trial: int, at: float) -> None:
         curve = self._trials[trial].curve
@@ -283,39 +286,35 @@ class Scheduler:
         self._paused.add(trial)
         self._job_done(trial, at)
 
-    def _retry(self, trial: int, attempt: int, reason: str, at: float) -> None:
+    def _retry(self, attempt: Attempt, reason: str, at: float) -> None:
+        trial = attempt.trial
         live = self._live[trial]
-        live.losses += 1
+        live.lost(attempt)
         if live.losses >= self.plan.max_attempts:
             why = f"gave up after {live.losses} lost attempts; the last one: {reason}"
-            self._conclude(trial, "failed", None, why, at)
+            self._conclude(trial, Conclusion("failed", None, why), at)
             return
-        self._out.fact(facts.AttemptLost(at=at, trial=trial, attempt=attempt, reason=reason))
+        self._out.fact(facts.AttemptLost(at=at, trial=trial, attempt=attempt.number, reason=reason))
         self._ready.appendleft(trial)
 
-    def _conclude(
-        self,
-        trial: int,
-        state: Literal["completed", "stopped", "failed"],
-        end: ev.AttemptEnded | None,
-        why: str | None,
-        at: float,
-    ) -> None:
-        result = end if state == "completed" else None
+    def _conclude(self, trial: int, found: Conclusion, at: float) -> None:
+        end = found.end
+        result = end if found.state == "completed" else None
         value = result.value if result is not None else None
         self._out.fact(
             facts.TrialEnded(
                 at=at,
                 trial=trial,
-                state=state,
+                state=found.final_state,
                 value=None if value is None else facts.pack_number(value),
                 metrics=facts.pack_numbers(result.metrics) if result is not None else {},
-                error=why,
+                error=found.why,
                 peak_memory_bytes=end.peak_memory_bytes if end is not None else None,
+                values=found.values,
             )
         )
         del self._live[trial]
-        if state == "failed":
+        if found.state == "failed":
             self._causes[trial] = end.alike if end is not None else ""
         self._job_done(trial, at)
 
@@ -350,26 +349,28 @@ class Scheduler:
     # -- moving on -----------------------------------------------------------------------------------------------
 
     def _advance(self, at: float) -> None:
-        gang, roster = self.plan.gang, self._roster
-        while self._ready and roster.idle >= gang:
-            self._start(self._ready.popleft(), at)
-        if not roster.is_complete:
+        gangs, roster = self._gangs, self._roster
+        if gangs.is_elastic and not gangs.is_complete:
+            self._staff()  # who is on the way decides whether a gang waits
+        while self._ready and (size := gangs.size_now(at)):
+            self._start(self._ready.popleft(), size, at)
+        if not gangs.is_complete:
             self._staff()
-        if self._may_ask and len(self._ready) < roster.idle // gang + self.plan.ask_ahead:
+        if self._may_ask and len(self._ready) < roster.idle // self.plan.gang + self.plan.ask_ahead:
             self._ask()
         if self._is_over:
             self._finish(at)
-        elif roster.idle and not self._ready and self._no_more_to_come:
-            roster.release_idle()
+        elif roster.idle and not self._ready and self._no_more_to_come and not gangs.keeps_idle(self._running):
+            gangs.release_idle()
 
     def _staff(self) -> None:
         """Start workers up to what the remaining work can use."""
         plan = self.plan
-        wanted = self._roster.busy + len(self._ready) * plan.gang
+        wanted = len(self._ready)
         if not self._no_more_to_come:
             new = plan.workers if plan.num_trials is None else plan.num_trials - self._suggested
-            wanted += (new + len(self._paused)) * plan.gang
-        self._roster.start_up_to(wanted)
+            wanted += new + len(self._paused)
+        self._gangs.start_up_to(wanted, self._running)
 
     @property
     def _no_more_to_come(self) -> bool:
@@ -389,10 +390,9 @@ class Scheduler:
     def _finish(self, at: float) -> None:
         state, reason = self._ending or ("completed", "")
         for trial in sorted(self._paused):
-            self._out.fact(
-                facts.TrialEnded(at=at, trial=trial, state="stopped", error="was not resumed before the end")
-            )
+            why = "was not resumed before the end"
+            self._out.fact(facts.TrialEnded(at=at, trial=trial, state="stopped", error=why))
         self._out.fact(facts.ExperimentEnded(at=at, state=state, reason=reason))
-        self._roster.release_all()
+        self._gangs.release_all()
         self._finished = True
         self._out.command(ev.Finish(state, reason))

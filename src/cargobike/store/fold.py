@@ -31,6 +31,7 @@ from cargobike.core.facts import (
     decode_fact,
     unpack_number,
     unpack_numbers,
+    unpack_returned,
 )
 from cargobike.core.goals import Goals, read_constraints
 from cargobike.core.records import Curve, ExperimentState, Trial, TrialState, best_of, better
@@ -212,6 +213,7 @@ class ExperimentRecord:
         self._move(trial, TrialState(fact.state))
         trial.value = None if fact.value is None else unpack_number(fact.value)
         trial.metrics = unpack_numbers(fact.metrics)
+        trial.values = [unpack_returned(value) for value in fact.values]
         trial.error = fact.error
         trial.ended_at = fact.at
         trial.peak_memory_bytes = fact.peak_memory_bytes

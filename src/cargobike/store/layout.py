@@ -16,6 +16,7 @@
       logs/                         what the train function writes for TensorBoard
       checkpoints/<step>/
       stdout.log, stderr.log        of all attempts, in order
+      stdout.rank1.log …            of the other ranks of a gang
 ```
 """
 
@@ -55,6 +56,10 @@ class TrialFolder(msgspec.Struct, frozen=True):
     def stderr(self) -> Path:
         """Captured standard error."""
         return self.root / "stderr.log"
+
+    def output(self, stream: str, rank: int = 0) -> Path:
+        """Captured `stdout` or `stderr` of one rank; rank 0 speaks for a trial, the others beside it."""
+        return self.root / (f"{stream}.log" if rank == 0 else f"{stream}.rank{rank}.log")
 
 
 class ExperimentFolder(msgspec.Struct, frozen=True):

@@ -21,6 +21,7 @@ from cargobike.worker.connection import AgentConfig, Connection
 from cargobike.worker.output import OutputStream
 from cargobike.worker.packets import PacketReader
 from cargobike.worker.processes import describe_exit, end_descendants
+from cargobike.worker.quiet import QuietWatch, read_stack
 from cargobike.worker.runner import LEAVE
 from cargobike.worker.template import Exit
 from cargobike.worker.wire import (
@@ -28,9 +29,11 @@ from cargobike.worker.wire import (
     Beat,
     Bye,
     Ended,
+    Gathered,
     Halt,
     Hello,
     Output,
+    Quiet,
     Release,
     Verdict,
     decode_driver_message,
@@ -56,6 +59,7 @@ class Below:
     stderr: OutputStream
     flags: memoryview
     liveness_fd: int
+    stack_fd: int
 
 
 class Agent:
@@ -80,6 +84,9 @@ class Agent:
         self._last_trial = 0
         self._runner_lives = False
         self._halted = False
+        self._has_killed = False
+        self._wants_stack = False
+        self._quiet: QuietWatch | None = None
         self._releasing = False
         self._kill_at: float | None = None
         self._leave_by: float | None = None
@@ -133,6 +140,8 @@ class Agent:
         for other in (self._kill_at, self._leave_by, self._output_due):
             if other is not None:
                 due = min(due, other)
+        if self._quiet is not None:
+            due = min(due, self._quiet.next_look)
         return max(0, int((due - now) * 1000) + 1)
 
     # -- from above ----------------------------------------------------------------------------------------------
@@ -142,8 +151,10 @@ class Agent:
         below = self._below
         if isinstance(message, Assign):
             self._current = message
-            self._halted = False
+            self._halted = self._has_killed = self._wants_stack = False
             self._kill_at = None
+            if message.membership is not None:
+                self._quiet = QuietWatch.of(message.membership, self._below.template_pid)
             below.flags[0] = 0
             if self._delivered:
                 self._held = bytes(raw)  # the last trial's process is still ending, and what it prints is its own
@@ -152,11 +163,20 @@ class Agent:
         elif isinstance(message, Verdict):
             if self._is_current(message.trial, message.attempt):
                 below.runner.send(b"V" + bytes(raw))
+        elif isinstance(message, Gathered):
+            if self._is_current(message.trial, message.attempt):
+                with contextlib.suppress(BlockingIOError):  # it does not read: then it does not wait either
+                    below.runner.send(b"G" + bytes(raw), socket.MSG_DONTWAIT)
         elif isinstance(message, Halt):
             if self._is_current(message.trial, message.attempt):
                 self._halted = True
                 below.flags[0] = 1
                 self._kill_at = time.monotonic() + message.grace_s
+                if message.stack and not self._wants_stack:
+                    self._wants_stack = True
+                    os.ftruncate(below.stack_fd, 0)
+                    os.lseek(below.stack_fd, 0, os.SEEK_SET)
+                    below.template.send(b"D")
         elif isinstance(message, Release):
             self._releasing = True
             if self._runner_lives and self._current is None and self._config.reuse:
@@ -186,6 +206,8 @@ class Agent:
             if not packet:
                 return  # there is none, or runner and template are both dead
             kind, body = packet[:1], packet[1:]
+            if self._quiet is not None:
+                self._quiet.heard()
             if kind == b"M":
                 with contextlib.suppress(BrokenPipeError):  # it is only advice
                     self._below.template.send(b"P" + body)
@@ -198,8 +220,9 @@ class Agent:
         if not isinstance(message, Ended) or not self._is_current(message.trial, message.attempt):
             return
         self._drain_output()
-        if message.outcome == "failed":
-            body = encode_message(msgspec.structs.replace(message, error=self._with_last_output(message.error or "")))
+        if message.outcome == "failed" or self._wants_stack:
+            error = self._with_last_output(message.error or "") if message.outcome == "failed" else message.error
+            body = encode_message(msgspec.structs.replace(message, error=error, stack=self._stack()))
         self._close_attempt(body)
         if not self._config.reuse:
             self._delivered = True
@@ -232,7 +255,10 @@ class Agent:
     def _died(self, current: Assign, end: Exit) -> None:
         how = describe_exit(end.status)
         error = ""
-        if not self._halted:
+        is_gang = current.membership is not None and len(current.membership.roles) > 1
+        # A rank that was about to be ended because another one failed may have been the cause itself.
+        by_itself = not (self._has_killed if is_gang else self._halted)
+        if by_itself:
             error = f"the process of the trial {how} before the train function returned"
             if "SIGKILL" in how:
                 error += f"; the machine may have run out of memory (peak {end.peak_memory_bytes / 2**20:.0f} MiB)"
@@ -241,10 +267,11 @@ class Agent:
                 Ended(
                     current.trial,
                     current.attempt,
-                    "stopped" if self._halted else "failed",
+                    "stopped" if not by_itself else "lost" if is_gang else "failed",
                     error=self._with_last_output(error) or None,
                     alike=how,
                     peak_memory_bytes=end.peak_memory_bytes,
+                    stack=self._stack(),
                 )
             )
         )
@@ -254,12 +281,19 @@ class Agent:
         self._batch.append(ended)
         self._current = None
         self._kill_at = None
+        self._quiet = None
+
+    def _stack(self) -> str:
+        """Return where the runner's threads stood when it was asked."""
+        return read_stack(self._below.stack_fd) if self._wants_stack else ""
 
     # -- output --------------------------------------------------------------------------------------------------
 
     def _drain_output(self) -> None:
         for stream in (self._below.stdout, self._below.stderr):
             stream.drain()
+            if stream.has_news and self._quiet is not None:
+                self._quiet.heard()
             if stream.has_news and self._output_due is None:
                 self._output_due = time.monotonic() + OUTPUT_EVERY_S
 
@@ -288,12 +322,17 @@ class Agent:
         now = time.monotonic()
         if self._kill_at is not None and now >= self._kill_at:
             self._kill_at = now + KILL_AGAIN_S  # it may be about to begin: until it has ended, this is repeated
+            self._has_killed = True
             self._below.template.send(b"K")
         if self._leave_by is not None and now >= self._leave_by:
             self._leave_by = now + EXIT_GRACE_S
             self._below.template.send(b"K")
         if self._output_due is not None and now >= self._output_due:
             self._pass_on_output()
+        if self._quiet is not None and now >= self._quiet.next_look and self._current is not None:
+            idle_s = self._quiet.look(now)
+            if idle_s:
+                self._batch.append(encode_message(Quiet(self._current.trial, self._current.attempt, idle_s)))
         patience_s = self._config.driver_silence_s
         if patience_s is not None and now - self._last_heard > patience_s:
             raise TimeoutError(f"the driver has been silent for {patience_s:g} s")

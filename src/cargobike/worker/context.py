@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import mmap
 import os
-import select
 import socket
 import weakref
 from collections.abc import Mapping
@@ -14,12 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 from cargobike.core.errors import InvalidInputError, TrialPaused, TrialStopped, WaitError
 from cargobike.core.records import Direction
+from cargobike.worker.mailbox import Mailbox
 from cargobike.worker.outcome import read_metrics
-from cargobike.worker.wire import Assign, Point, Saved, decode_driver_message, encode_message
+from cargobike.worker.wire import Assign, DriverMessage, Point, Saved, encode_message
 from cargobike.worker.wire import Verdict as VerdictMessage
 
 if TYPE_CHECKING:
     from cargobike.worker.checkpoint import Checkpoints, SavedCheckpoint
+    from cargobike.worker.collectives import Operation
+    from cargobike.worker.gang import Gang
 
 VERDICT_TIMEOUT_S = 600.0
 
@@ -28,15 +30,32 @@ class Context:
     """The surroundings of a train function outside any experiment: rank 0 of 1, a temporary directory.
 
     A train function can therefore be called and debugged directly; `report` then only checks its arguments.
+
+    Attributes:
+        role: What this process does in its gang: `worker`, or `server` for a parameter server.
+        rank: Which of those with the same role it is.
+        world_size: How many train; parameter servers are not counted.
+        local_rank: Which of those who train on this host it is.
+        local_world_size: How many they are.
+        num_servers: How many parameter servers there are.
+        device_index: Which of the visible GPUs is this rank's own, `None` without any.
+        options: What the experiment was told about how to train together, the same in every member.
+        secret: Known to the members of this attempt only.
     """
 
     number: int = 0
     attempt: int = 1
+    role: str = "worker"
     rank: int = 0
     world_size: int = 1
     local_rank: int = 0
+    local_world_size: int = 1
+    num_servers: int = 0
+    device_index: int | None = None
     seed: int = 0
     force_checkpoints_every_s: float = 0.0
+    options: Mapping[str, Any] = MappingProxyType({})
+    secret: bytes = b""
 
     def __init__(self, params: Mapping[str, Any] | None = None) -> None:
         self.params: Mapping[str, Any] = MappingProxyType(dict(params or {}))
@@ -45,6 +64,21 @@ class Context:
         self._checkpoints: Checkpoints | None = None
         self._direction: Direction = "max"
         self._start_from: str | None = None
+        self._gang: Gang | None = None
+        self._reductions = 0
+
+    @property
+    def gang(self) -> Gang:
+        """Those who run the trial together: to tell each other small things."""
+        if self._gang is None:
+            self._gang = self._meet()
+        return self._gang
+
+    def _meet(self) -> Gang:
+        # Most trials have nobody to meet.
+        from cargobike.worker.gang import Alone  # noqa: PLC0415
+
+        return Alone()
 
     @property
     def id(self) -> str:
@@ -110,6 +144,15 @@ class Context:
         read_metrics(metrics)
         self._next_step(step)
 
+    def all_reduce(self, value: Any, op: Operation, weight: float) -> float | dict[str, float]:
+        """Combine a number, or named numbers, of every rank."""
+        # Only ranks of a gang need it.
+        from cargobike.worker.collectives import combine  # noqa: PLC0415
+
+        self._reductions += 1
+        name = f"all_reduce#{self._reductions}"
+        return combine(value, op, weight, lambda data: self.gang.exchange(name, data, of="workers"), self.world_size)
+
     def _next_step(self, step: int | None) -> int:
         if step is None:
             step = 0 if self.last_step is None else self.last_step + 1
@@ -133,6 +176,8 @@ class TrialContext(Context):
         agent: socket.socket,
         flags: mmap.mmap,
         direction: Direction,
+        options: Mapping[str, Any] | None = None,
+        driver_host: str = "",
     ) -> None:
         super().__init__(assignment.params)
         self.number = assignment.trial
@@ -152,6 +197,31 @@ class TrialContext(Context):
         self._saves = 0
         self._saves_first = False
         self._is_pausing = False
+        self._mailbox = Mailbox(agent)
+        self._driver_host = driver_host
+        self.options = MappingProxyType(dict(options or {}))
+        membership = self.membership = assignment.membership
+        if membership is not None:
+            self.role = membership.role
+            self.local_rank = membership.local_rank
+            self.local_world_size = membership.local_world_size
+            self.num_servers = len(membership.roles) - assignment.world_size
+            self.secret = membership.secret
+
+    def _meet(self) -> Gang:
+        from cargobike.worker.gang import Together  # noqa: PLC0415
+
+        if self.membership is None:
+            return super()._meet()
+        return Together(
+            self.number,
+            self.attempt,
+            self.membership,
+            agent=self._agent,
+            mailbox=self._mailbox,
+            is_asked_to_end=lambda: self.should_stop,
+            driver_host=self._driver_host,
+        )
 
     @property
     def files(self) -> Path:
@@ -181,28 +251,24 @@ class TrialContext(Context):
     def _await_verdict(self, step: int) -> None:
         while self._milestones and step >= self._milestones[-1]:
             self._milestones.pop()
-        poller = select.poll()
-        poller.register(self._agent, select.POLLIN)
-        while True:
-            if not poller.poll(VERDICT_TIMEOUT_S * 1000):
-                raise WaitError(
-                    f"the driver has not answered for {VERDICT_TIMEOUT_S:g} s what to do with trial "
-                    f"{self.id} at step {step}"
-                )
-            packet = self._agent.recv(1 << 16)
-            if not packet:
-                os._exit(1)
-            message = decode_driver_message(packet[1:])
-            if not isinstance(message, VerdictMessage):
-                continue
-            if (message.trial, message.attempt, message.step) != (self.number, self.attempt, step):
-                continue  # meant for an earlier runner on this channel
-            if message.decision == "stop":
-                raise TrialStopped(f"trial {self.id} was stopped at step {step}")
-            if message.decision == "pause" and not self._is_about_to_save:
-                raise TrialPaused(f"trial {self.id} was paused at step {step}")
-            self._is_pausing = message.decision == "pause"
-            return
+        mine = (self.number, self.attempt, step)
+
+        def is_meant(message: DriverMessage) -> bool:
+            return (
+                isinstance(message, VerdictMessage) and (message.trial, message.attempt, message.step) == mine
+            )  # others are meant for an earlier runner on this channel
+
+        message = self._mailbox.wait(is_meant, VERDICT_TIMEOUT_S)
+        if not isinstance(message, VerdictMessage):
+            raise WaitError(
+                f"the driver has not answered for {VERDICT_TIMEOUT_S:g} s what to do with trial "
+                f"{self.id} at step {step}"
+            )
+        if message.decision == "stop":
+            raise TrialStopped(f"trial {self.id} was stopped at step {step}")
+        if message.decision == "pause" and not self._is_about_to_save:
+            raise TrialPaused(f"trial {self.id} was paused at step {step}")
+        self._is_pausing = message.decision == "pause"
 
     @property
     def _is_about_to_save(self) -> bool:

@@ -11,6 +11,17 @@ from cargobike.core.errors import CargobikeError
 
 _OURS = str(Path(__file__).resolve().parent.parent) + os.sep
 _LONGEST = 60_000
+_SYMPTOMS = {"DistNetworkError", "DistBackendError", "DistStoreError", "WaitError"}
+_WORDS = (
+    "Connection closed by peer",
+    "Connection reset by peer",
+    "Connection refused",
+    "Timed out waiting",
+    "gloo/transport",
+    "Socket closed",
+    "Broken pipe",
+    "coordination service",
+)
 
 
 def describe_exception(error: BaseException, launch_dir: str) -> tuple[str, str]:
@@ -34,6 +45,20 @@ def describe_exception(error: BaseException, launch_dir: str) -> tuple[str, str]
         last = last.tb_next
     place = f"{last.tb_frame.f_code.co_filename}:{last.tb_lineno}" if last is not None else ""
     return text, f"{type(error).__qualname__}@{place}"
+
+
+def is_symptom(error: BaseException) -> bool:
+    """Tell whether an error says that another member of the gang is gone or stands still: the cause is there, not here.
+
+    Frameworks have no common word for it: torch has classes of its own, gloo only texts.
+    """
+    seen: BaseException | None = error
+    while seen is not None:
+        is_foreign = not isinstance(seen, OSError)  # what user code does with sockets of its own is its own affair
+        if type(seen).__name__ in _SYMPTOMS or (is_foreign and any(words in str(seen) for words in _WORDS)):
+            return True
+        seen = seen.__cause__ or seen.__context__
+    return False
 
 
 def _without_our_frames(trace: TracebackType | None) -> TracebackType | None:

@@ -141,6 +141,7 @@ def become_agent(payload: Payload, config_fd: int, gpus: tuple[str, ...], livene
     stdout_read, stdout_write = os.pipe()
     stderr_read, stderr_write = os.pipe()
     flags = mmap.mmap(-1, mmap.PAGESIZE)
+    stack_fd = os.memfd_create("cargobike-stack")
     settings_read, settings_write = os.pipe()
     me = os.getpid()
     template_pid = os.fork()
@@ -160,6 +161,8 @@ def become_agent(payload: Payload, config_fd: int, gpus: tuple[str, ...], livene
                 experiment=Path(settings.experiment),
                 gpus=gpus,
                 reuse=settings.reuse,
+                driver_host=settings.driver_host,
+                stack_fd=stack_fd,
             )
             serve(template_end, seat, me)
         except BaseException:  # noqa: BLE001 - nothing may leave a forked child but its exit status
@@ -173,7 +176,7 @@ def become_agent(payload: Payload, config_fd: int, gpus: tuple[str, ...], livene
     config = AgentConfig.decode(_read_all(config_fd))
     environment = {"CARGOBIKE_PROJECT": config.project}
     with os.fdopen(settings_write, "wb") as pipe:
-        pipe.write(_encode(_Settings(config.experiment, config.reuse, environment)))
+        pipe.write(_encode(_Settings(config.experiment, config.reuse, environment, host_of(config.address))))
     below = Below(
         template_pid=template_pid,
         template=agent_end,
@@ -182,6 +185,7 @@ def become_agent(payload: Payload, config_fd: int, gpus: tuple[str, ...], livene
         stderr=OutputStream("stderr", stderr_read),
         flags=memoryview(flags),
         liveness_fd=liveness_fd,
+        stack_fd=stack_fd,
     )
     run_agent(config, below, gpus, version)
 
@@ -192,6 +196,12 @@ class _Settings(msgspec.Struct, frozen=True):
     experiment: str
     reuse: bool
     environment: dict[str, str]
+    driver_host: str
+
+
+def host_of(address: str) -> str:
+    """Return the host in an address such as `tcp://10.0.0.7:4711`."""
+    return address.rpartition(":")[0].partition("://")[2]
 
 
 def _redirect(stdout_fd: int, stderr_fd: int) -> None:

@@ -34,6 +34,8 @@ class Payload(msgspec.Struct, frozen=True, kw_only=True):
         needed_metrics: Names that the dict it returns must hold: objectives and constraints.
         own_directory: Whether each trial works in a directory of its own.
         force_checkpoints_every_s: How many seconds of checkpoints a power cut may cost.
+        server: What a parameter server runs instead of the function, as `module:name`.
+        options: What members of a gang are told about how to train together.
     """
 
     function: bytes
@@ -49,6 +51,8 @@ class Payload(msgspec.Struct, frozen=True, kw_only=True):
     needed_metrics: list[str] = []
     own_directory: bool = True
     force_checkpoints_every_s: float = 0.0
+    server: str = ""
+    options: dict[str, Any] = {}
 
     def encode(self) -> bytes:
         """Turn into bytes."""

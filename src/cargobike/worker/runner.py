@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import faulthandler
+import importlib
 import logging
 import mmap
 import os
@@ -22,7 +24,7 @@ import msgspec
 from cargobike.core.errors import InvalidInputError, TrialPaused, TrialStopped
 from cargobike.worker import context
 from cargobike.worker.context import Reporter, TrialContext
-from cargobike.worker.failure import describe_exception
+from cargobike.worker.failure import describe_exception, is_symptom
 from cargobike.worker.outcome import check_names, read_outcome
 from cargobike.worker.packets import PacketReader
 from cargobike.worker.payload import Payload
@@ -31,6 +33,10 @@ from cargobike.worker.seeding import seed_everything
 from cargobike.worker.wire import Assign, Ended, decode_driver_message, encode_message
 
 _LIBRARIES = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")})
+
+SERVER = "server"
+STACK_SIGNAL = signal.SIGRTMIN + 7
+"""Makes a runner of a gang write down where its threads stand."""
 
 LEAVE = b"Q"
 """Tells a runner that waits for its next assignment that there is none."""
@@ -46,6 +52,8 @@ class Seat:
     experiment: Path
     gpus: tuple[str, ...]
     reuse: bool
+    driver_host: str = ""
+    stack_fd: int = -1
     desk: Desk = field(init=False)
     packets: PacketReader | None = None
     function: Callable[..., Any] | None = None
@@ -106,7 +114,8 @@ def main(seat: Seat, first: Assign, parent_pid: int) -> None:
         _restore(streams)
         assignment = _next(seat) if seat.reuse else None
     _leave()
-    seat.desk.clear()
+    if first.membership is None:  # others of a gang may still work in the same directory
+        seat.desk.clear()
     os._exit(0)
 
 
@@ -136,11 +145,19 @@ def run(seat: Seat, assignment: Assign) -> Ended:
     payload = seat.payload
     folder = seat.experiment / "trials" / f"{assignment.trial:04d}"
     place = context.TrialContext(
-        assignment, folder=folder, agent=seat.agent, flags=seat.flags, direction=payload.direction
+        assignment,
+        folder=folder,
+        agent=seat.agent,
+        flags=seat.flags,
+        direction=payload.direction,
+        options=payload.options,
+        driver_host=seat.driver_host,
     )
     place.force_checkpoints_every_s = payload.force_checkpoints_every_s
     context.enter(place)
     try:
+        if place.membership is not None:
+            show_stack_when_asked(seat.stack_fd)
         if payload.own_directory:
             seat.desk.move_to(place.id)
         else:
@@ -161,17 +178,13 @@ def _call(seat: Seat, assignment: Assign, place: TrialContext) -> Ended:
     trial, attempt = assignment.trial, assignment.attempt
     payload = seat.payload
     try:
-        if seat.function is None:
-            seat.function = payload.load()
-        seed_everything(assignment.seed)
-        arguments = dict(assignment.params)
-        if payload.wants_reporter:
-            arguments["reporter"] = Reporter(place)
-        returned = seat.function(**arguments)
+        returned = _call_member(seat, place) if place.membership is not None else _call_function(seat, place)
     except TrialPaused:
         return Ended(trial, attempt, "paused")
     except TrialStopped:
         return Ended(trial, attempt, "stopped")
+    if place.role == SERVER:
+        return Ended(trial, attempt, "completed")
     try:
         outcome = read_outcome(returned, payload.metric, optional=payload.value_is_optional)
         check_names(outcome, payload.needed_metrics)
@@ -181,8 +194,48 @@ def _call(seat: Seat, assignment: Assign, place: TrialContext) -> Ended:
     return Ended(trial, attempt, "completed", value=outcome.value, metrics=outcome.metrics)
 
 
+def _call_function(seat: Seat, place: TrialContext) -> object:
+    arguments = dict(place.params)
+    _load(seat)
+    seed_everything(place.seed)
+    if seat.payload.wants_reporter:
+        arguments["reporter"] = Reporter(place)
+    assert seat.function is not None
+    return seat.function(**arguments)
+
+
+def _load(seat: Seat) -> None:
+    if seat.function is None:
+        seat.function = seat.payload.load()
+
+
+def _call_member(seat: Seat, place: TrialContext) -> object:
+    """Meet the other members of the gang, then train or serve."""
+    # Only gangs have anybody to meet, and every import delays every worker.
+    from cargobike.worker.rendezvous import meet  # noqa: PLC0415
+
+    if place.role == SERVER:
+        module, _, name = seat.payload.server.partition(":")
+        serve = getattr(importlib.import_module(module), name)
+        meeting = meet(place, seat.gpus)
+        return serve()
+    _load(seat)
+    meeting = meet(place, seat.gpus)
+    returned = _call_function(seat, place)
+    meeting.leave(place)
+    return returned
+
+
+def show_stack_when_asked(fd: int) -> None:
+    """Let the agent see where every thread stands, even if the interpreter does not respond."""
+    if fd >= 0:
+        faulthandler.register(STACK_SIGNAL, file=fd, all_threads=True)
+
+
 def _failure(assignment: Assign, error: BaseException, launch_dir: str) -> Ended:
     text, alike = describe_exception(error, launch_dir)
+    if assignment.membership is not None and len(assignment.membership.roles) > 1 and is_symptom(error):
+        return Ended(assignment.trial, assignment.attempt, "lost", error=text, alike=alike, is_symptom=True)
     return Ended(assignment.trial, assignment.attempt, "failed", error=text, alike=alike)
 
 

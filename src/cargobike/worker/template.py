@@ -37,7 +37,8 @@ class Exit(msgspec.Struct, frozen=True, array_like=True):
 def serve(channel: socket.socket, seat: Seat, parent_pid: int) -> None:
     """Fork runners on demand until the agent is gone; never returns.
 
-    Packets from the agent: `A` assignment, `K` kill the runner, `P` modules to import, `U` begin anew if the dead
+    Packets from the agent: `A` assignment, `K` kill the runner, `D` have it show its stack,
+    `P` modules to import, `U` begin anew if the dead
     runner has left an assignment unread. Packets to it: `X` exit.
     """
     die_with_parent(parent_pid)
@@ -76,6 +77,8 @@ def serve(channel: socket.socket, seat: Seat, parent_pid: int) -> None:
                     waiting.append(message)
             elif packet[:1] == b"K":
                 _kill(child)
+            elif packet[:1] == b"D" and child is not None:
+                os.kill(child, runner.STACK_SIGNAL)
             elif packet[:1] == b"U" and end is not None:
                 waiting.extend(_unread(seat.agent))
                 end = msgspec.structs.replace(end, goes_on=bool(waiting))

@@ -68,6 +68,40 @@ class Ended(Message, frozen=True, tag="ended", gc=True):
     error: str | None = None
     alike: str = ""
     peak_memory_bytes: int | None = None
+    is_symptom: bool = False
+    stack: str = ""
+
+
+class Published(Message, frozen=True, tag="published"):
+    """A member of a gang tells the others something."""
+
+    trial: int
+    attempt: int
+    name: str
+    value: bytes
+
+
+class Wanted(Message, frozen=True, tag="wanted"):
+    """A member of a gang waits for what others publish under a name.
+
+    With `at_once` it waits no longer, and wants to know who is missing. With `last` it will not ask again: what all of
+    them have asked for in this way can be forgotten.
+    """
+
+    trial: int
+    attempt: int
+    name: str
+    of: str = "all"
+    at_once: bool = False
+    last: bool = False
+
+
+class Quiet(Message, frozen=True, tag="quiet"):
+    """A member of a gang has neither computed nor said anything for so long."""
+
+    trial: int
+    attempt: int
+    idle_s: float
 
 
 class Output(Message, frozen=True, tag="output"):
@@ -82,10 +116,37 @@ class Bye(Message, frozen=True, tag="bye"):
     """The agent has delivered everything and leaves."""
 
 
-WorkerMessage = Hello | Beat | Point | Saved | Ended | Output | Bye
+WorkerMessage = Hello | Beat | Point | Saved | Ended | Published | Wanted | Quiet | Output | Bye
 
 
 # -- driver to worker ------------------------------------------------------------------------------------------------
+
+
+class Membership(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """A worker's place in a gang; what is said of members is in their order: those who train first, then servers.
+
+    Attributes:
+        index: Which member this worker is.
+        roles: What each member does: `worker`, `server`, or what TensorFlow calls it.
+        hosts: Where each member is.
+        local_rank: Which of those who train on its host it is.
+        local_world_size: How many they are.
+        secret: Known to the members of this attempt only.
+        stall_timeout_s: How long a member may keep the others waiting.
+    """
+
+    index: int
+    roles: tuple[str, ...]
+    hosts: tuple[str, ...]
+    local_rank: int = 0
+    local_world_size: int = 1
+    secret: bytes = b""
+    stall_timeout_s: float | None = None
+
+    @property
+    def role(self) -> str:
+        """What this worker does."""
+        return self.roles[self.index]
 
 
 class Assign(Message, frozen=True, tag="assign", gc=True):
@@ -99,6 +160,7 @@ class Assign(Message, frozen=True, tag="assign", gc=True):
     world_size: int = 1
     milestones: tuple[int, ...] | Literal["every"] = ()
     start_from: str | None = None
+    membership: Membership | None = None
 
 
 class Verdict(Message, frozen=True, tag="verdict"):
@@ -111,18 +173,28 @@ class Verdict(Message, frozen=True, tag="verdict"):
 
 
 class Halt(Message, frozen=True, tag="halt"):
-    """End an attempt: by asking the train function, and by force after `grace_s`."""
+    """End an attempt: by asking the train function, and by force after `grace_s`; with `stack`, say where it stands."""
 
     trial: int
     attempt: int
     grace_s: float = 0.0
+    stack: bool = False
+
+
+class Gathered(Message, frozen=True, tag="gathered", gc=True):
+    """What the members of a gang have published under a name, in their order; `None` of who has not."""
+
+    trial: int
+    attempt: int
+    name: str
+    values: list[bytes | None]
 
 
 class Release(Message, frozen=True, tag="release"):
     """Deliver everything and leave."""
 
 
-DriverMessage = Assign | Verdict | Halt | Release
+DriverMessage = Assign | Verdict | Gathered | Halt | Release
 
 
 class Envelope(msgspec.Struct, frozen=True, array_like=True):

@@ -219,7 +219,7 @@ def test_a_failure_of_one_rank_ends_the_others() -> None:
     story.end_on("w1", "failed")
     story.end_on("w0", "stopped")
     assert story.states == ["failed"]
-    assert story.trials[0].error == "ValueError"
+    assert story.trials[0].error == "rank 1 (no step reported): ValueError"
 
 
 def test_workers_that_are_done_before_their_gang_are_not_replaced() -> None:

@@ -1,0 +1,54 @@
+"""Telling which rank of a gang kept the others waiting, from where each of them stood."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import msgspec
+
+_WAITING = re.compile(
+    r"torch/distributed/|torch/nn/parallel/|torch/autograd/|cargobike/worker/(gang|mailbox|collectives)|"
+    r"tensorflow/python/(distribute|eager)|jax/_src/"
+)
+_DEEPEST_FRAMES = 6
+
+
+class Stand(msgspec.Struct, frozen=True):
+    """Where a rank stood when it was asked.
+
+    Attributes:
+        name: Who it is, where, and how far it has come.
+        step: The last step it reported, -1 if none.
+        stack: The stacks of its threads, empty if it did not respond.
+    """
+
+    name: str
+    step: int
+    stack: str
+
+
+def blame(what: str, stands: Sequence[Stand]) -> str:
+    """Say who kept whom waiting, with the stacks of all, the culprit's first.
+
+    The culprit is whoever does not wait for others in a collective operation; of several, whoever is furthest behind.
+    """
+    suspects = [stand for stand in stands if not _waits(stand.stack)] or stands
+    culprit = min(suspects, key=lambda stand: stand.step)
+    others = [stand for stand in stands if stand is not culprit]
+    where = culprit.stack or "  (its process did not respond when it was asked for its stack)"
+    return "\n".join(filter(None, [f"{culprit.name} stalled: {what}", where, describe(others)]))
+
+
+def describe(stands: Sequence[Stand]) -> str:
+    """Say where those stood who have said so."""
+    return "\n".join(f"{stand.name} stood here:\n{stand.stack}" for stand in stands if stand.stack)
+
+
+def _waits(stack: str) -> bool:
+    """Tell whether the thread that runs the train function is in a collective operation."""
+    return any(
+        _WAITING.search("\n".join(block.splitlines()[1 : 1 + _DEEPEST_FRAMES]))
+        for block in re.split(r"\n(?=(?:Current thread|Thread) )", stack)
+        if "runner.py" in block
+    )
