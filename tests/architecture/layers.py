@@ -22,6 +22,7 @@ LAYERS: dict[str, int] = {
     "experiment": 3,
     "trial": 3,
     "tensorboard": 3,
+    "torch": 3,
     "devices": 3,
     "project": 3,
     "launching": 3,
@@ -82,7 +83,7 @@ LIBRARIES: dict[str, Library] = {
     "msgspec": Library(
         ("core/*", "worker/*", "driver/*", "store/*", "engines/*", "cli/*", "testing/*", "ui/*", "launching.py")
     ),
-    "numpy": Library(("search/*", "ui/*")),
+    "numpy": Library(("search/*", "ui/*", "training/*")),
     "optuna": Library(("search/optuna_bridge.py",), "optional, and only for who asks for one of its samplers"),
     "pandas": Library(("result.py",), "optional, and only for who asks for a table"),
     "plotly": Library(("ui/plots.py",), "optional, and only for who looks at figures"),
@@ -101,7 +102,9 @@ LIBRARIES: dict[str, Library] = {
     "rich": Library(("cli/*", "driver/display_panel.py")),
     "sklearn": Library(("cli/digits.py",)),
     "sqlalchemy": Library(("store/catch_up.py", "store/sql_index.py", "store/tables.py")),
-    "torch": Library(("cli/digits.py", "worker/checkpoint_state.py"), "seconds to import; only who saves tensors pays"),
+    "torch": Library(
+        ("cli/digits.py", "worker/checkpoint_state.py", "training/*"), "seconds to import; only who saves tensors pays"
+    ),
     "typer": Library(("cli/*",)),
     "yaml": Library(("search/documents.py",), "only for spaces that are read from files"),
     "zmq": Library(("driver/server.py", "worker/agent.py", "worker/connection.py")),
@@ -140,6 +143,8 @@ DEFERRED: dict[tuple[str, str], str] = {
     ("worker/runner.py", "cargobike.worker.rendezvous"): "most trials have nobody to meet, and it delays every worker",
     ("worker/context.py", "shutil"): "only code outside an experiment needs it",
     ("worker/context.py", "tempfile"): "only code outside an experiment needs it",
+    ("training/preparing.py", "cargobike.training.fully_sharded"): "a second to import; only who asks for it pays",
+    ("training/preparing.py", "cargobike.training.zero_redundancy"): "a second to import; only who asks for it pays",
     ("store/opening.py", "cargobike.store.sql_index"): "who only launches never pays for SQLAlchemy",
 }
 """Other imports that may stand inside a function, by file and module, each with its reason."""

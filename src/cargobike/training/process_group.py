@@ -1,0 +1,222 @@
+"""Joins the gang's process group when it is first needed, and gives every wait a deadline that names who is missing.
+
+The default group is held by a reference of our own until the process ends: in torch 2.13 the destructor of a gloo group
+that runs together with a DDP model's deadlocks (it joins a thread while holding the lock that the thread waits for).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import socket
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from cargobike.core.errors import WaitError
+from cargobike.training.place import Place, find_place
+
+DEFAULT_TIMEOUT_S = 300.0
+"""How long a collective may take before it fails, unless `timeout_s` says otherwise."""
+
+_ROLL_CALL_S = 5.0
+_held: list[Any] = []
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The gang as one rank sees it. Outside a gang: rank 0 of 1, and no process group."""
+
+    rank: int = 0
+    world_size: int = 1
+    local_rank: int = 0
+    backend: str = ""
+    device: Any = None
+    timeout_s: float = DEFAULT_TIMEOUT_S
+    store: Any = None
+
+    @property
+    def is_main(self) -> bool:
+        """Whether this is the rank that writes: rank 0."""
+        return self.rank == 0
+
+
+_joined: tuple[str, Group] | None = None
+_rounds = itertools.count()
+
+
+def join_group(timeout_s: float | None = None) -> Group:
+    """Return the gang's process group, joining it first if need be; gloo on CPU, NCCL on GPU.
+
+    A group that user code has initialised is used as it is.
+
+    Args:
+        timeout_s: Deadline of the meeting and of each collective after it; counts only where the group is made.
+
+    Raises:
+        WaitError: If not all ranks come in time; the message names those that are missing.
+    """
+    global _joined
+    place = find_place()
+    if dist.is_initialized():
+        if _joined is not None and (_joined[0] == place.meeting or not _is_ours()):
+            return _joined[1]
+        if _joined is None or not _is_ours():
+            _joined = (place.meeting, _adopt(place))
+            return _joined[1]
+        dist.destroy_process_group()  # that of an earlier trial in this process; `_held` keeps its destructor away
+    if place.world_size == 1:
+        return Group(device=_device(place))
+    _joined = (place.meeting, _make(place, timeout_s or DEFAULT_TIMEOUT_S))
+    return _joined[1]
+
+
+def _is_ours() -> bool:
+    return bool(_held) and dist.group.WORLD is _held[-1]
+
+
+def _device(place: Place) -> torch.device:
+    if not torch.cuda.is_available():
+        return torch.device("cpu")
+    device = torch.device("cuda", place.local_rank % torch.cuda.device_count())
+    torch.cuda.set_device(device)
+    return device
+
+
+def _adopt(place: Place) -> Group:
+    rank, world_size = dist.get_rank(), dist.get_world_size()
+    store = dist.distributed_c10d._get_default_store()
+    return Group(rank, world_size, place.local_rank, dist.get_backend(), _device(place), store=store)
+
+
+def _make(place: Place, timeout_s: float) -> Group:
+    device = _device(place)
+    backend = "nccl" if device.type == "cuda" else "gloo"
+    store = _open_store(place, timeout_s)
+    store.set(f"here/{place.rank}", f"{socket.gethostname()} pid {os.getpid()}")
+    _await_ranks(store, "here", place.world_size, timeout_s, "come to the meeting point")
+    dist.init_process_group(
+        backend,
+        store=dist.PrefixStore("group", store),
+        rank=place.rank,
+        world_size=place.world_size,
+        timeout=timedelta(seconds=timeout_s),
+    )
+    _held.append(dist.group.WORLD)
+    return Group(place.rank, place.world_size, place.local_rank, backend, device, timeout_s, store)
+
+
+def _open_store(place: Place, timeout_s: float) -> Any:
+    """Open the store that torchrun's agent or our own driver holds, or, where nobody does, hold it in rank 0."""
+    host, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+    held_elsewhere = os.environ.get("TORCHELASTIC_USE_AGENT_STORE", "").lower() in ("true", "1")
+    names = ("TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT")
+    run, attempt = (os.environ.get(name, "0") for name in names)
+    try:
+        store = dist.TCPStore(
+            host,
+            port,
+            None,
+            place.rank == 0 and not held_elsewhere,
+            timeout=timedelta(seconds=timeout_s),
+            wait_for_workers=False,
+            multi_tenant=True,
+        )
+    except (RuntimeError, dist.DistError) as error:
+        raise WaitError(
+            f"Rank {place.rank} of {place.world_size} found nobody at the meeting point {host}:{port} within "
+            f"{timeout_s:g} s; it is kept by {'the launcher' if held_elsewhere else 'rank 0'}, which may have died: "
+            "look for its error first."
+        ) from error
+    _held.append(store)
+    return dist.PrefixStore(f"cargobike/{run}/{attempt}", store)
+
+
+def _await_ranks(store: Any, key: str, world_size: int, timeout_s: float, what: str) -> None:
+    """Wait until every rank has set its key."""
+    deadline = time.monotonic() + timeout_s
+    for rank in range(world_size):
+        remaining = max(0.01, deadline - time.monotonic())
+        try:
+            store.wait([f"{key}/{rank}"], timedelta(seconds=remaining))
+        except (RuntimeError, dist.DistError) as error:
+            missing = _missing(store, key, world_size)
+            raise WaitError(
+                f"{_name_ranks(missing)} of {world_size} did not {what} within {timeout_s:g} s. Look at the output of "
+                "the missing; if they only need longer, give prepare a larger timeout_s."
+            ) from error
+
+
+def _missing(store: Any, key: str, world_size: int) -> list[int]:
+    try:
+        return [rank for rank in range(world_size) if not store.check([f"{key}/{rank}"])]
+    except (RuntimeError, dist.DistError):
+        return []
+
+
+def _name_ranks(ranks: list[int]) -> str:
+    if not ranks:
+        return "Some ranks (their meeting point is gone too)"
+    return f"Rank{'s' if len(ranks) > 1 else ''} {', '.join(map(str, ranks))}"
+
+
+def barrier(group: Group, timeout_s: float | None = None) -> None:
+    """Wait until all ranks have come here; every rank learns who did not.
+
+    Raises:
+        WaitError: After the deadline; the message names the ranks that are missing.
+    """
+    if group.world_size == 1:
+        return
+    key = f"barrier/{next(_rounds)}"
+    group.store.set(f"{key}/{group.rank}", "here")
+    _await_ranks(group.store, key, group.world_size, timeout_s or group.timeout_s, "come to a barrier")
+
+
+@contextlib.contextmanager
+def naming_the_missing(group: Group, what: str) -> Iterator[None]:
+    """Turn the failure of a collective into an error that names the ranks that did not fail with it.
+
+    Ranks that take part find out at about the same time; those that do not say so within a few seconds are the cause.
+
+    Raises:
+        WaitError: In place of what torch raised.
+    """
+    key = f"collective/{next(_rounds)}"
+    try:
+        yield
+    except (RuntimeError, dist.DistError) as error:
+        missing: list[int] = []
+        with contextlib.suppress(RuntimeError, dist.DistError):
+            group.store.set(f"{key}/{group.rank}", "failed")
+            for rank in range(group.world_size):
+                with contextlib.suppress(RuntimeError, dist.DistError):
+                    group.store.wait([f"{key}/{rank}"], timedelta(seconds=_ROLL_CALL_S / group.world_size))
+            missing = _missing(group.store, key, group.world_size)
+        raise WaitError(
+            f"Rank {group.rank} could not {what} with the others (deadline {group.timeout_s:g} s). "
+            f"{_name_ranks(missing)} did not take part: dead, stuck, or somewhere else in the program. torch said: "
+            f"{str(error).splitlines()[0] if str(error) else type(error).__name__}"
+        ) from error
+
+
+def all_reduce_(tensor: torch.Tensor, group: Group, what: str, op: Any = None) -> torch.Tensor:
+    """Sum a tensor over all ranks, in place."""
+    if group.world_size > 1:
+        with naming_the_missing(group, what):
+            dist.all_reduce(tensor, op=op or dist.ReduceOp.SUM)
+    return tensor
+
+
+def broadcast_(tensors: list[torch.Tensor], group: Group, what: str) -> None:
+    """Give every rank the tensors of rank 0, in place."""
+    if group.world_size > 1:
+        with naming_the_missing(group, what):
+            for tensor in tensors:
+                dist.broadcast(tensor, src=0)
