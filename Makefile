@@ -4,6 +4,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 PYTEST_ARGS ?=
+CHAOS_ARGS ?=
 
 # Named in every install command: this is the release whose default build runs without a GPU on every machine that
 # we support, and no other package may replace it.
@@ -13,7 +14,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format docs-test bench clean distclean system-packages
+.PHONY: help demo test lint format docs-test bench chaos clean distclean system-packages
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,6 +37,9 @@ format: $(VENV)/.dev-installed ## Rewrite the code in the house style
 
 docs-test: $(VENV)/.dev-installed ## Run every snippet of the README and the docs, and every example
 	@$(BIN)/python -m pytest tests/docs $(PYTEST_ARGS)
+
+chaos: $(VENV)/.dev-installed ## Let 200 random schedules of faults loose on searches (CHAOS_ARGS="--schedules 20 --seed 7")
+	@$(BIN)/python tests/faults/chaos.py $(CHAOS_ARGS)
 
 bench: $(VENV)/.dev-installed ## Measure, beside peers installed in environments of their own
 	@$(BIN)/python benchmarks/run.py
