@@ -15,6 +15,8 @@ import psutil
 import pytest
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
+
     from cargobike.engines.spark_session import OwnContext
     from cargobike.testing.spark_cluster import SparkCluster
 
@@ -29,31 +31,67 @@ hypothesis.settings.register_profile("ci", deadline=None, print_blob=True, deran
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
 
+_shared: set[int] = set()
+"""Processes that were started during a test, for all that follow."""
+
 SPARK_GPUS = ("left", "right")
 
 
 @pytest.fixture(scope="session")
 def spark_cluster(_no_test_writes_beside_the_code: None) -> Iterator[SparkCluster]:
-    """A master and two workers, with two cores and two made-up GPUs each: one for all tests, it takes time to start."""
+    """A master and two workers, with four cores and two made-up GPUs each: one for all tests, as it takes time."""
     from cargobike.testing.spark_cluster import SparkCluster
 
-    with SparkCluster(gpus=SPARK_GPUS) as cluster:
+    with SparkCluster(cores=4, gpus=SPARK_GPUS) as cluster:
         yield cluster
 
 
-@pytest.fixture(scope="session")
-def spark_application(spark_cluster: SparkCluster) -> Iterator[OwnContext]:
-    """An application with an executor on each worker, for tests that leave it as it was."""
-    from cargobike.engines.spark_session import OwnContext
+class SparkApplications:
+    """Gives tests an application on the cluster: the same one, as long as they ask for the same settings."""
 
-    settings = spark_cluster.settings(
-        spark__executor__cores="2",
-        spark__executor__resource__gpu__amount="2",
-        spark__task__resource__gpu__amount="0.5",
-    )
-    made = OwnContext(spark_cluster.master, settings)
-    yield made
-    made.stop()
+    def __init__(self, cluster: SparkCluster) -> None:
+        self.cluster = cluster
+        self._now: OwnContext | None = None
+        self._settings: dict[str, str] = {}
+
+    def context(self, **settings: str) -> SparkContext:
+        """Return a context with these settings, dots as double underscores; by default an executor on each worker."""
+        from cargobike.engines.spark_session import OwnContext
+
+        chosen = self.cluster.settings(
+            **{
+                "spark__executor__cores": "2",
+                "spark__executor__resource__gpu__amount": "2",
+                "spark__task__resource__gpu__amount": "0.5",
+                **settings,
+            }
+        )
+        if self._now is None or chosen != self._settings or self._now.context._jsc is None:
+            self.close()
+            self._now, self._settings = OwnContext(self.cluster.master, chosen), chosen
+            if self._now.java_pid is not None:
+                _shared.add(self._now.java_pid)
+        return self._now.context
+
+    def close(self) -> None:
+        """Stop the application that runs."""
+        if self._now is not None:
+            self._now.stop()
+            self._now = None
+
+
+@pytest.fixture(scope="session")
+def spark_applications(spark_cluster: SparkCluster) -> Iterator[SparkApplications]:
+    """Applications on the cluster, one at a time."""
+    applications = SparkApplications(spark_cluster)
+    yield applications
+    applications.close()
+
+
+@pytest.fixture
+def spark_application(spark_applications: SparkApplications) -> SparkContext:
+    """The application for tests that leave it as it was."""
+    return spark_applications.context()
 
 
 class _Births:
@@ -91,7 +129,7 @@ def _own_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[No
         door.use(None)  # what a test chose must not reach the next one
     if _births.count == births and _children() <= before:
         return
-    left = _wait_for_end(before, tmp_path)
+    left = _wait_for_end(before | _shared, tmp_path)
     descriptions = [_describe(process) for process in left]
     for process in left:
         try:
@@ -136,7 +174,7 @@ def _ours(project: Path, before: set[int]) -> list[psutil.Process]:
         with contextlib.suppress(psutil.NoSuchProcess):
             found.update((process.pid, process) for process in child.children(recursive=True))
     for process in psutil.process_iter():
-        if process.pid in found or process.pid == os.getpid():
+        if process.pid in found or process.pid in before or process.pid == os.getpid():
             continue
         try:
             if process.environ().get(PROJECT_VARIABLE) == str(project):

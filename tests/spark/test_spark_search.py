@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from pyspark import SparkContext
+
 from cargobike import experiment, project, trial
 from cargobike.core.records import Resources
 from cargobike.engines.spark import SparkEngine
-from cargobike.engines.spark_session import OwnContext
 
 
 def train(x: int) -> float:
@@ -27,9 +28,9 @@ def test_a_search_on_a_session_of_our_own() -> None:
 
 
 def test_a_search_on_a_cluster_leaves_the_session_as_it_was(
-    spark_application: OwnContext,
+    spark_application: SparkContext,
 ) -> None:
-    context = spark_application.context
+    context = spark_application
     before = context.getConf().getAll(), context.getLocalProperty("spark.jobGroup.id"), context.getJobTags()
     engine = SparkEngine(context)
     assert engine.capacity(Resources(gpus=0)) == 4

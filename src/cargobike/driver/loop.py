@@ -214,6 +214,7 @@ class Loop:
                 waits=message.waits,
             )
         if isinstance(message, wire.Ended):
+            self._p.staff.trial_ended(worker, died=message.alike.startswith(("was ended by", "exited with code")))
             return ev.AttemptEnded(
                 at=at,
                 worker=worker,

@@ -114,6 +114,10 @@ class Staff:
             self._suspects.pop(worker, None)
             self._server.forget(worker)
 
+    def trial_ended(self, worker: str, *, died: bool) -> None:
+        """Let the engine know whether the process of a trial has died."""
+        self._engine.trial_ended(worker, died=died)
+
     def check(self, now_s: float) -> list[Event]:
         """Return who is gone, looking no more often than useful."""
         gone = [WorkerGone(at=now_s, worker=worker, reason=why) for worker, why in self._stillborn]

@@ -103,6 +103,9 @@ class Engine(ABC):
     def check_workers(self, workers: int, resources: Resources) -> None:  # noqa: B027 - many just share what they have
         """Raise `InvalidInputError` if so many workers can never run here at once, saying what there is."""
 
+    def trial_ended(self, worker: str, *, died: bool) -> None:  # noqa: B027 - one machine has nowhere else to go
+        """Take in that a trial on a worker has ended, or that its process has died, to avoid places where many die."""
+
     def waiting_for(self) -> str:
         """Say in a few words what workers that were started are waiting for; empty if for nothing unusual."""
         return ""

@@ -14,6 +14,7 @@ from typing import Any
 
 from cargobike.core.errors import EngineError, InvalidInputError
 from cargobike.core.records import Resources
+from cargobike.core.version import __version__
 from cargobike.engines import spark_task
 from cargobike.engines.engine import Engine, Listening, WorkerSpec
 from cargobike.engines.spark_cluster import Cluster, Need
@@ -172,6 +173,7 @@ class SparkEngine(Engine):
             "module": spec.module,
             "config": spec.config,
             "version": spec.version,
+            "cargobike": __version__,
             "python": "{}.{}".format(*sys.version_info[:2]),
             "libraries": _versions(spec.libraries),
             "cpus": need.cpus,
@@ -246,7 +248,8 @@ class SparkEngine(Engine):
         with self._lock:
             handle = self._handles.get(worker)
         if handle is not None:
-            self._judge(handle, died="exited with code 0" not in how)
+            if "exited with code 0" not in how:
+                self._judge(handle, died=True)
             handle.end(how)
 
     def cut(self, worker: str, task: str) -> None:
@@ -267,11 +270,25 @@ class SparkEngine(Engine):
                 handle.end(f"was lost with its executor on {handle.place.host}, or killed there")
             handle.look_after(now, self._wait_s)
 
+    def trial_ended(self, worker: str, *, died: bool) -> None:
+        """Count what dies on an executor and what does not."""
+        with self._lock:
+            handle = self._handles.get(worker)
+        if handle is not None:
+            self._judge(handle, died=died)
+
     def _judge(self, handle: SparkHandle, *, died: bool) -> None:
-        if handle.place is None or handle.is_killed or handle.gone is not None:
+        place = handle.place
+        if place is None or handle.is_killed or handle.gone is not None:
             return
-        if self._exclusion.note(handle.place.executor, died=died):
-            log.warning("no more workers on the executor on %s: they keep dying there", handle.place.host)
+        with self._lock:
+            if not self._exclusion.note(place.executor, died=died):
+                return
+            placed = [(other, other.place.executor) for other in self._handles.values() if other.place is not None]
+        log.warning("the executor on %s gets no more workers, because they keep dying there", place.address)
+        for other, executor in placed:
+            if executor == place.executor:
+                other.kill()
 
 
 def _versions(libraries: tuple[str, ...]) -> dict[str, str]:

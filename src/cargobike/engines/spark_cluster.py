@@ -18,6 +18,7 @@ log = logging.getLogger(__name__)
 
 NO_LIMIT = 1 << 30
 _STABLE_S = 1.5
+_NEW_S = 20.0
 _LOOK_S = 0.1
 _SAY_AFTER_S = 3.0
 
@@ -58,6 +59,7 @@ class Cluster:
         self._instances = int(conf.get("spark.executor.instances", "0") or 0)
         self._profiles: dict[Need, Any] = {}
         self._seen: dict[Need, int] = {}
+        self._is_settled = False
 
     def profile(self, need: Need) -> Any:
         """Return the resource profile for a need, `None` if Spark's settings are just that."""
@@ -98,8 +100,8 @@ class Cluster:
             return NO_LIMIT if not self._most_executors or slots is None else self._most_executors * slots
         if self._instances and slots is not None:
             return self._instances * slots
-        if not self._seen.get(need):
-            self._await_executors(need)
+        if not self._is_settled:
+            self._await_executors()
         self.now(need)
         return self._seen.get(need, 0)
 
@@ -130,17 +132,20 @@ class Cluster:
             slots = min(slots, share if share is not None else int(self._executor_gpus // need.gpus))
         return slots
 
-    def _await_executors(self, need: Need) -> None:
+    def _await_executors(self) -> None:
         """Wait until executors have come and no more are coming."""
         any_core = Need(cpus=1, gpus=0)
         start = time.monotonic()
+        has_run_s = time.time() - self._context.startTime / 1000
+        stable_s = _STABLE_S if has_run_s < _NEW_S else 0.0
         changed_at, before, has_said = start, -1, False
         while True:
             cores = self.now(any_core)
             now = time.monotonic()
             if cores != before:
                 before, changed_at = cores, now
-            if cores and now - changed_at >= _STABLE_S:
+            if cores and now - changed_at >= stable_s:
+                self._is_settled = True
                 return
             if now - start > self._wait_s:
                 raise EngineError(

@@ -1,4 +1,4 @@
-"""Which executors get no more workers, because workers keep dying on them."""
+"""Which executors get no more workers, because workers or trials keep dying on them and on no other."""
 
 from __future__ import annotations
 
@@ -6,26 +6,29 @@ MOST_DEATHS = 2
 
 
 class Exclusion:
-    """Counts deaths in a row on each executor; a worker that ends as it should wipes the slate clean.
+    """Counts deaths in a row on each executor; whatever ends as it should wipes the slate clean.
+
+    A train function that crashes everywhere is no executor's fault: one is excluded only if things go well on another.
 
     Args:
-        most_deaths: How many an executor may have; with one more it is excluded for good.
+        most_deaths: How many deaths in a row an executor may have; with one more it is excluded for good.
     """
 
     def __init__(self, most_deaths: int = MOST_DEATHS) -> None:
         self._most_deaths = most_deaths
         self._deaths: dict[str, int] = {}
+        self._excluded: set[str] = set()
 
     def note(self, executor: str, *, died: bool) -> bool:
-        """Take in the end of a worker; returns whether that was the one that excludes its executor."""
-        deaths = self._deaths.get(executor, 0)
-        if not died:
-            if not self.is_excluded(executor):
-                self._deaths[executor] = 0
+        """Take in how a worker or a trial ended; returns whether that excludes its executor."""
+        self._deaths[executor] = self._deaths.get(executor, 0) + 1 if died else 0
+        if self._deaths[executor] <= self._most_deaths or executor in self._excluded:
             return False
-        self._deaths[executor] = deaths + 1
-        return deaths + 1 == self._most_deaths + 1
+        if not any(deaths == 0 for other, deaths in self._deaths.items() if other not in self._excluded):
+            return False
+        self._excluded.add(executor)
+        return True
 
     def is_excluded(self, executor: str) -> bool:
         """Tell whether an executor gets no more workers."""
-        return self._deaths.get(executor, 0) > self._most_deaths
+        return executor in self._excluded

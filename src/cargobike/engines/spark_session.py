@@ -117,6 +117,11 @@ class OwnContext:
                 f"{self.last_words()}".rstrip()
             ) from error
 
+    @property
+    def java_pid(self) -> int | None:
+        """The process that was started for it; `None` if there was one already."""
+        return None if self._gateway is None else int(self._gateway.proc.pid)
+
     def last_words(self) -> str:
         """Return the end of what Spark's Java wrote to its standard error."""
         self._errors.seek(0, os.SEEK_END)

@@ -122,8 +122,8 @@ def _obstacles(order: dict[str, Any]) -> list[str]:
     except ImportError as error:
         return [f"Cargobike cannot be imported there ({error})"]
     found = []
-    if version != order["version"]:
-        found.append(f"Cargobike {version} is installed there and {order['version']} in the driver")
+    if version != order["cargobike"]:
+        found.append(f"Cargobike {version} is installed there and {order['cargobike']} in the driver")
     for library, wanted in order["libraries"].items():
         if _version_of(library) is None:
             found.append(f"{library} {wanted} is not installed there")

@@ -139,19 +139,22 @@ class TetherServer:
     def _serve(self) -> None:
         next_tick = 0.0
         while not self._closing:
-            for key, _ in self._selector.select(_TICK_S):
-                if key.fileobj is self._listener:
-                    self._accept()
-                elif key.fd != self._wake_read and key.fd in self._lines:
-                    self._hear(key.fd)
-            now = time.monotonic()
-            if now >= next_tick:
-                next_tick = now + _TICK_S
-                self._dismiss_silent_strangers(now)
-                try:
+            try:
+                self._round()
+                now = time.monotonic()
+                if now >= next_tick:
+                    next_tick = now + _TICK_S
+                    self._dismiss_silent_strangers(now)
                     self._owner.tick()
-                except Exception:
-                    log.exception("looking after Spark workers failed; going on")
+            except Exception:  # without this thread nobody would ever know what becomes of a worker
+                log.exception("looking after Spark workers failed; going on")
+
+    def _round(self) -> None:
+        for key, _ in self._selector.select(_TICK_S):
+            if key.fileobj is self._listener:
+                self._accept()
+            elif key.fd != self._wake_read and key.fd in self._lines:
+                self._hear(key.fd)
 
     def _accept(self) -> None:
         with contextlib.suppress(OSError):
