@@ -147,6 +147,8 @@ class Loop:
         """Do what need not be done in every round."""
         p = self._p
         self._next_look = self._now + _REFRESH_EVERY_S
+        if waiting := p.staff.waiting_for():
+            p.display.phase(waiting)
         p.display.refresh(self._now)
         p.journal.sync_if_due(self._now)
         if self._now >= self._next_ack:

@@ -49,6 +49,7 @@ class Staff:
         self._stillborn: list[tuple[str, str]] = []
         self._next_round = 0.0
         self._next_roll_call = 0.0
+        self._somebody_came = False
 
     @property
     def leaving(self) -> bool:
@@ -82,7 +83,7 @@ class Staff:
         self._newcomers.pop(worker, None)
         if member.joined or member.released:
             return None
-        member.joined = True
+        member.joined = self._somebody_came = True
         member.since = now_s
         return WorkerArrived(at=now_s, worker=worker, host=hello.host, pid=hello.pid, gpus=hello.gpus)
 
@@ -113,6 +114,12 @@ class Staff:
             self._newcomers.pop(worker, None)
             self._suspects.pop(worker, None)
             self._server.forget(worker)
+
+    def waiting_for(self) -> str:
+        """Say what keeps the first worker from coming, if the engine knows; empty once one has come."""
+        if self._somebody_came:
+            return ""
+        return self._engine.waiting_for()
 
     def trial_ended(self, worker: str, *, died: bool) -> None:
         """Let the engine know whether the process of a trial has died."""
