@@ -80,6 +80,9 @@ LIBRARIES: dict[str, Library] = {
             "worker/checkpoint_state.py",
         )
     ),
+    "fastapi": Library(("ui/web/*",)),
+    "jinja2": Library(("ui/web/pages.py",)),
+    "markupsafe": Library(("ui/web/drawing.py",)),
     "msgspec": Library(
         ("core/*", "worker/*", "driver/*", "store/*", "engines/*", "cli/*", "testing/*", "ui/*", "launching.py")
     ),
@@ -87,6 +90,7 @@ LIBRARIES: dict[str, Library] = {
     "optuna": Library(("search/optuna_bridge.py",), "optional, and only for who asks for one of its samplers"),
     "pandas": Library(("result.py",), "optional, and only for who asks for a table"),
     "plotly": Library(("ui/plots.py",), "optional, and only for who looks at figures"),
+    "pydantic": Library(("ui/web/*",)),
     "pytest": Library(("testing/*",)),
     "pyspark": Library(
         (
@@ -105,13 +109,18 @@ LIBRARIES: dict[str, Library] = {
     "torch": Library(
         ("cli/digits.py", "worker/checkpoint_state.py", "training/*"), "seconds to import; only who saves tensors pays"
     ),
+    "starlette": Library(("ui/web/*",)),
     "typer": Library(("cli/*",)),
+    "uvicorn": Library(("ui/web/serving.py",)),
     "yaml": Library(("search/documents.py",), "only for spaces that are read from files"),
     "zmq": Library(("driver/server.py", "worker/agent.py", "worker/connection.py")),
 }
 """Every library that the package imports. One that is not here is not used anywhere."""
 
 DEFERRED: dict[tuple[str, str], str] = {
+    ("cli/ui.py", "cargobike.ui.web.access"): "needs an extra; who lacks it is told how to install it",
+    ("cli/ui.py", "cargobike.ui.web.serving"): "needs an extra; who lacks it is told how to install it",
+    ("cli/ui.py", "cargobike.ui.web.state"): "needs an extra; who lacks it is told how to install it",
     ("driver/display_terminal.py", "cargobike.driver.display_panel"): "rich must not delay the first trial",
     ("driver/arguments.py", "cargobike.engines.spark"): "only for who runs on Spark",
     ("engines/spark_task.py", "cargobike.core.records"): "an executor without it is to say so",

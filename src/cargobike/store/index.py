@@ -168,6 +168,10 @@ class Index(ABC):
         """Return trials of one experiment; `sort="best"` puts the best first, whatever the direction."""
 
     @abstractmethod
+    def scores(self, experiment_id: str) -> list[tuple[int, float]]:
+        """Return `(number, value)` of the trials with a finite value, in the order in which they ended."""
+
+    @abstractmethod
     def names(self) -> list[tuple[str, str]]:
         """Return `(id, name)` of all experiments, the newest first."""
 

@@ -124,6 +124,15 @@ class SqlIndex(Index):
             query = query.order_by(table.ended_at.is_(None), table.ended_at.asc())
         return [trial_row(row) for row in self._rows(query.order_by(table.number.asc()).limit(limit))]
 
+    def scores(self, experiment_id: str) -> list[tuple[int, float]]:
+        """Return `(number, value)` of the trials with a finite value, in the order in which they ended."""
+        table = trials.c
+        query = sa.select(table.number, table.value).where(
+            table.experiment_id == experiment_id, table.value.is_not(None)
+        )
+        rows = self._rows(query.order_by(table.ended_at.asc(), table.number.asc()))
+        return [(row["number"], row["value"]) for row in rows]
+
     def names(self) -> list[tuple[str, str]]:
         """Return `(id, name)` of all experiments, the newest first."""
         table = experiments.c

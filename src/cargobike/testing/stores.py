@@ -362,6 +362,15 @@ class IndexContract(ABC):
         assert [row.number for row in running] == [3]
         assert math.isnan(index.trials(journal.folder.id)[1].value or 0.0)
 
+    def test_scores_come_in_the_order_in_which_trials_ended(self, index: Index, project: ProjectFolder) -> None:
+        """Only finite values are scores."""
+        journal = JournalBuilder(project, "20270101-000000-aaaa")
+        for value in (0.3, math.inf, 0.1, math.nan, 0.7):
+            journal.complete(value, lr=value)
+        index.sync()
+        assert index.scores(journal.folder.id) == [(0, 0.3), (2, 0.1), (4, 0.7)]
+        assert index.scores("20270101-000000-none") == []
+
     def test_an_unknown_experiment_is_not_found(self, index: Index) -> None:
         """Asking for what is not there is an error, not an empty answer."""
         with pytest.raises(NotFoundError, match="nothing-here"):

@@ -115,6 +115,11 @@ def sampled(
 
 def lively(count: int = 40, *, direction: Direction = "max", space: Searchspace = SPACE) -> ExperimentRecord:
     """Return a search with everything in it: curves, stopped, failed, lost and retried trials, several metrics."""
+    return lively_story(count, direction=direction, space=space).end()
+
+
+def lively_story(count: int = 40, *, direction: Direction = "max", space: Searchspace = SPACE) -> Story:
+    """Return the facts of a search with everything in it, without its end."""
     rng = random.Random(3)
     sign = 1 if direction == "max" else -1
     story = Story(space, direction=direction, metric="accuracy", num_trials=count, workers=2)
@@ -135,7 +140,7 @@ def lively(count: int = 40, *, direction: Direction = "max", space: Searchspace 
         else:
             story.report(number, [sign * score * (1 - 0.5**step) for step in range(1, 9)])
             story.complete(number, sign * score, accuracy=sign * score, latency_ms=5.0 + params["layers"])
-    return story.end()
+    return story
 
 
 def compromising(count: int = 30) -> ExperimentRecord:
@@ -155,6 +160,11 @@ def compromising(count: int = 30) -> ExperimentRecord:
 
 def hostile() -> ExperimentRecord:
     """Return a search in which every text was written by somebody who means harm."""
+    return hostile_story().end()
+
+
+def hostile_story() -> Story:
+    """Return the facts of a search in which every text means harm, without its end."""
     story = Story(
         Searchspace({HOSTILE: [HOSTILE, "calm"], "lr": ("DOUBLE", [0.0, 1.0])}),
         name=HOSTILE,
@@ -173,4 +183,4 @@ def hostile() -> ExperimentRecord:
             story.fail(number, f"Traceback\n  {HOSTILE}\nValueError: {HOSTILE}")
         else:
             story.complete(number, rng.random(), **{HOSTILE: rng.random(), "other": 1.0})
-    return story.end()
+    return story

@@ -54,6 +54,10 @@ def draw_parallel_coordinates(record: ExperimentRecord, params: Sequence[str] | 
         "type": "parcoords",
         "dimensions": dimensions,
         "line": {"color": seen, **score_scale(record), "showscale": False},
+        "meta": {
+            "trials": [trial.number for trial in trials],
+            "axes": [_meaning(axis, positions[:, index]) for index, axis in enumerate(axes)],
+        },
         "labelangle": 0 if len(dimensions) <= 8 else -20,
         "unselected": {"line": {"color": "#808790", "opacity": 0.08}},
     }
@@ -61,13 +65,30 @@ def draw_parallel_coordinates(record: ExperimentRecord, params: Sequence[str] | 
     return figure([trace], title, subtitle, height=460, margin={"l": 72, "r": 56, "t": 136, "b": 32})
 
 
+def _meaning(axis: Axis, positions: Floats) -> Spec:
+    """Return what a page needs to turn positions back into values."""
+    low, high = axis.ends
+    return {
+        "name": axis.name,
+        "kind": axis.kind,
+        "scale": axis.scale,
+        "labels": list(axis.labels),
+        "ceiling": axis.unstretched(low) + 10.0**-low if axis.scale == "reverse-log" else None,
+        "floor": _floor(low, high) if np.isnan(positions).any() else None,
+    }
+
+
+def _floor(low: float, high: float) -> float:
+    """Return where an absent value stands: below all others, where the eye takes it for what it is."""
+    return low - 0.18 * ((high - low) or 1.0)
+
+
 def _dimension(axis: Axis, positions: Floats) -> Spec:
     low, high = axis.ends
     ticks, labels = ticks_of(axis)
     missing = np.isnan(positions)
     if missing.any():
-        # Below all values, where the eye takes it for what it is: none of them.
-        floor = low - 0.18 * ((high - low) or 1.0)
+        floor = _floor(low, high)
         positions = np.where(missing, floor, positions)
         ticks, labels = [floor, *ticks], [_ABSENT, *labels]
         low = floor

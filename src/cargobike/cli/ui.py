@@ -1,0 +1,61 @@
+"""`cargobike ui`."""
+
+from __future__ import annotations
+
+import os
+import webbrowser
+from typing import Annotated
+
+import typer
+
+from cargobike import project
+from cargobike.core.errors import InvalidInputError, MissingLibraryError
+
+TOKEN_VARIABLE = "CARGOBIKE_UI_TOKEN"  # noqa: S105 - the name of a variable, not a secret
+
+
+def ui(
+    experiment: Annotated[
+        str, typer.Argument(metavar="[ID]", help="Show this one: id, start or end of one, name, or `last`.")
+    ] = "",
+    *,
+    host: Annotated[str, typer.Option(help="Address to listen on; any but loopback needs a token.")] = "127.0.0.1",
+    port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="Port. [default: 8520, or a free one if it is taken]")
+    ] = None,
+    open_browser: Annotated[bool, typer.Option("--open", help="Open a browser.")] = False,
+    with_token: Annotated[bool, typer.Option("--token", help="Ask for a token on loopback, too.")] = False,
+    read_only: Annotated[bool, typer.Option("--read-only", help="Let nobody stop experiments.")] = False,
+    allow_host: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Also answer to this host name; may be repeated.")
+    ] = None,
+) -> None:
+    """Show experiments in a browser, until Ctrl-C."""
+    try:
+        from cargobike.ui.web.access import access_for, new_token  # noqa: PLC0415 - an extra
+        from cargobike.ui.web.serving import bind, serve  # noqa: PLC0415 - an extra
+        from cargobike.ui.web.state import ServerState  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        raise MissingLibraryError(
+            f'the dashboard needs {error.name}, which is not installed; install it with: pip install "cargobike[ui]"'
+        ) from error
+    page = f"/experiments/{project.find_experiment(experiment).id}" if experiment else "/"
+    folder = project.current()
+    if not folder.root.is_dir():
+        raise InvalidInputError(
+            f"There is no project in {folder.root} yet. Run an experiment first, or choose a project with --project."
+        )
+    token = os.environ.pop(TOKEN_VARIABLE, None) or (new_token() if with_token else None)
+    if token is not None and len(token) < 16:
+        raise InvalidInputError(f"The token in {TOKEN_VARIABLE} is too easy to guess; give at least 16 characters.")
+    access = access_for(host, names=allow_host or (), token=token, may_stop=not read_only)
+    sock = bind(host, port)
+    shown = f"[{host}]" if ":" in host else host
+    address = f"http://{shown}:{sock.getsockname()[1]}"
+    # The part behind # is never sent to a server, and the page takes it out of the browser's history.
+    entry = f"{address}/login#{access.token}" if access.token else f"{address}{page}"
+    typer.echo(f"Cargobike's dashboard of {folder.root} is at\n\n  {entry}\n")
+    typer.echo("Ctrl-C ends it.", err=True)
+    if open_browser:
+        webbrowser.open(entry)
+    serve(ServerState.of(folder, access), sock)

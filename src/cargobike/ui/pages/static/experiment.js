@@ -1,0 +1,176 @@
+/* One experiment, live. */
+import { askJson, askText, listen, localTimes, make, ride, say, send, shown } from "/static/shell.js";
+import { FigureCard, isDrawing, refreshFigures } from "/static/figure.js";
+import { TrialTable } from "/static/trial_table.js";
+import { fillFiles } from "/static/files.js";
+
+const id = document.body.dataset.experiment;
+const api = `/api/v1/experiments/${id}`;
+const head = document.querySelector("[data-head]");
+const filter = document.querySelector("[data-trial-filter]");
+const compare = filter.querySelector("[data-compare]");
+const HALF = new Set(["importance", "contour"]);
+let detail = null;
+
+/* Figures: a card for each that makes sense, with the choices that it knows. */
+const cards = new Map();
+const choices = new Map();
+function chooser(figure, option, label, values, first = "") {
+  const key = `${figure}/${option}`;
+  const select = make("select", { onchange: () => { choices.set(key, select.value); cards.get(figure).refresh(true); } },
+    ...(first === null ? [] : [make("option", { value: "" }, first)]), ...values.map(([value, word]) => make("option", { value }, word ?? value)));
+  return make("label", {}, label, select);
+}
+function controlsOf({ name, options }) {
+  const made = [];
+  if (options.includes("by")) made.push(chooser(name, "by", "", [["trial", "by trial"], ["time", "by time"]], null));
+  if (options.includes("metric") && detail.metrics.length > 2) made.push(chooser(name, "metric", "", detail.metrics.map((each) => [each]), "objective"));
+  if (name === "contour" && detail.params.length > 2) made.push(chooser(name, "x", "x", detail.params.map((each) => [each]), "most important"), chooser(name, "y", "y", detail.params.map((each) => [each]), "next"));
+  if (name === "pareto" && detail.metrics.length > 2) made.push(chooser(name, "x", "x", detail.metrics.map((each) => [each]), "first"), chooser(name, "y", "y", detail.metrics.map((each) => [each]), "second"));
+  if (name === "learning-curves") made.push(chooser(name, "most", "", [["200", "up to 200 trials"], ["50", "up to 50 trials"], ["1000", "up to 1000 trials"]], null));
+  return made;
+}
+function addressOf({ name, options }) {
+  const params = new URLSearchParams();
+  for (const option of options) {
+    const value = choices.get(`${name}/${option}`);
+    if (value) params.set(option, value);
+  }
+  return `${api}/figures/${name}${params.size ? `?${params}` : ""}`;
+}
+async function placeFigures() {
+  const { figures } = await askJson(`${api}/figures`);
+  for (const place of document.querySelectorAll("[data-figures]")) {
+    const here = figures.filter((each) => each.section === place.dataset.figures);
+    here.forEach((figure, at) => {
+      if (cards.has(figure.name)) return;
+      const card = new FigureCard(figure.title, () => addressOf(figure), {
+        controls: controlsOf(figure), full: !(HALF.has(figure.name) && here.filter((each) => HALF.has(each.name)).length > 1), onBrush: brush, onPick: (number) => location.assign(`/experiments/${id}/trials/${number}`),
+      });
+      card.element.dataset.name = figure.name;
+      cards.set(figure.name, card);
+      const after = [...place.children].find((other) => here.findIndex((each) => each.name === other.dataset.name) > at);
+      place.insertBefore(card.element, after ?? null);
+    });
+    place.closest("section").hidden = !place.children.length;
+    document.querySelector(`[data-sections] a[href="#${place.closest("section").id}"]`).hidden = !place.children.length;
+  }
+}
+
+/* The table of trials. */
+const table = new TrialTable(document.querySelector("[data-trials]"), id, {
+  onCount: (total, all, problem) => {
+    filter.querySelector("[data-count]").textContent = problem ?? (total === all ? `${all.toLocaleString()} trials` : `${total.toLocaleString()} of ${all.toLocaleString()} trials`);
+    filter.querySelector("[data-csv]").href = `${api}/trials.csv?${table.parameters}`;
+  },
+  onChoose: (chosen) => {
+    compare.disabled = chosen.size < 2;
+    compare.querySelector("[data-chosen]").textContent = chosen.size ? ` ${chosen.size}` : "";
+  },
+});
+function brush(conditions) {
+  filter.elements.q.value = conditions;
+  applyFilter();
+}
+function applyFilter() { table.filter(filter.elements.q.value.trim(), filter.elements.state.value); }
+let waiting = 0;
+filter.addEventListener("input", () => { clearTimeout(waiting); waiting = setTimeout(applyFilter, 160); });
+filter.addEventListener("submit", (event) => { event.preventDefault(); applyFilter(); });
+compare.addEventListener("click", () => location.assign(`/compare?${[...table.chosen].map((number) => `trial=${id}/${number}`).join("&")}`));
+
+/* What was asked for, and the failures. */
+function fillRecord() {
+  const rows = [];
+  const walk = (value, name) => {
+    if (value !== null && typeof value === "object" && !Array.isArray(value) && Object.keys(value).length) for (const [key, inner] of Object.entries(value)) walk(inner, name ? `${name}.${key}` : key);
+    else if (value !== null && value !== "" && !(Array.isArray(value) && !value.length)) rows.push([name, Array.isArray(value) && name !== "space" ? value.map((each) => shown(each)).join(", ") : shown(value)]);
+  };
+  const { space, ...rest } = detail.header;
+  walk(rest, "");
+  for (const each of space || []) rows.push([`space: ${each.name}`, Object.entries(each).filter(([key, value]) => key !== "name" && value !== null).map(([key, value]) => `${key} ${shown(value)}`).join(" · ")]);
+  document.querySelector("[data-header]").replaceChildren(...rows.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value))));
+}
+async function fillFailures() {
+  const section = document.getElementById("failures");
+  const none = !detail.counts.failed;
+  section.hidden = none;
+  document.querySelector('[data-sections] a[href="#failures"]').hidden = none;
+  if (none) return;
+  const { trials, total } = await askJson(`${api}/trials?state=failed&limit=200&sort=trial&descending=true`);
+  const groups = new Map();
+  for (const trial of trials) {
+    const error = (trial.error || "failed without a word").trim();
+    const line = error.split("\n").at(-1).slice(0, 300);
+    groups.set(line, [...(groups.get(line) || []), trial]);
+  }
+  const opened = new Set([...section.querySelectorAll("details[open]")].map((each) => each.dataset.line));
+  section.querySelector("[data-failures]").replaceChildren(
+    make("p", { class: "soft" }, `${total.toLocaleString()} of ${detail.trials.toLocaleString()} trials failed${total > trials.length ? `; the last ${trials.length} are told here` : ""}.`),
+    ...[...groups].sort((one, other) => other[1].length - one[1].length).map(([line, those]) => make("details", { "data-line": line, open: opened.has(line) },
+      make("summary", {}, make("b", { class: "problem" }, `${those.length} × `), make("code", {}, line)),
+      make("p", {}, ...those.slice(0, 30).flatMap((trial) => [make("a", { href: `/experiments/${id}/trials/${trial.trial}` }, `trial ${trial.trial}`), " "])),
+      make("pre", { class: "log error" }, those[0].error || ""))));
+}
+
+/* Keeping up: the head at once, figures and table as fast as they can be made. */
+function dressHead() {
+  localTimes(head);
+  const state = head.querySelector(".badge")?.className.split(" ")[1];
+  document.body.dataset.state = state;
+  ride(state === "running");
+  head.querySelector("[data-stop]")?.addEventListener("click", stop);
+}
+async function stop(event) {
+  if (!confirm("Stop this experiment? Trials that have ended are kept, and it can be resumed.")) return;
+  event.target.disabled = true;
+  try {
+    await send(`${api}/stop`);
+    say("Asked to stop.");
+  } catch (error) {
+    say(error.message);
+    event.target.disabled = false;
+  }
+}
+let version = -1, isUpdating = false, again = false;
+async function update() {
+  if (isUpdating) { again = true; return; }
+  isUpdating = true;
+  try {
+    const isFocused = head.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
+    head.innerHTML = await askText(`/experiments/${id}?fragment=true`); // made by the server from a template in which every text is escaped
+    dressHead();
+    if (isFocused) head.querySelector(`a[href="${CSS.escape(isFocused)}"]`)?.focus();
+    detail = await askJson(api);
+    const sample = await askJson(`${api}/trials?limit=50`);
+    detail.tableParams = [...new Set([...detail.params, ...sample.trials.flatMap((trial) => Object.keys(trial.params))])].slice(0, 40);
+    detail.tableMetrics = detail.metrics.filter((name) => name !== detail.metric && name !== "duration_s").slice(0, 20);
+    table.setColumns(detail);
+    await Promise.all([placeFigures(), table.pages.size ? table.reload() : table.restart(), fillFailures()]);
+    if (version < 0) { fillRecord(); fillFiles(document.querySelector("[data-files]"), id); }
+    version = detail.version;
+    refreshFigures();
+  } catch (error) {
+    say(error.message);
+  } finally {
+    isUpdating = false;
+  }
+  // Not before the figures that were asked for are drawn: a slow machine gets fewer updates, not a queue of them.
+  const rest = () => (isDrawing() || document.hidden ? setTimeout(rest, 300) : again && ((again = false), update()));
+  setTimeout(rest, 1000);
+}
+dressHead();
+update();
+listen(`/api/v1/events?experiment=${id}`, {
+  experiment: (news) => { if (news.version !== version) update(); },
+  gone: (news) => say(news.detail),
+});
+
+/* Which section is being looked at. */
+const links = [...document.querySelectorAll("[data-sections] a")];
+const marker = new IntersectionObserver((entries) => {
+  for (const entry of entries) {
+    if (!entry.isIntersecting) continue;
+    for (const link of links) if (link.hash === `#${entry.target.id}`) link.setAttribute("aria-current", "true"); else link.removeAttribute("aria-current");
+  }
+}, { rootMargin: "-25% 0px -65% 0px" });
+for (const section of document.querySelectorAll("main section")) marker.observe(section);

@@ -1,0 +1,90 @@
+/* One trial: its curves, its output as it is written, its files. */
+import { askJson, askText, listen, localTimes, ride, say } from "/static/shell.js";
+import { FigureCard, refreshFigures } from "/static/figure.js";
+import { fillFiles } from "/static/files.js";
+
+const { experiment: id, trial: number } = document.body.dataset;
+const api = `/api/v1/experiments/${id}/trials/${number}`;
+const head = document.querySelector("[data-head]");
+const card = new FigureCard("Curves", () => `${api}/figures/curves`, { full: true });
+document.querySelector("[data-curves]").append(card.element);
+
+/* Output: asked for from where the last part ended, so that nothing is sent twice. */
+const log = document.querySelector("[data-log]");
+const status = document.querySelector("[data-log-status]");
+const follow = document.querySelector("[data-follow]");
+const tabs = [...document.querySelectorAll("[data-stream]")];
+const START = 120_000, LONGEST = 2_000_000;
+let stream = "stdout", offset = -START, isOver = false, timer = 0, run = 0;
+
+const withoutCommands = (text) => text.replace(/\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b\\)?|[@-Z\\-_])?/g, "").replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]/g, "");
+async function readOn() {
+  const mine = run;
+  try {
+    const part = await askJson(`${api}/logs/${stream}?offset=${offset}&limit=262144`);
+    if (mine !== run) return;
+    if (offset < 0 && part.offset > 0) log.append(`… ${part.offset.toLocaleString()} bytes before\n`);
+    offset = part.next_offset;
+    isOver = part.is_over;
+    if (part.text) {
+      log.append(withoutCommands(part.text).replace(/\r\n/g, "\n").replace(/[^\n]*\r(?!\n)/g, ""));
+      while (log.textContent.length > LONGEST && log.childNodes.length > 1) log.firstChild.remove();
+      if (follow.checked) log.scrollTop = log.scrollHeight;
+    }
+    status.textContent = isOver ? (part.size ? `${part.size.toLocaleString()} bytes` : "nothing was written") : "live";
+    if (!isOver) timer = setTimeout(readOn, part.next_offset < part.size ? 0 : 1000);
+  } catch (error) {
+    status.textContent = error.message;
+    timer = setTimeout(readOn, 5000);
+  }
+}
+function choose(tab) {
+  run++;
+  clearTimeout(timer);
+  for (const other of tabs) {
+    other.setAttribute("aria-selected", String(other === tab));
+    other.tabIndex = other === tab ? 0 : -1;
+  }
+  log.setAttribute("aria-labelledby", tab.id);
+  log.replaceChildren();
+  stream = tab.dataset.stream;
+  offset = -START;
+  isOver = false;
+  readOn();
+}
+for (const tab of tabs) {
+  tab.addEventListener("click", () => choose(tab));
+  tab.addEventListener("keydown", (event) => {
+    if (!["ArrowLeft", "ArrowRight"].includes(event.key)) return;
+    const other = tabs[(tabs.indexOf(tab) + 1) % tabs.length];
+    other.focus();
+    choose(other);
+  });
+}
+readOn();
+
+/* Files; a folder that is not there is simply empty. */
+fillFiles(document.querySelector("[data-files]"), id, `files/${String(number).padStart(4, "0")}`);
+fillFiles(document.querySelector("[data-code]"), id, "code");
+
+const dress = () => { localTimes(head); ride(head.querySelector(".badge.running") !== null); };
+dress();
+if (["running", "pending", "paused"].includes(document.body.dataset.state)) {
+  let isFirst = true;
+  const close = listen(`/api/v1/events?experiment=${id}`, {
+    experiment: async () => {
+      if (isFirst) { isFirst = false; return; }
+      try {
+        head.innerHTML = await askText(`/experiments/${id}/trials/${number}?fragment=true`); // made by the server from a template in which every text is escaped
+      } catch (error) { say(error.message); return; }
+      dress();
+      refreshFigures();
+      if (head.querySelector(".badge:is(.completed, .stopped, .failed)")) close();
+    },
+  });
+}
+addEventListener("keydown", (event) => {
+  if (event.target.closest("input, select, textarea, [role=tab], [role=tabpanel], [role=region]") || event.altKey || event.ctrlKey || event.metaKey) return;
+  if (event.key === "ArrowLeft") document.querySelector("[rel=prev]")?.click();
+  if (event.key === "ArrowRight") document.querySelector("[rel=next]")?.click();
+});

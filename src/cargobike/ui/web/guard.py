@@ -1,0 +1,154 @@
+"""What every request passes first: host, size, token, origin; and headers of every answer."""
+
+from __future__ import annotations
+
+from http.cookies import CookieError, SimpleCookie
+from typing import Final
+from urllib.parse import urlsplit
+
+import msgspec
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from cargobike.ui.web.access import Access
+
+LONGEST_BODY: Final = 64 << 10
+LONGEST_TARGET: Final = 8 << 10
+OWN_HEADER: Final = "x-cargobike"
+"""A header that no form and no page of another origin can send without asking first, and nobody is answered yes."""
+
+_OPEN_PATHS: Final = ("/static/", "/login", "/healthz")
+_SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+_POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
+    "connect-src 'self'; font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+_HEADERS: Final = {
+    "content-security-policy": _POLICY,
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), microphone=(), geolocation=()",
+}
+
+
+class Guard:
+    """An ASGI layer around the whole application.
+
+    Guarantees: nothing inside sees a request for another host, a body longer than `LONGEST_BODY`, a request without
+    the token where one is needed, or a change that was not asked for by a page of ours or by a program on purpose.
+    """
+
+    def __init__(self, app: ASGIApp, access: Access) -> None:
+        self._app = app
+        self._access = access
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, or hand it on."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        is_private = not scope["path"].startswith("/static/")
+
+        async def send_dressed(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in _HEADERS.items():
+                    headers.setdefault(name, value)
+                if is_private:
+                    headers.setdefault("cache-control", "no-store")
+            await send(message)
+
+        problem = self._problem(scope, Headers(scope=scope))
+        if problem is not None:
+            await _refuse(scope, send_dressed, *problem)
+            return
+        limited = _LimitedBody(receive)
+        try:
+            await self._app(scope, limited.receive, send_dressed)
+        except _TooLongError:
+            await _refuse(scope, send_dressed, 413, f"The body is longer than {LONGEST_BODY} bytes.")
+
+    def _problem(self, scope: Scope, headers: Headers) -> tuple[int, str] | None:
+        if not self._access.answers_to(headers.get("host", "")):
+            return 421, "This server does not answer to that host name; start it with --allow-host NAME if it should."
+        if len(scope.get("raw_path") or b"") + len(scope["query_string"]) > LONGEST_TARGET:
+            return 414, f"The address is longer than {LONGEST_TARGET} bytes."
+        length = headers.get("content-length", "0")
+        if not length.isdigit() or int(length) > LONGEST_BODY:
+            return 413, f"The body is longer than {LONGEST_BODY} bytes."
+        if self._access.token is not None and not self._is_known(scope, headers):
+            return 401, "A token is needed: open the address that the server printed, or send Authorization: Bearer …"
+        if scope["method"] not in _SAFE_METHODS:
+            return self._foreign(scope, headers)
+        return None
+
+    def _is_known(self, scope: Scope, headers: Headers) -> bool:
+        if scope["path"].startswith(_OPEN_PATHS):
+            return True
+        scheme, _, shown = headers.get("authorization", "").partition(" ")
+        if scheme.lower() == "bearer":
+            return self._access.accepts(shown.strip())
+        return self._access.accepts_cookie(_cookie(headers.get("cookie", ""), cookie_name(scope)))
+
+    def _foreign(self, scope: Scope, headers: Headers) -> tuple[int, str] | None:
+        """Say why a change looks as if a page of somebody else had asked for it."""
+        if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+            return 415, "Changes are asked for with Content-Type: application/json."
+        if OWN_HEADER not in headers:
+            return 403, "Changes need the header X-Cargobike, with any value."
+        if headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
+            return 403, "A page of another origin must not change anything here."
+        origin = headers.get("origin")
+        if origin is not None and urlsplit(origin).netloc.lower() != headers.get("host", "").lower():
+            return 403, "A page of another origin must not change anything here."
+        return None
+
+
+def cookie_name(scope: Scope) -> str:
+    """Return the name of our cookie: with the port, because browsers share cookies between the ports of a host."""
+    server = scope.get("server") or ("", 0)
+    return f"cargobike_{server[1]}"
+
+
+class _TooLongError(Exception):
+    pass
+
+
+class _LimitedBody:
+    """Counts the bytes of a body as they arrive: what the length claims need not be true."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self._seen = 0
+
+    async def receive(self) -> Message:
+        message = await self._receive()
+        if message["type"] == "http.request":
+            self._seen += len(message.get("body", b""))
+            if self._seen > LONGEST_BODY:
+                raise _TooLongError
+        return message
+
+
+def _cookie(header: str, name: str) -> str:
+    try:
+        found = SimpleCookie(header).get(name)
+    except CookieError:
+        return ""
+    return "" if found is None else found.value
+
+
+async def _refuse(scope: Scope, send: Send, status: int, why: str) -> None:
+    is_page = status == 401 and scope["method"] == "GET" and not scope["path"].startswith("/api/")
+    headers = [(b"content-type", b"application/json")]
+    if is_page:
+        status, headers = 303, [*headers, (b"location", b"/login")]
+    elif status == 401:
+        headers.append((b"www-authenticate", b"Bearer"))
+    body = msgspec.json.encode({"detail": why})
+    headers.append((b"content-length", str(len(body)).encode()))
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,103 @@
+"""The list of experiments, from the index, with how each went in a few points."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from typing import Final
+
+from cargobike.core.errors import NotFoundError
+from cargobike.core.records import ExperimentState, better
+from cargobike.store.index import ExperimentRow, ExperimentSort, Index
+from cargobike.store.layout import ProjectFolder
+from cargobike.store.opening import open_index
+
+_REST_S: Final = 1.0
+_SHARE: Final = 10.0
+"""Catching up may take so small a part of the time: one that took a second is not repeated for ten."""
+MOST_POINTS: Final = 40
+
+
+class Listing:
+    """Answers from the project's index, which is caught up with the journals in the background, never too often."""
+
+    def __init__(self, project: ProjectFolder) -> None:
+        self.project = project
+        self._lock = threading.Lock()
+        self._opening = threading.Lock()
+        self._index: Index | None = None
+        self._rest_until = 0.0
+        self._progress: dict[str, tuple[float, list[float] | None]] = {}
+
+    def experiments(
+        self,
+        *,
+        states: Sequence[ExperimentState] = (),
+        sort: ExperimentSort = "started",
+        descending: bool = True,
+        words: str = "",
+    ) -> list[ExperimentRow]:
+        """Return experiments whose name, id, function, description or optimizer holds all words."""
+        self.catch_up()
+        rows = self._opened().experiments(states=states, sort=sort, descending=descending)
+        wanted = words.lower().split()
+        if not wanted:
+            return rows
+        return [row for row in rows if all(word in _text(row) for word in wanted)]
+
+    def known(self, experiment_id: str) -> ExperimentRow | None:
+        """Return what the index has already read of an experiment; `None` if it never saw it."""
+        try:
+            return self._opened().experiment(experiment_id)
+        except NotFoundError:
+            return None
+
+    def progress(self, row: ExperimentRow) -> list[float] | None:
+        """Return the best value so far as a few points, `None` if nothing has a value yet."""
+        known = self._progress.get(row.id)
+        if known is None or known[0] != row.last_at:
+            scores = self._opened().scores(row.id)
+            known = self._progress[row.id] = (row.last_at, _best_so_far(scores, row))
+        return known[1]
+
+    def catch_up(self) -> None:
+        """Bring the index up to date unless that was just done."""
+        with self._lock:
+            if time.monotonic() < self._rest_until:
+                return
+            began = time.monotonic()
+            self._opened().sync()
+            took = time.monotonic() - began
+            self._rest_until = time.monotonic() + max(_REST_S, _SHARE * took)
+
+    def close(self) -> None:
+        """Give back the index."""
+        with self._opening:
+            if self._index is not None:
+                self._index.close()
+                self._index = None
+
+    def _opened(self) -> Index:
+        with self._opening:
+            if self._index is None:
+                self._index = open_index(self.project)
+            return self._index
+
+
+def _text(row: ExperimentRow) -> str:
+    header = row.header
+    return " ".join((header.name, row.id, header.function, header.description, header.optimizer)).lower()
+
+
+def _best_so_far(scores: Sequence[tuple[int, float]], row: ExperimentRow) -> list[float] | None:
+    if row.header.objectives or not scores:
+        return None
+    series: list[float] = []
+    best = float("nan")
+    for _, score in scores:
+        best = score if better(score, best, row.header.direction) else best
+        series.append(best)
+    step = max(1, len(series) / MOST_POINTS)
+    picked = [series[min(len(series) - 1, round(place * step))] for place in range(min(MOST_POINTS, len(series)))]
+    return [*picked[:-1], series[-1]]

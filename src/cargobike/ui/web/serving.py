@@ -1,0 +1,98 @@
+"""Running the server: its socket, its end, and never longer than who started it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import threading
+from typing import Final
+
+import uvicorn
+
+from cargobike.core.errors import InvalidInputError
+from cargobike.ui.web.app import create_app
+from cargobike.ui.web.state import ServerState
+
+DEFAULT_PORT: Final = 8520
+_LOOK_EVERY_S: Final = 0.5
+
+
+class DashboardServer(uvicorn.Server):
+    """A server that tells its open streams when it is about to end, so that it need not wait for them."""
+
+    def __init__(self, state: ServerState) -> None:
+        config = uvicorn.Config(
+            create_app(state),
+            access_log=False,
+            log_level="warning",
+            timeout_graceful_shutdown=2,
+            timeout_keep_alive=15,
+            server_header=False,
+            limit_concurrency=300,
+            ws="none",
+        )
+        super().__init__(config)
+        self._state = state
+
+    def end(self) -> None:
+        """End soon; may be called from any thread."""
+        self._state.closing.set()
+        self.should_exit = True
+
+    def handle_exit(self, sig: int, frame: object) -> None:
+        """End at Ctrl-C or a termination signal."""
+        self._state.closing.set()
+        super().handle_exit(sig, None)
+
+
+def bind(host: str, port: int | None) -> socket.socket:
+    """Return a listening socket: on the port asked for, or without one on the usual port or else any free one.
+
+    Raises:
+        InvalidInputError: If the port is in use, or the host is none of this machine's.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    for wanted in (DEFAULT_PORT, 0) if port is None else (port,):
+        sock = socket.socket(family, socket.SOCK_STREAM)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            sock.bind((host, wanted))
+            sock.listen(128)
+        except OSError as error:
+            sock.close()
+            if port is None and wanted:
+                continue
+            raise InvalidInputError(
+                f"The dashboard cannot listen on {host}:{wanted}: {error.strerror}. "
+                "Choose another port with --port, or leave it out to get a free one."
+            ) from error
+        return sock
+    raise AssertionError("one of the two was returned or raised")
+
+
+def serve(state: ServerState, sock: socket.socket) -> None:
+    """Answer requests until Ctrl-C, a termination signal, or the end of the process that started this one."""
+    server = DashboardServer(state)
+    stop_watching = threading.Event()
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup says: stay when your owner is gone
+        signal.signal(signal.SIGHUP, lambda *_: server.end())
+        threading.Thread(
+            target=_end_with_parent, args=(server, stop_watching), name="cargobike-ui-parent", daemon=True
+        ).start()
+    try:
+        server.run(sockets=[sock])
+    except KeyboardInterrupt:
+        pass
+    finally:
+        stop_watching.set()
+        sock.close()
+
+
+def _end_with_parent(server: DashboardServer, stop: threading.Event) -> None:
+    """End the server when its parent is gone: an orphan is given to another process."""
+    parent = os.getppid()
+    while not stop.wait(_LOOK_EVERY_S):
+        if os.getppid() != parent:
+            server.end()
+            return
