@@ -69,10 +69,10 @@ def _meaning(axis: Axis, positions: Floats) -> Spec:
     """Return what a page needs to turn positions back into values."""
     low, high = axis.ends
     return {
-        "name": axis.name,
+        "name": escaped(axis.name),
         "kind": axis.kind,
         "scale": axis.scale,
-        "labels": list(axis.labels),
+        "labels": [escaped(label) for label in axis.labels],
         "ceiling": axis.unstretched(low) + 10.0**-low if axis.scale == "reverse-log" else None,
         "floor": _floor(low, high) if np.isnan(positions).any() else None,
     }

@@ -1,5 +1,5 @@
 /* Parallel coordinates on a canvas: ten thousand lines, selected by dragging along an axis or with the keyboard. */
-import { make } from "/static/shell.js";
+import { make, plain } from "/static/shell.js";
 
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const TOP = 58, BOTTOM = 26, SIDE = 46, LEAST = 96;
@@ -24,6 +24,12 @@ export class Coordinates {
     return position;
   }
 
+  /** The parameter behind an axis, its texts plain again; `null` for the score. */
+  static meaning(trace, index) {
+    const axis = trace.meta?.axes?.[index];
+    return axis ? { ...axis, name: plain(axis.name), labels: axis.labels.map(plain) } : null;
+  }
+
   constructor(place, onBrush) {
     this.place = place;
     this.onBrush = onBrush;
@@ -44,7 +50,7 @@ export class Coordinates {
     this.dimensions = trace.dimensions.map((dimension, index) => {
       const values = dimension.values;
       const low = Math.min(...sample(values)), high = Math.max(...sample(values));
-      return { ...dimension, range: dimension.range || [low, high === low ? low + 1 : high], axis: trace.meta?.axes?.[index] ?? null };
+      return { ...dimension, range: dimension.range || [low, high === low ? low + 1 : high], axis: Coordinates.meaning(trace, index) };
     });
     for (const index of [...this.ranges.keys()]) if (index >= this.dimensions.length) this.ranges.delete(index);
     this.colours = this.lineColours(trace.line);
@@ -157,7 +163,7 @@ export class Coordinates {
     });
   }
 
-  name(dimension) { return dimension.label.replace(/<\/?b>/g, "").replaceAll("&lt;", "<").replaceAll("&gt;", ">").replaceAll("&amp;", "&"); }
+  name(dimension) { return plain(dimension.label); }
 
   start(event) {
     const x = event.offsetX, index = Math.round((x - SIDE) / this.gap);

@@ -1,5 +1,5 @@
 /* A figure on a card: asked for when it comes into view, drawn by Plotly, saved as a picture, read as a table. */
-import { ApiError, csvCell, make, save, say, shown } from "/static/shell.js";
+import { ApiError, csvCell, make, plain, save, say, shown } from "/static/shell.js";
 import { Coordinates } from "/static/coordinates.js";
 
 const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -27,9 +27,6 @@ const watcher = new IntersectionObserver((entries) => {
 }, { rootMargin: "300px" });
 addEventListener("themechange", () => cards.forEach((card) => card.show()));
 narrow.addEventListener("change", () => cards.forEach((card) => card.show()));
-
-/* Texts of a figure were escaped for Plotly, which reads them as HTML does; here they become plain text again. */
-const plain = (text) => (text || "").replace(/<br>/g, " · ").replace(/<[^>]*>/g, "").replaceAll("&lt;", "<").replaceAll("&gt;", ">").replaceAll("&amp;", "&");
 
 export class FigureCard {
   /**
@@ -166,7 +163,7 @@ export class FigureCard {
   }
 
   valueAt(trace, column, position) {
-    const axis = trace.meta?.axes?.[column];
+    const axis = Coordinates.meaning(trace, column);
     return axis ? Coordinates.value(axis, position) : position;
   }
 

@@ -62,6 +62,9 @@ export function make(name, properties = {}, ...children) {
   return element;
 }
 
+/* Texts of a figure were escaped for Plotly, which reads them as HTML does; here they become plain text again. */
+export const plain = (text) => (text || "").replace(/<br>/g, " · ").replace(/<[^>]*>/g, "").replaceAll("&lt;", "<").replaceAll("&gt;", ">").replaceAll("&amp;", "&");
+
 export function shown(value, digits = 6) {
   if (value === null || value === undefined) return "";
   if (typeof value === "number") return Number.isInteger(value) ? String(value) : String(Number(value.toPrecision(digits)));
