@@ -71,5 +71,5 @@ $(VENV)/.demo-installed: pyproject.toml $(VENV)/.torch-installed
 
 $(VENV)/.dev-installed: pyproject.toml $(VENV)/.torch-installed
 	@echo "Installing Cargobike and what its tests need ..."
-	@$(PIP) install --quiet $(TORCH) -e ".[demo,notebook,pandas,plot,spark,ui]" --group dev
+	@$(PIP) install --quiet $(TORCH) -e ".[demo,notebook,pandas,plot,postgres,s3,spark,tensorboard,ui]" --group dev
 	@touch $@

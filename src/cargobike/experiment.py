@@ -66,6 +66,7 @@ def launch(
     working_directory: Literal["trial", "launch"] = "trial",
     durability: Literal["process", "power"] = "process",
     versioned_resources: Sequence[str | os.PathLike[str]] = (),
+    tensorboard: bool = False,
     callbacks: Sequence[Callback] = (),
     quiet: bool = False,
 ) -> Result:
@@ -105,6 +106,7 @@ def launch(
         working_directory: `"trial"` gives each trial its own directory to work in, `"launch"` leaves them in this one.
         durability: `"process"`: every recorded fact survives `kill -9`; `"power"`: also a power cut, a little slower.
         versioned_resources: Files and folders to keep a copy of, as they are now: data lists, configurations, weights.
+        tensorboard: Start a TensorBoard server for the time of the search; the progress display says where.
         callbacks: Objects with a method `on_facts(facts)`.
         quiet: Show no progress.
 

@@ -110,6 +110,7 @@ LIBRARIES: dict[str, Library] = {
         ("cli/digits.py", "worker/checkpoint_state.py", "training/*"), "seconds to import; only who saves tensors pays"
     ),
     "starlette": Library(("ui/web/*",)),
+    "tensorboard": Library(("driver/tensorboard_process.py",), "an extra; only the process of the server loads it"),
     "typer": Library(("cli/*",)),
     "uvicorn": Library(("ui/web/serving.py",)),
     "yaml": Library(("search/documents.py",), "only for spaces that are read from files"),
@@ -134,6 +135,7 @@ DEFERRED: dict[tuple[str, str], str] = {
     ("experiment.py", "cargobike.result"): "only for looking back; who launches need not wait for it",
     ("experiment.py", "cargobike.project"): "only for looking back; who launches need not wait for it",
     ("launching.py", "cargobike.driver.warm_start"): "only for who builds on an earlier experiment",
+    ("driver/conduct.py", "cargobike.driver.tensorboard_server"): "only for who wants TensorBoard beside the search",
     ("driver/keeping.py", "cargobike.store.snapshot"): "loaded in a thread, beside the first trials",
     ("launching.py", "cargobike.store.resources"): "only for who has versioned resources",
     ("project.py", "cargobike.store.index"): "only for looking back; who launches need not wait for it",

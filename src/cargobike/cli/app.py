@@ -24,6 +24,7 @@ COMMANDS: Final = {
     "note": "Write something down about an experiment, or print what was written.",
     "logs": "Print what the trials of an experiment wrote.",
     "ui": "Show experiments in a browser, live.",
+    "tensorboard": "Show experiments in TensorBoard until Ctrl-C.",
     "stop": "Ask a running experiment to stop, and wait until it has.",
     "resume": "Go on with an experiment that was lost or stopped, or add trials to it.",
     "rm": "Remove experiments and everything they wrote.",

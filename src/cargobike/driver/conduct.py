@@ -8,7 +8,7 @@ import os
 import socket
 import sys
 from collections.abc import Callable, Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
@@ -37,6 +37,9 @@ from cargobike.store.layout import ExperimentFolder
 from cargobike.store.locking import DriverLock
 from cargobike.worker.connection import AgentConfig
 from cargobike.worker.payload import Payload
+
+if TYPE_CHECKING:
+    from cargobike.driver.tensorboard_server import TensorboardKeeper
 
 PAYLOAD = "payload.msgpack"
 _WITHOUT_GPU = Resources(gpus=0)  # what a parameter server gets
@@ -110,6 +113,11 @@ def _run(
     display.phase(_what_takes_time(request))
     server = WireServer(request.engine.listening)
     exits.callback(server.close)
+    callbacks = [*stage.callbacks, *request.callbacks]
+    if request.tensorboard:
+        board = _board(stage.folder, display)
+        exits.callback(board.close)
+        callbacks.append(board)
     make_spec = _spec_maker(request, server, stage.folder, stage.payload)
     conversation = Conversation(dialogue)
     exits.callback(conversation.close)
@@ -124,7 +132,7 @@ def _run(
             display=display,
             clock=clock,
             interrupt=interrupt,
-            callbacks=(*stage.callbacks, *request.callbacks),
+            callbacks=callbacks,
         )
     )
     try:
@@ -134,6 +142,12 @@ def _run(
         raise
     conversation.finish()
     exits.callback(interrupt.pass_on)
+
+
+def _board(folder: ExperimentFolder, display: Display) -> TensorboardKeeper:
+    from cargobike.driver.tensorboard_server import TensorboardKeeper  # noqa: PLC0415 - only for who wants one
+
+    return TensorboardKeeper(folder, display.phase)
 
 
 def _dialogue(request: Request, record: ExperimentRecord) -> Dialogue:

@@ -83,6 +83,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     quiet: bool = False
     recipe: bytes | None = None
     versioned_resources: tuple[Path, ...] = ()
+    tensorboard: bool = False
     patience: Patience = msgspec.field(default_factory=Patience)
     server: str = ""
     options: dict[str, Any] = msgspec.field(default_factory=dict)

@@ -11,6 +11,7 @@
     annotations.jsonl               tags and notes, added by anybody at any time
     code/                           the function as it was sent, its source, what launched it, the environment
       resources/<sha256>            versioned resources
+    tensorboard/                    derived: event files made from the journal
     files/<trial>/                  working directory of the train function, and its artifacts
     trials/<trial>/
       logs/                         what the train function writes for TensorBoard
@@ -103,6 +104,11 @@ class ExperimentFolder(msgspec.Struct, frozen=True):
         return self.code / "resources"
 
     @property
+    def tensorboard(self) -> Path:
+        """Event files made from the journal; derived."""
+        return self.root / "tensorboard"
+
+    @property
     def annotations(self) -> Path:
         """Tags and notes."""
         return self.root / "annotations.jsonl"
@@ -131,6 +137,11 @@ class ProjectFolder(msgspec.Struct, frozen=True):
     def experiments(self) -> Path:
         """One folder for each experiment."""
         return self.root / "experiments"
+
+    @property
+    def tensorboard(self) -> Path:
+        """Links to the event files of several experiments; derived."""
+        return self.root / "tensorboard"
 
     @property
     def resource_pool(self) -> Path:
