@@ -114,7 +114,9 @@ LIBRARIES: dict[str, Library] = {
     "typer": Library(("cli/*",)),
     "uvicorn": Library(("ui/web/serving.py",)),
     "yaml": Library(("search/documents.py",), "only for spaces that are read from files"),
-    "zmq": Library(("driver/server.py", "worker/agent.py", "worker/connection.py")),
+    "zmq": Library(
+        ("driver/file_server.py", "driver/server.py", "worker/courier.py", "worker/agent.py", "worker/connection.py")
+    ),
 }
 """Every library that the package imports. One that is not here is not used anywhere."""
 
@@ -123,6 +125,8 @@ DEFERRED: dict[tuple[str, str], str] = {
     ("cli/ui.py", "cargobike.ui.web.serving"): "needs an extra; who lacks it is told how to install it",
     ("cli/ui.py", "cargobike.ui.web.state"): "needs an extra; who lacks it is told how to install it",
     ("driver/display_terminal.py", "cargobike.driver.display_panel"): "rich must not delay the first trial",
+    ("driver/conduct.py", "cargobike.driver.file_server"): "only for workers on other machines",
+    ("worker/host.py", "cargobike.worker.remote_agent"): "only for workers that do not see the project's disk",
     ("driver/arguments.py", "cargobike.engines.spark"): "only for who runs on Spark",
     ("engines/spark_task.py", "cargobike.core.records"): "an executor without it is to say so",
     ("engines/spark_task.py", "cargobike.engines.engine"): "an executor without it is to say so",

@@ -118,7 +118,8 @@ def _run(
         board = _board(stage.folder, display)
         exits.callback(board.close)
         callbacks.append(board)
-    make_spec = _spec_maker(request, server, stage.folder, stage.payload)
+    travel = _serve_files(request, server, stage.folder, exits) if request.engine.is_elsewhere else NO_TRAVEL
+    make_spec = _spec_maker(request, server, stage.folder, stage.payload, travel)
     conversation = Conversation(dialogue)
     exits.callback(conversation.close)
     loop = Loop(
@@ -148,6 +149,34 @@ def _board(folder: ExperimentFolder, display: Display) -> TensorboardKeeper:
     from cargobike.driver.tensorboard_server import TensorboardKeeper  # noqa: PLC0415 - only for who wants one
 
     return TensorboardKeeper(folder, display.phase)
+
+
+class _Travel(msgspec.Struct, frozen=True):
+    """How files of trials travel where the project's disk is not seen."""
+
+    address: str = ""
+    marker: str = ""
+
+
+NO_TRAVEL = _Travel()
+
+
+def _serve_files(
+    request: Request, server: WireServer, folder: ExperimentFolder, exits: contextlib.ExitStack
+) -> _Travel:
+    """Serve the project to workers that do not find the marker, which those who see its disk do."""
+    # Workers on the driver's own machine see its disk, and every import delays their first trial.
+    from cargobike.driver.file_server import FileServer  # noqa: PLC0415
+
+    listening = request.engine.listening
+    port = listening.port + 2 if listening.port else 0
+    router, address = server.open_router(msgspec.structs.replace(listening, port=port))
+    exits.callback(FileServer(router, request.project, folder).close)
+    marker = f".seen-{os.urandom(8).hex()}"
+    if request.engine.may_share_disk:
+        (folder.root / marker).touch()
+        exits.callback((folder.root / marker).unlink, missing_ok=True)
+    return _Travel(address, marker)
 
 
 def _dialogue(request: Request, record: ExperimentRecord) -> Dialogue:
@@ -248,7 +277,7 @@ def _header(request: Request, folder: ExperimentFolder, now: float) -> Experimen
 
 
 def _spec_maker(
-    request: Request, server: WireServer, folder: ExperimentFolder, payload: bytes
+    request: Request, server: WireServer, folder: ExperimentFolder, payload: bytes, travel: _Travel
 ) -> Callable[[str, tuple[bytes, bytes]], WorkerSpec]:
     def make(worker: str, keys: tuple[bytes, bytes]) -> WorkerSpec:
         config = AgentConfig(
@@ -261,6 +290,8 @@ def _spec_maker(
             project=str(request.project.root.absolute()),
             reuse=request.isolation == "reuse",
             driver_silence_s=request.engine.driver_silence_s,
+            files_address=travel.address,
+            marker=travel.marker,
         )
         return WorkerSpec(
             name=worker,

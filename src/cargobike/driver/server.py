@@ -55,20 +55,11 @@ class WireServer:
     def __init__(self, listening: Listening | None = None) -> None:
         listening = listening or Listening()
         self._context = zmq.Context()
-        self._server_key, secret = zmq.curve_keypair()
+        self._server_key, self._secret_key = zmq.curve_keypair()
         self._zap = self._context.socket(zmq.REP)
         self._zap.linger = 0
         self._zap.bind("inproc://zeromq.zap.01")
-        self.router: zmq.Socket[bytes] = self._context.socket(zmq.ROUTER)
-        self.router.linger = 500
-        self.router.curve_server = True
-        self.router.curve_publickey = self._server_key
-        self.router.curve_secretkey = secret
-        self.router.zap_domain = b"cargobike"
-        self.router.setsockopt(zmq.ROUTER_HANDOVER, 1)
-        self.router.sndhwm = 0
-        self.router.rcvhwm = 0
-        self.router.setsockopt(zmq.MAXMSGSIZE, 64 << 20)
+        self.router = self._secured()
         self._monitor = self.router.get_monitor_socket(zmq.EVENT_DISCONNECTED)
         port = self._bind(listening)
         self.address = f"tcp://{listening.reach or listening.bind}:{port}"
@@ -80,6 +71,19 @@ class WireServer:
         self._ready: set[object] = set()
         for socket in (self.router, self._zap, self._monitor):
             self._poller.register(socket, zmq.POLLIN)
+
+    def _secured(self) -> zmq.Socket[bytes]:
+        router: zmq.Socket[bytes] = self._context.socket(zmq.ROUTER)
+        router.linger = 500
+        router.curve_server = True
+        router.curve_publickey = self._server_key
+        router.curve_secretkey = self._secret_key
+        router.zap_domain = b"cargobike"
+        router.setsockopt(zmq.ROUTER_HANDOVER, 1)
+        router.sndhwm = 0
+        router.rcvhwm = 0
+        router.setsockopt(zmq.MAXMSGSIZE, 64 << 20)
+        return router
 
     def _bind(self, listening: Listening) -> int:
         try:
@@ -99,6 +103,17 @@ class WireServer:
     def server_key(self) -> bytes:
         """The public key that workers check us by."""
         return self._server_key
+
+    def open_router(self, listening: Listening) -> tuple[zmq.Socket[bytes], str]:
+        """Return another socket for the same workers, to be used by one other thread, and its address.
+
+        It must be closed before this server is.
+        """
+        router = self._secured()
+        port = router.bind_to_random_port(f"tcp://{listening.bind}") if not listening.port else listening.port
+        if listening.port:
+            router.bind(f"tcp://{listening.bind}:{port}")
+        return router, f"tcp://{listening.reach or listening.bind}:{port}"
 
     def admit(self, worker: str) -> tuple[bytes, bytes]:
         """Make keys for a worker and let it in; returns its public and secret key."""

@@ -79,6 +79,8 @@ class Engine(ABC):
     name: str
     is_elsewhere: bool = False
     """Whether workers may be on other machines, which do not see the files of this one."""
+    may_share_disk: bool = True
+    """Whether workers may use the project's folder where they find it; else its files travel."""
     driver_silence_s: float | None = None
     """After how long without a word from the driver a worker gives up, where nothing else tells that it is gone."""
     join_s: float = 0.0

@@ -43,6 +43,8 @@ class SparkEngine(Engine):
         address: Name or address by which executors reach this machine; `spark.driver.host` by default.
         port: First of two ports to listen on, where a firewall lets only some through.
         wait_s: How long to wait for executors.
+        share_disk: Whether workers that find the project's folder on their machine use it; else, and where they do not
+            find it, its files travel through the driver.
 
     Example:
         >>> from cargobike.engines.spark import SparkEngine
@@ -66,6 +68,7 @@ class SparkEngine(Engine):
         address: str | None = None,
         port: int = 0,
         wait_s: float = 300.0,
+        share_disk: bool = True,
     ) -> None:
         settings = dict(conf or {}) | ({"spark.executor.memory": memory} if memory else {})
         if session is not None and (master or settings):
@@ -78,6 +81,7 @@ class SparkEngine(Engine):
         self._master, self._settings = master, settings
         self._cores, self._gpus = cores, gpus
         self._address, self._port = address, port
+        self.may_share_disk = share_disk
         self.join_s = wait_s + 30.0
         self._wait_s = wait_s
         self._given = None if session is None else context_of(session)

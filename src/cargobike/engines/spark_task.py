@@ -13,8 +13,10 @@ import importlib.metadata
 import json
 import os
 import select
+import shutil
 import socket
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -69,6 +71,8 @@ def _work(order: dict[str, Any], payload: bytes, place: dict[str, Any], tether: 
     gpus = tuple(place["gpus"])
     os.environ["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)  # with what Spark has added to it
     os.environ["CARGOBIKE_ADDRESS"] = place["address"]
+    scratch = tempfile.mkdtemp(prefix="cargobike-", dir=_spark_folder())
+    os.environ["CARGOBIKE_SCRATCH"] = scratch
     engine = LocalEngine(cores=place["cpus"], gpus=gpus)
     try:
         handle = engine.start_worker(
@@ -88,6 +92,15 @@ def _work(order: dict[str, Any], payload: bytes, place: dict[str, Any], tether: 
         return str(how)
     finally:
         engine.shutdown()
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _spark_folder() -> str | None:
+    """Return a folder that Spark removes with the application, should we not come to it."""
+    for folder in (os.environ.get("SPARK_LOCAL_DIRS") or os.environ.get("LOCAL_DIRS") or "").split(","):
+        if folder and os.access(folder, os.W_OK):
+            return folder
+    return None
 
 
 def look_around(order: dict[str, Any]) -> dict[str, Any]:

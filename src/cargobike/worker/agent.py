@@ -12,6 +12,7 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import msgspec
@@ -106,6 +107,9 @@ class Agent:
         for source in (link, monitor, template_fd, below.stdout.fd, below.stderr.fd, below.liveness_fd):
             poller.register(source, zmq.POLLIN)
         poller.register(runner_fd, zmq.POLLIN)
+        others = self._other_sources()
+        for source in others:
+            poller.register(source, zmq.POLLIN)
         listening = True
         while True:
             ready = dict(poller.poll(self._wait_ms()))
@@ -123,9 +127,12 @@ class Agent:
                 self._hear_template()
             if below.stdout.fd in ready or below.stderr.fd in ready:
                 self._drain_output()
+            for source, listen in others.items():
+                if source in ready:
+                    listen()
             self._keep_time()
             self._flush()
-            if self._releasing and self._current is None and not self._runner_lives:
+            if self._releasing and self._may_leave:
                 self._say_goodbye()
                 return
             # A runner that reports faster than the driver takes it in must wait, not fill our memory.
@@ -133,6 +140,14 @@ class Agent:
             if congested == listening:
                 (poller.unregister if congested else lambda fd: poller.register(fd, zmq.POLLIN))(runner_fd)
                 listening = not congested
+
+    @property
+    def _may_leave(self) -> bool:
+        return self._current is None and not self._runner_lives
+
+    def _other_sources(self) -> dict[int, Callable[[], None]]:
+        """Return further descriptors to listen to, each with what to do when it is readable."""
+        return {}
 
     def _wait_ms(self) -> int:
         now = time.monotonic()
@@ -214,7 +229,11 @@ class Agent:
             elif kind in (b"E", b"F"):
                 self._ended(decode_worker_message(body), body)
             elif self._current is not None:
-                self._batch.append(body)
+                self._forward(kind, body)
+
+    def _forward(self, kind: bytes, body: bytes) -> None:
+        """Pass on what a runner has said."""
+        self._batch.append(body)
 
     def _ended(self, message: object, body: bytes) -> None:
         if not isinstance(message, Ended) or not self._is_current(message.trial, message.attempt):
@@ -278,10 +297,14 @@ class Agent:
 
     def _close_attempt(self, ended: bytes) -> None:
         self._pass_on_output()
-        self._batch.append(ended)
+        self._deliver(ended)
         self._current = None
         self._kill_at = None
         self._quiet = None
+
+    def _deliver(self, ended: bytes) -> None:
+        """Tell the driver how an attempt has ended."""
+        self._batch.append(ended)
 
     def _stack(self) -> str:
         """Return where the runner's threads stood when it was asked."""
@@ -348,6 +371,10 @@ class Agent:
             return
         self._last_sent = now
 
+    def close(self) -> None:
+        """Let everything below end."""
+        self._below.template.close()
+
     def _say_goodbye(self) -> None:
         self._pass_on_the_rest(encode_message(Bye()))
 
@@ -360,11 +387,11 @@ class Agent:
         self._connection.close(linger_ms=2000)
 
 
-def run_agent(config: AgentConfig, below: Below, gpus: tuple[str, ...], version: str) -> None:
+def run_agent(agent: Agent) -> None:
     """Be an agent until it is over; takes everything below along at the end."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        Agent(config, below, gpus, version).serve()
+        agent.serve()
     finally:
-        below.template.close()
+        agent.close()
         end_descendants()

@@ -13,6 +13,9 @@ class AgentConfig(msgspec.Struct, frozen=True):
 
     `driver_silence_s` is for places from where nothing but silence tells that the driver is gone. On the driver's own
     machine a pipe tells, and a driver that was stopped with Ctrl-Z may go on after an hour.
+
+    `marker` names a file in the experiment's folder: where it is missing, that folder is another one, and files travel
+    to and from `files_address`.
     """
 
     worker: str
@@ -24,6 +27,8 @@ class AgentConfig(msgspec.Struct, frozen=True):
     project: str
     reuse: bool
     driver_silence_s: float | None = None
+    files_address: str = ""
+    marker: str = ""
 
     def encode(self) -> bytes:
         """Turn into bytes."""
@@ -35,6 +40,21 @@ class AgentConfig(msgspec.Struct, frozen=True):
         return msgspec.msgpack.decode(data, type=AgentConfig)
 
 
+def secured(context: zmq.Context[zmq.Socket[bytes]], config: AgentConfig) -> zmq.Socket[bytes]:
+    """Make a socket that talks to the experiment's driver only, and that its driver knows us by."""
+    made: zmq.Socket[bytes] = context.socket(zmq.DEALER)
+    made.identity = config.worker.encode()
+    made.linger = 0
+    made.sndhwm = 0
+    made.rcvhwm = 0
+    made.curve_serverkey = config.server_key
+    made.curve_publickey = config.public_key
+    made.curve_secretkey = config.secret_key
+    made.reconnect_ivl = 50
+    made.reconnect_ivl_max = 2000
+    return made
+
+
 class Connection:
     """A DEALER socket with a `Link` on top.
 
@@ -44,16 +64,7 @@ class Connection:
 
     def __init__(self, config: AgentConfig) -> None:
         self._context = zmq.Context()
-        self.socket: zmq.Socket[bytes] = self._context.socket(zmq.DEALER)
-        self.socket.identity = config.worker.encode()
-        self.socket.linger = 0
-        self.socket.sndhwm = 0
-        self.socket.rcvhwm = 0
-        self.socket.curve_serverkey = config.server_key
-        self.socket.curve_publickey = config.public_key
-        self.socket.curve_secretkey = config.secret_key
-        self.socket.reconnect_ivl = 50
-        self.socket.reconnect_ivl_max = 2000
+        self.socket = secured(self._context, config)
         self.monitor = self.socket.get_monitor_socket(zmq.EVENT_HANDSHAKE_SUCCEEDED)
         self.link = Link()
         self.socket.connect(config.address)

@@ -11,11 +11,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from cargobike.core.errors import InvalidInputError, TrialPaused, TrialStopped, WaitError
+from cargobike.core.errors import InvalidInputError, StoreError, TrialPaused, TrialStopped, WaitError
 from cargobike.core.records import Direction
 from cargobike.worker.mailbox import Mailbox
 from cargobike.worker.outcome import read_metrics
-from cargobike.worker.wire import Assign, DriverMessage, Point, Saved, encode_message
+from cargobike.worker.wire import Assign, Bring, Brought, DriverMessage, Point, Saved, Stored, encode_message
 from cargobike.worker.wire import Verdict as VerdictMessage
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from cargobike.worker.gang import Gang
 
 VERDICT_TIMEOUT_S = 600.0
+FILES_TIMEOUT_S = 3600.0
 
 
 class Context:
@@ -178,6 +179,7 @@ class TrialContext(Context):
         direction: Direction,
         options: Mapping[str, Any] | None = None,
         driver_host: str = "",
+        files_travel: bool = False,
     ) -> None:
         super().__init__(assignment.params)
         self.number = assignment.trial
@@ -199,6 +201,7 @@ class TrialContext(Context):
         self._is_pausing = False
         self._mailbox = Mailbox(agent)
         self._driver_host = driver_host
+        self._files_travel = files_travel
         self.options = MappingProxyType(dict(options or {}))
         membership = self.membership = assignment.membership
         if membership is not None:
@@ -283,10 +286,35 @@ class TrialContext(Context):
     def _announce(self, saved: SavedCheckpoint) -> None:
         message = Saved(self.number, self.attempt, saved.step, str(saved.path), saved.size_bytes)
         self._agent.send(b"C" + encode_message(message))
+        if self._files_travel:
+            self._await_storage(str(saved.path))
         self._saves += 1
         self._saves_first = self._saves_first or self._reports == 0
         if self._is_pausing:
             raise TrialPaused(f"trial {self.id} was paused at step {self.last_step}")
+
+    def _await_storage(self, path: str) -> None:
+        """Wait until a checkpoint has arrived where it is kept: only then is it safe, and may older ones go."""
+        answer = self._mailbox.wait(
+            lambda message: isinstance(message, Stored) and message.path == path, FILES_TIMEOUT_S
+        )
+        if not isinstance(answer, Stored):
+            raise WaitError(f"the checkpoint {path} did not reach the driver within {FILES_TIMEOUT_S:g} s")
+        if answer.error:
+            raise StoreError(f"The checkpoint {path} could not be kept by the driver: {answer.error}")
+
+    def bring(self, path: str) -> None:
+        """Make sure that a file of the project, named from there, is on this machine."""
+        if not self._files_travel:
+            return
+        self._agent.send(b"D" + encode_message(Bring(path)))
+        answer = self._mailbox.wait(
+            lambda message: isinstance(message, Brought) and message.path == path, FILES_TIMEOUT_S
+        )
+        if not isinstance(answer, Brought):
+            raise WaitError(f"{path} did not come from the driver within {FILES_TIMEOUT_S:g} s")
+        if answer.error:
+            raise StoreError(f"{path} could not be had from the driver: {answer.error}")
 
 
 class Reporter:

@@ -21,7 +21,7 @@ from pathlib import Path
 import msgspec
 
 from cargobike.core.hosting import Begin, Fork, Forked, Gone, HostNews, HostOrder, Warm, decode_order
-from cargobike.worker.agent import Below, run_agent
+from cargobike.worker.agent import Agent, Below, run_agent
 from cargobike.worker.connection import AgentConfig
 from cargobike.worker.output import OutputStream
 from cargobike.worker.payload import Payload
@@ -162,6 +162,7 @@ def become_agent(payload: Payload, config_fd: int, gpus: tuple[str, ...], livene
                 gpus=gpus,
                 reuse=settings.reuse,
                 driver_host=settings.driver_host,
+                files_travel=settings.files_travel,
                 stack_fd=stack_fd,
             )
             serve(template_end, seat, me)
@@ -174,9 +175,18 @@ def become_agent(payload: Payload, config_fd: int, gpus: tuple[str, ...], livene
     template_end.close()
     runner_end.close()
     config = AgentConfig.decode(_read_all(config_fd))
-    environment = {"CARGOBIKE_PROJECT": config.project}
+    experiment, project, scratch = config.experiment, config.project, None
+    if config.marker and not os.path.exists(os.path.join(config.experiment, config.marker)):
+        # On the driver's own machine nobody needs it, and every import delays every worker.
+        from cargobike.worker.remote_agent import RemoteAgent, scratch_for  # noqa: PLC0415
+
+        scratch = scratch_for(config)
+        experiment, project = str(scratch / "experiments" / os.path.basename(config.experiment)), str(scratch)
+    settings = _Settings(
+        experiment, config.reuse, {"CARGOBIKE_PROJECT": project}, host_of(config.address), scratch is not None
+    )
     with os.fdopen(settings_write, "wb") as pipe:
-        pipe.write(_encode(_Settings(config.experiment, config.reuse, environment, host_of(config.address))))
+        pipe.write(_encode(settings))
     below = Below(
         template_pid=template_pid,
         template=agent_end,
@@ -187,7 +197,10 @@ def become_agent(payload: Payload, config_fd: int, gpus: tuple[str, ...], livene
         liveness_fd=liveness_fd,
         stack_fd=stack_fd,
     )
-    run_agent(config, below, gpus, version)
+    if scratch is not None:
+        run_agent(RemoteAgent(config, below, gpus, version, scratch))
+    else:
+        run_agent(Agent(config, below, gpus, version))
 
 
 class _Settings(msgspec.Struct, frozen=True):
@@ -197,6 +210,7 @@ class _Settings(msgspec.Struct, frozen=True):
     reuse: bool
     environment: dict[str, str]
     driver_host: str
+    files_travel: bool
 
 
 def host_of(address: str) -> str:

@@ -54,6 +54,7 @@ class Seat:
     reuse: bool
     driver_host: str = ""
     stack_fd: int = -1
+    files_travel: bool = False
     desk: Desk = field(init=False)
     packets: PacketReader | None = None
     function: Callable[..., Any] | None = None
@@ -152,6 +153,7 @@ def run(seat: Seat, assignment: Assign) -> Ended:
         direction=payload.direction,
         options=payload.options,
         driver_host=seat.driver_host,
+        files_travel=seat.files_travel,
     )
     place.force_checkpoints_every_s = payload.force_checkpoints_every_s
     context.enter(place)

@@ -190,11 +190,33 @@ class Gathered(Message, frozen=True, tag="gathered", gc=True):
     values: list[bytes | None]
 
 
+class Stored(Message, frozen=True, tag="stored"):
+    """From agent to runner: a checkpoint has arrived where it is kept, or why not."""
+
+    trial: int
+    attempt: int
+    path: str
+    error: str = ""
+
+
+class Bring(Message, frozen=True, tag="bring"):
+    """From runner to agent: a file of the project is needed here."""
+
+    path: str
+
+
+class Brought(Message, frozen=True, tag="brought"):
+    """From agent to runner: it is here, or why not."""
+
+    path: str
+    error: str = ""
+
+
 class Release(Message, frozen=True, tag="release"):
     """Deliver everything and leave."""
 
 
-DriverMessage = Assign | Verdict | Gathered | Halt | Release
+DriverMessage = Assign | Verdict | Gathered | Halt | Stored | Brought | Release
 
 
 class Envelope(msgspec.Struct, frozen=True, array_like=True):
