@@ -26,10 +26,11 @@ if TYPE_CHECKING:
     from cargobike.driver.arguments import SpaceLike, StopRules
     from cargobike.driver.request import Callback
     from cargobike.engines.engine import Engine
+    from cargobike.reproduction import Reproduction
     from cargobike.result import Result
     from cargobike.search.optimizer import AbstractOptimizer
 
-__all__ = ["allreduce", "collective_all_reduce", "launch", "list", "load", "parameter_server", "resume"]
+__all__ = ["allreduce", "collective_all_reduce", "launch", "list", "load", "parameter_server", "reproduce", "resume"]
 
 STALL_TIMEOUT_S = 600.0
 
@@ -272,6 +273,48 @@ def resume(
         from cargobike.launching import resume_experiment  # noqa: PLC0415 - loads while the process boots
 
         return resume_experiment(boot, **arguments)
+
+
+def reproduce(
+    experiment_id: str,
+    *,
+    trial: int | str | None = None,
+    tolerance: float = 0.0,
+    fresh_env: bool = False,
+    workers: int | None = None,
+    engine: str | Engine = "local",
+    quiet: bool = False,
+) -> Reproduction:
+    """Run the recorded code of an experiment again, with its parameters and seeds, and compare what comes out.
+
+    The function and your own modules are those that were recorded, not today's. The repetition is an experiment of its
+    own, with the trials that completed, or the one that is asked for.
+
+    Args:
+        experiment_id: An id, the unique beginning or end of one, a unique name, or `"last"`.
+        trial: `"best"` or a number, to repeat only that one.
+        tolerance: By which part of it a number may differ and count as the same; by default by nothing.
+        fresh_env: Run it in an environment that is made from the recorded packages.
+        workers: How many trials run at once; as many as before by default.
+        engine: Where workers live.
+        quiet: Show no progress.
+
+    Returns:
+        What came out: `is_same`, `comparisons` metric by metric, and `warnings` about what in the environment differs.
+
+    Raises:
+        NotFoundError: If there is no such experiment or trial, or none that completed.
+        StoreError: If its code was not kept.
+    """
+    arguments = dict(locals())
+    if arguments.pop("fresh_env"):
+        from cargobike.fresh_environment import reproduce_in_fresh_environment  # noqa: PLC0415 - few need it
+
+        return reproduce_in_fresh_environment(**arguments)
+    with _boot(engine) as boot:
+        from cargobike.reproducing import reproduce_experiment  # noqa: PLC0415 - loads while the process boots
+
+        return reproduce_experiment(boot, **arguments)
 
 
 def load(experiment_id: str) -> Result:

@@ -27,6 +27,7 @@ COMMANDS: Final = {
     "tensorboard": "Show experiments in TensorBoard until Ctrl-C.",
     "stop": "Ask a running experiment to stop, and wait until it has.",
     "resume": "Go on with an experiment that was lost or stopped, or add trials to it.",
+    "reproduce": "Run the recorded code of an experiment again, and say whether it comes out the same.",
     "rm": "Remove experiments and everything they wrote.",
     "doctor": "Look for problems with this machine and this project.",
     "version": "Print the version.",

@@ -48,7 +48,7 @@ _WITHOUT_GPU = Resources(gpus=0)  # what a parameter server gets
 def conduct(request: Request) -> tuple[ExperimentRecord, ExperimentFolder]:
     """Run a new experiment to its end; returns what its journal says, folded."""
     clock = Clock()
-    payload = _payload(request)
+    payload = request.payload or _payload(request)
     folder = request.project.experiment(experiment_id(clock.now()))
     folder.root.mkdir(parents=True)
     with contextlib.ExitStack() as exits:

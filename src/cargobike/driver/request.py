@@ -82,6 +82,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     callbacks: Sequence[Callback] = ()
     quiet: bool = False
     recipe: bytes | None = None
+    payload: bytes | None = None
     versioned_resources: tuple[Path, ...] = ()
     tensorboard: bool = False
     patience: Patience = msgspec.field(default_factory=Patience)
