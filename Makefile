@@ -14,7 +14,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format docs-test bench chaos clean distclean system-packages
+.PHONY: help demo test lint format docs-test bench bench-search chaos clean distclean system-packages
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,6 +43,10 @@ chaos: $(VENV)/.dev-installed ## Let 200 random schedules of faults loose on sea
 
 bench: $(VENV)/.dev-installed ## Measure, beside peers installed in environments of their own
 	@$(BIN)/python benchmarks/run.py
+
+bench-search: $(VENV)/.dev-installed ## Measure how good the searches are, beside peers, in virtual time (hours; what is known is kept)
+	@$(PIP) install --quiet $(TORCH) --group bench
+	@$(BIN)/python benchmarks/search/quality.py
 
 clean: ## Remove caches and build products
 	@rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -108,7 +108,10 @@ class ASHA(AbstractOptimizer):
     # -- what next -----------------------------------------------------------------------------------------------
 
     def get_suggestion(self, trial: Trial | None = None) -> Suggested:
-        """Resume the best trial that may go on, highest rung first; else start a new one."""
+        """Resume the best trial that may go on, highest rung first; else start a new one.
+
+        Where a finite space is used up before the number of trials or the time is, whoever waits goes on, best first.
+        """
         for rung, ladder in self._from_the_top:
             number = rung.best_waiting()
             if number is not None and (self._is_beyond(rung) or rung.is_promotable(number)):
@@ -116,6 +119,8 @@ class ASHA(AbstractOptimizer):
         params = self.sampler.suggest() if self._may_start else None
         if params is not None:
             return self._start(params)
+        if self._may_start and (found := self._best_left()) is not None:
+            return self._resume(*found)
         if self._active:
             return IDLE
         return None if self._has_completed else self._finish_one()
@@ -142,6 +147,15 @@ class ASHA(AbstractOptimizer):
         self._paused.remove(number)
         above = self._milestones(other for other in ladder if other.level > rung.level)
         return Suggestion(resume=number, milestones=above, info={"promoted_from": rung.level})
+
+    def _best_left(self) -> tuple[int, Rung, Ladder] | None:
+        """Return who comes next where nothing new is left to try, but the budget allows more: the one best placed."""
+        found = [(share, pair) for pair in self._from_the_top if (share := pair[0].share_of_best_waiting()) is not None]
+        if not found:
+            return None
+        rung, ladder = min(found, key=lambda one: one[0])[1]
+        number = rung.best_waiting()
+        return None if number is None else (number, rung, ladder)
 
     def _finish_one(self) -> Suggestion | None:
         """Let the best of the furthest trials run to its end: a search without any completed trial has no result."""

@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 import logging
+import random
 from collections.abc import Sequence
 from typing import ClassVar
 
-from cargobike.core.records import Decision, Suggestion, Trial, TrialState
-from cargobike.search.asha import ASHA
+from cargobike.core.records import Decision, Direction, Params, Suggestion, Trial, TrialState
+from cargobike.search.asha import ASHA, Ladder
 from cargobike.search.bohb import ModelSampler
+from cargobike.search.encoding import Encoding
+from cargobike.search.improvement import MOST_TRIALS, Improvement, is_smooth
 from cargobike.search.optimizer import AbstractOptimizer, Suggested
 from cargobike.search.sobol import Sobol
 from cargobike.search.space import Searchspace
+from cargobike.search.standing import standing
 from cargobike.search.tpe import TPE
 
 log = logging.getLogger(__name__)
+
+_WHOLE = 27
+"""Spaces of up to so many combinations are tried whole if the number of trials allows it; larger ones are halved."""
+_PATIENT_EVERY = 8
+_MOST_SKIPPED = 2
+_STARTUP = 4
+"""So many scores and a Gaussian process has something to say."""
 
 
 class Auto(AbstractOptimizer):
@@ -69,7 +80,7 @@ class Auto(AbstractOptimizer):
 
     def _choose(self) -> tuple[AbstractOptimizer, str, str]:
         size = self.space.size
-        if size is not None and self.num_trials is not None and size <= self.num_trials:
+        if size is not None and self.num_trials is not None and size <= min(self.num_trials, _WHOLE):
             return Sobol(), "sobol", f"all {size} combinations fit into {self.num_trials} trials"
         if self.objectives:
             return TPE(), "tpe", f"there are {len(self.objectives)} objectives"
@@ -88,9 +99,12 @@ class Auto(AbstractOptimizer):
         """Show the trial on, and say what the first one that got anywhere tells about the function."""
         chosen = self.chosen
         if self.choice == "model" and (len(trial.curve) or trial.state is TrialState.COMPLETED):
-            if not len(trial.curve):
+            if not len(trial.curve) and is_smooth(Encoding(self.space)):
+                self.choice = "gaussian"
+                log.info("auto chose gaussian: the function does not report, and its parameters are all continuous")
+            elif not len(trial.curve):
                 self.choice = "tpe"
-                log.info("auto chose tpe: the function does not report")
+                log.info("auto chose tpe: the function does not report, and not all of its parameters are continuous")
             else:
                 self.choice = "asha+model"
                 does = "saves checkpoints, so trials pause" if trial.has_checkpoint else "saves none, so trials stop"
@@ -107,10 +121,62 @@ class Auto(AbstractOptimizer):
 
 
 class ModelHalving(ASHA):
-    """ASHA whose new trials come from a model; for a function that does not report, the model alone."""
+    """ASHA whose new trials come from a model; for a function that does not report, the model alone.
+
+    Every eighth new trial is not compared on the first rung, or on the first two: where short training misleads, the
+    good ones that start slowly are found among these, and the model learns from them where to look.
+    """
 
     def __init__(self) -> None:
-        super().__init__(sampler=ModelSampler())
+        super().__init__(sampler=AutoSampler())
+
+    def _build_ladders(self) -> list[Ladder]:
+        whole = super()._build_ladders()[0]
+        return [whole[skipped:] for skipped in range(min(_MOST_SKIPPED + 1, max(1, len(whole))))]
+
+    def initialize(self) -> None:
+        """Forget everything seen before."""
+        super().initialize()
+        # The ladders share their rungs.
+        self._from_the_top = [(rung, self._ladders[0]) for rung in reversed(self._ladders[0])]
+
+    def _next_bracket(self) -> int:
+        turn, is_other = divmod(self._started, _PATIENT_EVERY)
+        return 0 if is_other or len(self._ladders) == 1 else 1 + turn % (len(self._ladders) - 1)
 
     def _say(self, what: str) -> None:
         """Say nothing: a function that does not report is searched well all the same."""
+
+
+class AutoSampler(ModelSampler):
+    """A model of densities; in a smooth space, and for a function that does not report, a Gaussian process."""
+
+    def setup(self, space: Searchspace, *, direction: Direction, rng: random.Random) -> None:
+        """Start afresh."""
+        super().setup(space, direction=direction, rng=rng)
+        smooth = is_smooth(self._encoding)
+        self._improvement = Improvement(self._encoding, self._generator) if smooth else None
+
+    def observe(self, trial: Trial, resource: int, value: float) -> None:
+        """Learn what a trial had reached at a level."""
+        super().observe(trial, resource, value)
+        row = self._encoding.try_row(trial.params) if self._improvement is not None else None
+        if self._improvement is None or row is None:
+            return
+        if len(trial.curve) or len(self._improvement) >= MOST_TRIALS:
+            self._improvement = None
+        else:
+            self._improvement.learn(row, standing(trial, self._direction))
+
+    def _modelled(self) -> Params | None:
+        if self._improvement is None:
+            return super()._modelled()
+        if len(self._improvement) < _STARTUP:
+            return None
+        known = len(self._index)
+        running = self._rows[:known][self._highest[:known] == 0]
+        for row in self._improvement.candidates(running):
+            params = self._encoding.params(row)
+            if self._search._remember(params):
+                return params
+        return None

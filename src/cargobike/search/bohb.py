@@ -64,7 +64,7 @@ class ModelSampler(RandomSampler):
         if row is not None:
             self._note(trial.params, row, resource)
             contrast = self._levels.setdefault(resource, Contrast(self._encoding))
-            contrast.learn(row, (0.0, loss_of(value, self._direction)) if math.isfinite(value) else LAST)
+            contrast.learn(row, (trial.violation, loss_of(value, self._direction)) if math.isfinite(value) else LAST)
 
     def _note(self, params: Params, row: Floats, level: int) -> None:
         """Remember up to which level a trial is known, 0 for one that was only suggested."""

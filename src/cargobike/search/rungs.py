@@ -113,6 +113,11 @@ class Rung:
             heapq.heappop(self._waiting)
         return self._waiting[0][2] if self._waiting else None
 
+    def share_of_best_waiting(self) -> float | None:
+        """Return which share of those that got here is better than the best one that stands still here."""
+        trial = self.best_waiting()
+        return None if trial is None else bisect.bisect_left(self._order, self._places[trial]) / len(self._order)
+
     def _is_among(self, trial: int, count: int) -> bool:
         place = self._places[trial]
         return place[0] == 0 and bisect.bisect_left(self._order, place) < count

@@ -268,6 +268,22 @@ def test_if_the_last_hope_fails_the_next_one_is_tried() -> None:
     assert optimizer.get_suggestion() is None
 
 
+def test_where_nothing_new_is_left_the_others_go_on() -> None:
+    def rising(params: dict[str, int]) -> list[float]:
+        return [params["x"] * (1 - 0.7**step) for step in range(1, 28)]
+
+    def completed(num_trials: int) -> int:
+        optimizer = ASHA(variant="promotion", resource_max=27)
+        space = Searchspace(x=("INTEGER", [1, 20]))
+        result = drive(optimizer, rising, space=space, num_trials=num_trials, seed=1)
+        assert result.exhausted
+        assert len(result.trials) == 20
+        return sum(trial.state is TrialState.COMPLETED for trial in result.trials)
+
+    assert completed(20) < 10, "all that were asked for have been started, so that halving is over"
+    assert completed(1000) == 20, "more may be done, but there is nothing new"
+
+
 # -- stopping --------------------------------------------------------------------------------------------------------
 
 

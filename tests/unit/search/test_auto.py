@@ -37,8 +37,38 @@ def test_a_small_space_and_a_smaller_budget_take_a_model() -> None:
 def test_a_function_that_does_not_report_is_searched_by_a_model(caplog: pytest.LogCaptureFixture) -> None:
     ours = typical_best(Auto, branin, PLANE, 50)
     assert ours < typical_best(RandomSearch, branin, PLANE, 50) / 2
-    assert "auto chose tpe: the function does not report" in caplog.text
+    assert "auto chose gaussian: the function does not report, and its parameters are all continuous" in caplog.text
     assert not [record for record in caplog.records if record.levelno > logging.INFO]
+
+
+def test_choices_are_left_to_densities(caplog: pytest.LogCaptureFixture) -> None:
+    space = Searchspace(x=("DOUBLE", [0, 1]), kind=["a", "b", "c"])
+    result = drive(Auto(), lambda params: params["x"] + (params["kind"] == "b"), space=space, num_trials=30, seed=1)
+    assert result.trials[-1].info["auto"] == "tpe"
+    assert "auto chose tpe: the function does not report, and not all of its parameters" in caplog.text
+    assert sum(trial.params["kind"] == "b" for trial in result.trials[15:]) > 10
+
+
+def test_a_space_too_large_to_try_whole_without_halving_is_halved() -> None:
+    space = Searchspace(a=("INTEGER", [1, 10]), b=("INTEGER", [1, 10]))
+
+    def rising(params: Params) -> list[float]:
+        return [params["a"] + params["b"] - 1 / epoch for epoch in range(1, 28)]
+
+    result = drive(Auto(), rising, space=space, num_trials=100, workers=2, seed=1)
+    assert len(result.trials) == 100
+    assert sum(trial.state is TrialState.STOPPED for trial in result.trials) > 50
+
+
+def test_some_trials_are_not_judged_early() -> None:
+    optimizer = Auto()
+    optimizer.setup(PLANE, num_trials=None, direction="min", seed=0)
+    optimizer.initialize()
+    asked = [optimizer.get_suggestion() for _ in range(33)]
+    first = [min(map(int, answer.milestones)) for answer in asked if isinstance(answer, Suggestion)]
+    # It is not known yet whether steps count from 0 or from 1, so that each level stands for two steps.
+    assert [number for number, step in enumerate(first) if step > 1] == [7, 15, 23, 31]
+    assert {first[7], first[15]} == {2, 8}
 
 
 def curve(params: Params) -> list[float]:
