@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -38,6 +38,8 @@ from cargobike.core.records import Curve, ExperimentState, Trial, TrialState, be
 from cargobike.store.journal import JournalReader, intact_lines
 from cargobike.store.layout import ExperimentFolder
 from cargobike.store.locking import is_held
+
+_BYTES_AT_ONCE: Final = 1 << 20
 
 
 @dataclass(slots=True)
@@ -299,7 +301,11 @@ def read_record(folder: ExperimentFolder) -> ExperimentRecord:
         StoreError: If there is no journal, or it cannot be understood.
     """
     reader = JournalReader(folder.journal)
-    record = fold(reader.read_new())
+    record = fold(reader.read_new(_BYTES_AT_ONCE))
+    # Piece by piece: a million facts in one list would be walked over by the garbage collector again and again.
+    while new := reader.read_new(_BYTES_AT_ONCE):
+        for fact in new:
+            record.apply(fact)
     settle(record, reader, folder)
     return record
 

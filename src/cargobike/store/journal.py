@@ -209,16 +209,29 @@ class JournalReader:
         """
         start, facts = self.offset, list[AnyFact]()
         try:
-            for lines, _ in intact_lines(self.path, self.offset):
-                for line in lines:
-                    facts.append(_decode(line, self.path, self.offset))
-                    self.offset += len(line) + 1
+            for lines, end in intact_lines(self.path, self.offset):
+                facts += self._decoded(lines, end, facts)
                 if max_bytes is not None and self.offset - start >= max_bytes:
                     break
         except StoreError:
             if not facts:
                 raise
         return facts
+
+    def _decoded(self, lines: list[bytes], end: int, before: list[AnyFact]) -> list[AnyFact]:
+        """Decode many lines at once; one by one only at the beginning, or to find the one that cannot be."""
+        if self.offset:
+            try:
+                facts = [decode_fact(line) for line in lines]
+            except (msgspec.DecodeError, UnicodeDecodeError):
+                pass
+            else:
+                self.offset = end
+                return facts
+        for line in lines:
+            before.append(_decode(line, self.path, self.offset))
+            self.offset += len(line) + 1
+        return []
 
 
 def read_journal(path: Path | str) -> Iterator[AnyFact]:

@@ -87,7 +87,22 @@ class ExperimentDetail(ExperimentSummary):
     params: list[str] = Field(description="Parameters that vary.")
     points: Count
     may_stop: bool
-    notes: list[dict[str, Any]] = []
+    notes: list[dict[str, Any]] = Field([], description="What people wrote about it, the oldest first.")
+
+
+class SnapshotAnswer(BaseModel):
+    """What was run and in which environment, as it was recorded at the launch."""
+
+    at: str
+    directory: str
+    arguments: list[str]
+    launcher: dict[str, Any] | None
+    git: dict[str, Any] | None
+    environment: dict[str, Any]
+    resources: list[dict[str, Any]]
+    problems: list[str]
+    function: str = Field(description="The source of the train function, empty if it is not known.")
+    files: list[str] = Field(description="Names of the user's own files in `code/sources.zip`.")
 
 
 class Trial(BaseModel):
@@ -239,6 +254,29 @@ class ComparedTrials(BaseModel):
     """Trials side by side."""
 
     trials: list[ComparedTrial]
+
+
+class FileChange(BaseModel):
+    """A file that differs, with a unified diff."""
+
+    name: str
+    status: Literal["changed", "added", "removed"]
+    diff: str
+
+
+class ComparedExperiments(BaseModel):
+    """Everything in which two experiments differ; each pair is what the first has and what the second has."""
+
+    first: str
+    second: str
+    settings: dict[str, list[Any]]
+    space: dict[str, list[Any]]
+    code: list[FileChange]
+    environment: dict[str, list[Any]]
+    packages: dict[str, list[Any]]
+    resources: dict[str, list[Any]]
+    results: dict[str, list[Any]]
+    warnings: list[str]
 
 
 class Stopping(BaseModel):

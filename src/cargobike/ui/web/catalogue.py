@@ -44,18 +44,22 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A figure: its title, where it belongs, the options it knows, when it makes sense, how it is drawn."""
+    """A figure: its title, where it belongs, the options it knows, when it makes sense, how it is drawn.
+
+    Whether it makes sense may depend on how many parameters vary, the second argument.
+    """
 
     title: str
     section: str
     options: tuple[str, ...]
-    makes_sense: Callable[[ExperimentRecord], bool]
+    makes_sense: Callable[[ExperimentRecord, int], bool]
     draw: Callable[[LiveExperiment, ExperimentRecord, Options], Spec]
 
 
 def figure_names(record: ExperimentRecord) -> list[str]:
     """Return the names of the figures that make sense for an experiment."""
-    return [name for name, entry in FIGURES.items() if entry.makes_sense(record)]
+    varying = len(axes_of(record)) if len(record.trials) > 1 else 0
+    return [name for name, entry in FIGURES.items() if entry.makes_sense(record, varying)]
 
 
 def draw(live: LiveExperiment, name: str, options: Options) -> tuple[int, Spec]:
@@ -135,19 +139,19 @@ def _pareto(live: LiveExperiment, record: ExperimentRecord, options: Options) ->
     return draw_pareto(record, x, y)
 
 
-def _begun(record: ExperimentRecord) -> bool:
+def _begun(record: ExperimentRecord, _: int) -> bool:
     return bool(record.trials)
 
 
-def _varies(record: ExperimentRecord) -> bool:
-    return len(record.trials) > 1 and bool(axes_of(record))
+def _varies(_: ExperimentRecord, varying: int) -> bool:
+    return varying > 0
 
 
-def _two_vary(record: ExperimentRecord) -> bool:
-    return len(record.trials) > 1 and len(axes_of(record)) > 1
+def _two_vary(_: ExperimentRecord, varying: int) -> bool:
+    return varying > 1
 
 
-def _has_metrics(record: ExperimentRecord) -> bool:
+def _has_metrics(record: ExperimentRecord, _: int) -> bool:
     return bool(record.goals.objectives) or (record.counts[TrialState.COMPLETED] > 1 and len(metric_names(record)) > 2)
 
 
@@ -163,7 +167,7 @@ FIGURES: Final[dict[str, Entry]] = {
         "Learning curves",
         "progress",
         ("most",),
-        lambda record: any(len(trial.curve) for trial in record.trials.values()),
+        lambda record, _: any(len(trial.curve) for trial in record.trials.values()),
         lambda _, record, options: draw_learning_curves(record, options.most),
     ),
     "pareto": Entry("Trade-off", "progress", ("x", "y"), _has_metrics, _pareto),
@@ -181,7 +185,7 @@ FIGURES: Final[dict[str, Entry]] = {
         "Ablation",
         "parameters",
         (),
-        lambda record: any("ablation" in trial.info for trial in record.trials.values()),
+        lambda record, _: any("ablation" in trial.info for trial in record.trials.values()),
         lambda _, record, __: draw_ablation(record),
     ),
     "timeline": Entry("Worker timeline", "workers", (), _begun, lambda _, record, __: draw_timeline(record)),

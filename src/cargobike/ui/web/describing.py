@@ -12,15 +12,21 @@ import msgspec
 import numpy as np
 from starlette.responses import Response
 
+from cargobike.core.errors import NotFoundError
 from cargobike.core.facts import pack_number, pack_numbers
 from cargobike.core.records import ExperimentState, Trial
+from cargobike.store.annotations import read_annotations
 from cargobike.store.fold import ExperimentRecord
 from cargobike.store.index import ExperimentRow
+from cargobike.store.layout import ExperimentFolder
+from cargobike.store.snapshot import read_snapshot
 from cargobike.ui.analysis.axes import axes_of
 from cargobike.ui.analysis.scores import metric_names, objective_name
 from cargobike.ui.web.live import LiveExperiment
+from cargobike.ui.web.log_files import read_part
 
 Told = dict[str, Any]
+_LONGEST_SOURCE = 200_000
 
 
 def answer(value: object, headers: Mapping[str, str] | None = None) -> Response:
@@ -88,12 +94,13 @@ def experiment_summary(row: ExperimentRow) -> Told:
         "user": header.user,
         "host": header.host,
         "problem": row.problem,
-        "tags": list(getattr(row, "tags", ())),
+        "tags": list(row.tags),
     }
 
 
 def experiment_detail(live: LiveExperiment, record: ExperimentRecord, *, may_stop: bool) -> Told:
     """Return everything about an experiment except its trials."""
+    said = read_annotations(live.folder)
     return {
         **experiment_summary(row_of(record)),
         "version": live.version,
@@ -112,6 +119,8 @@ def experiment_detail(live: LiveExperiment, record: ExperimentRecord, *, may_sto
         "metrics": metric_names(record),
         "params": [axis.name for axis in axes_of(record)],
         "points": live.points,
+        "tags": list(said.tags),
+        "notes": [{"at": utc(note.at), "by": note.by, "text": note.text} for note in said.notes],
         "may_stop": may_stop and record.state is ExperimentState.RUNNING,
     }
 
@@ -169,6 +178,25 @@ def trial_detail(live: LiveExperiment, record: ExperimentRecord, trial: Trial) -
             for each in record.checkpoints.get(trial.number, ())
         ],
         "metric_names": list(live.metrics(trial.number)),
+    }
+
+
+def snapshot_told(folder: ExperimentFolder) -> Told:
+    """Return what was run and in which environment.
+
+    Raises:
+        NotFoundError: If nothing was recorded, as for experiments of earlier versions.
+    """
+    snapshot = read_snapshot(folder)
+    if snapshot is None:
+        raise NotFoundError(f"Nothing is recorded about the code and the environment of {folder.id}.")
+    told: Told = packed(msgspec.to_builtins(snapshot, enc_hook=str))
+    return {
+        **{name: told[name] for name in ("directory", "arguments", "launcher", "git", "resources", "problems")},
+        "environment": told["environment"],
+        "at": utc(snapshot.at),
+        "function": read_part(folder.code / "function.py", 0, _LONGEST_SOURCE, is_final=True).text,
+        "files": sorted(snapshot.sources.files),
     }
 
 

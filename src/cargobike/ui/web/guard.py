@@ -65,11 +65,14 @@ class Guard:
         if problem is not None:
             await _refuse(scope, send_dressed, *problem)
             return
-        limited = _LimitedBody(receive)
-        try:
-            await self._app(scope, limited.receive, send_dressed)
-        except _TooLongError:
+        if scope["method"] in _SAFE_METHODS:
+            await self._app(scope, receive, send_dressed)
+            return
+        body = await _read_body(receive)
+        if body is None:
             await _refuse(scope, send_dressed, 413, f"The body is longer than {LONGEST_BODY} bytes.")
+            return
+        await self._app(scope, _Again(body, receive).receive, send_dressed)
 
     def _problem(self, scope: Scope, headers: Headers) -> tuple[int, str] | None:
         if not self._access.answers_to(headers.get("host", "")):
@@ -113,24 +116,32 @@ def cookie_name(scope: Scope) -> str:
     return f"cargobike_{server[1]}"
 
 
-class _TooLongError(Exception):
-    pass
+async def _read_body(receive: Receive) -> bytes | None:
+    """Return the body, `None` if it is too long: it is counted as it arrives, because its length may be a lie."""
+    body = bytearray()
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":
+            return b""  # whoever asked is gone
+        body += message.get("body", b"")
+        if len(body) > LONGEST_BODY:
+            return None
+        if not message.get("more_body", False):
+            return bytes(body)
 
 
-class _LimitedBody:
-    """Counts the bytes of a body as they arrive: what the length claims need not be true."""
+class _Again:
+    """Gives a body that was read already, and then whatever comes after it."""
 
-    def __init__(self, receive: Receive) -> None:
+    def __init__(self, body: bytes, receive: Receive) -> None:
+        self._body: bytes | None = body
         self._receive = receive
-        self._seen = 0
 
     async def receive(self) -> Message:
-        message = await self._receive()
-        if message["type"] == "http.request":
-            self._seen += len(message.get("body", b""))
-            if self._seen > LONGEST_BODY:
-                raise _TooLongError
-        return message
+        if self._body is None:
+            return await self._receive()
+        body, self._body = self._body, None
+        return {"type": "http.request", "body": body, "more_body": False}
 
 
 def _cookie(header: str, name: str) -> str:

@@ -91,29 +91,41 @@ class LiveExperiment:
             if self._record is None:
                 self._record = fold(new[:1])
                 new = new[1:]
-            for fact in new:
-                self._record.apply(fact)
-            self._keep(new)
+            self._apply(new)
             self.version += 1
         if self._record is None:
             raise NotFoundError(f"Experiment {self.folder.id!r} has not begun yet.")
         before = self._record.state
         fresh = settle(self._record, self._reader, self.folder)
-        self._keep(fresh)
+        for fact in fresh:
+            if type(fact) is Reported:
+                self._keep(fact)
         self.version += bool(fresh) or before is not self._record.state
 
-    def _keep(self, facts: list[AnyFact]) -> None:
+    def _apply(self, facts: list[AnyFact]) -> None:
+        assert self._record is not None
+        apply = self._record.apply
+        for fact in facts:
+            apply(fact)
+            if type(fact) is Reported:
+                self._keep(fact)
+
+    def _keep(self, fact: Reported) -> None:
         """Keep the points of metrics other than the objective, which the record has."""
         assert self._record is not None
-        objective = self._record.objective
-        for fact in facts:
-            if type(fact) is Reported:
-                self.points += len(fact.metrics)
-                if len(fact.metrics) > 1 or objective not in fact.metrics:
-                    curves = self._others.setdefault(fact.trial, {})
-                    for name, value in fact.metrics.items():
-                        if name != objective:
-                            curves.setdefault(name, Curve()).add(fact.step, unpack_number(value))
+        objective, metrics = self._record.objective, fact.metrics
+        self.points += len(metrics)
+        if len(metrics) == 1 and objective in metrics:
+            return
+        curves = self._others.get(fact.trial)
+        if curves is None:
+            curves = self._others[fact.trial] = {}
+        for name, value in metrics.items():
+            if name != objective:
+                curve = curves.get(name)
+                if curve is None:
+                    curve = curves[name] = Curve()
+                curve.add(fact.step, unpack_number(value))
 
 
 class LiveExperiments:

@@ -11,17 +11,19 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from cargobike.core.errors import NotFoundError
 from cargobike.core.records import ExperimentState, TrialState
 from cargobike.core.version import __version__
+from cargobike.store.annotations import read_annotations
 from cargobike.store.index import ExperimentRow, ExperimentSort, resolve
 from cargobike.store.journal import read_header
 from cargobike.ui.analysis.axes import text_of
 from cargobike.ui.report_parts import duration_text
 from cargobike.ui.web.api.inputs import ExperimentId, Limit, Offset, TrialNumber, Words
 from cargobike.ui.web.api.trials import trial_in
-from cargobike.ui.web.describing import experiment_summary, row_of, trial_detail
+from cargobike.ui.web.describing import experiment_summary, row_of, trial_detail, utc
 from cargobike.ui.web.drawing import crates, sparkline
 from cargobike.ui.web.state import ServerState
 
 PAGE_LENGTH = 50
+_MOST_NOTES = 5
 
 
 def _number(value: object) -> str:
@@ -120,7 +122,8 @@ def _render(name: str, context: dict[str, Any]) -> str:
 
 
 def _head(state: ServerState, row: ExperimentRow) -> dict[str, Any]:
-    told = experiment_summary(row)
+    said = read_annotations(state.project.experiment(row.id))
+    told = {**experiment_summary(row), "tags": said.tags}
     header = row.header
     facts = {
         "function": header.function,
@@ -134,6 +137,7 @@ def _head(state: ServerState, row: ExperimentRow) -> dict[str, Any]:
     }
     return {
         "experiment": {**told, "progress": state.listing.progress(row)},
+        "notes": [{"at": utc(note.at), "by": note.by, "text": note.text} for note in said.notes[-_MOST_NOTES:]],
         "facts": {name: value for name, value in facts.items() if value},
         "states": [each.value for each in TrialState],
         "may_stop": state.access.may_stop and row.state is ExperimentState.RUNNING,

@@ -64,7 +64,23 @@ async function compareExperiments(ids) {
   const joined = ids.map((id) => `experiment=${id}`).join("&");
   const by = (order) => new FigureCard("Best so far", () => `/api/v1/compare/figures/best-so-far?${joined}&by=${order}`);
   place.replaceChildren(make("div", { class: "figures" }, by("trial").element, by("time").element), make("h2", {}, "Side by side"), table("Results", heads, rows),
-    make("h2", {}, "What was asked for"), table("What was asked for", heads, union(headers.map((each) => Object.keys(each))).map((name) => [name, headers.map((each) => each[name])])));
+    await differences(ids), make("h2", {}, "What was asked for"), table("What was asked for", heads, union(headers.map((each) => Object.keys(each))).map((name) => [name, headers.map((each) => each[name])])));
+}
+
+/* Of two experiments also what differs in their code and their environment. */
+async function differences(ids) {
+  if (ids.length !== 2) return "";
+  const found = await askJson(`/api/v1/compare/experiments?first=${ids[0]}&second=${ids[1]}`);
+  const pairs = Object.entries({ ...found.environment, ...Object.fromEntries(Object.entries(found.packages).map(([name, pair]) => [`package ${name}`, pair])), ...Object.fromEntries(Object.entries(found.resources).map(([name, pair]) => [`resource ${name}`, pair])) });
+  return make("div", {}, make("h2", {}, "Code and environment"), make("div", { class: "card" },
+    ...found.warnings.map((warning) => make("p", { class: "problem" }, warning)),
+    ...(found.code.length ? [] : [make("p", { class: "soft" }, "The recorded code is the same.")]),
+    ...found.code.filter((file) => file.status === "changed").map((file) => make("details", {}, make("summary", {}, make("code", {}, file.name), " changed"), make("pre", { class: "log", tabindex: "0", role: "region", "aria-label": `Differences of ${file.name}` }, file.diff))),
+    ...[["removed", "first"], ["added", "second"]].map(([status, which]) => {
+      const names = found.code.filter((file) => file.status === status).map((file) => file.name);
+      return names.length ? make("details", {}, make("summary", {}, `${names.length} files only in the ${which}`), make("pre", { class: "log" }, names.join("\n"))) : null;
+    }),
+    pairs.length ? make("div", { class: "scroll" }, make("table", {}, make("caption", { class: "hidden" }, "Differences of the environments"), make("tbody", {}, ...pairs.map(([name, values]) => make("tr", {}, make("th", { scope: "row" }, name), ...values.map((value) => make("td", {}, shown(value)))))))) : make("p", { class: "soft" }, "The recorded environments are the same.")));
 }
 
 const trials = query.getAll("trial").slice(0, 24), experiments = query.getAll("experiment").slice(0, 24);

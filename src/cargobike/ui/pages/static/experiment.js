@@ -1,8 +1,9 @@
 /* One experiment, live. */
 import { askJson, askText, listen, localTimes, make, ride, say, send, shown } from "/static/shell.js";
-import { FigureCard, isDrawing, refreshFigures } from "/static/figure.js";
+import { FigureCard, isDrawing, refreshFigures, warmUp } from "/static/figure.js";
 import { TrialTable } from "/static/trial_table.js";
 import { fillFiles } from "/static/files.js";
+import { fillSnapshot } from "/static/snapshot.js";
 
 const id = document.body.dataset.experiment;
 const api = `/api/v1/experiments/${id}`;
@@ -85,7 +86,7 @@ function fillRecord() {
     if (value !== null && typeof value === "object" && !Array.isArray(value) && Object.keys(value).length) for (const [key, inner] of Object.entries(value)) walk(inner, name ? `${name}.${key}` : key);
     else if (value !== null && value !== "" && !(Array.isArray(value) && !value.length)) rows.push([name, Array.isArray(value) && name !== "space" ? value.map((each) => shown(each)).join(", ") : shown(value)]);
   };
-  const { space, ...rest } = detail.header;
+  const { space, fact, id: _, name, ...rest } = detail.header;
   walk(rest, "");
   for (const each of space || []) rows.push([`space: ${each.name}`, Object.entries(each).filter(([key, value]) => key !== "name" && value !== null).map(([key, value]) => `${key} ${shown(value)}`).join(" · ")]);
   document.querySelector("[data-header]").replaceChildren(...rows.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value))));
@@ -131,9 +132,9 @@ async function stop(event) {
     event.target.disabled = false;
   }
 }
-let version = -1, isUpdating = false, again = false;
+let version = -1, latest = -1, isUpdating = false;
 async function update() {
-  if (isUpdating) { again = true; return; }
+  if (isUpdating) return;
   isUpdating = true;
   try {
     const isFocused = head.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
@@ -146,7 +147,7 @@ async function update() {
     detail.tableMetrics = detail.metrics.filter((name) => name !== detail.metric && name !== "duration_s").slice(0, 20);
     table.setColumns(detail);
     await Promise.all([placeFigures(), table.pages.size ? table.reload() : table.restart(), fillFailures()]);
-    if (version < 0) { fillRecord(); fillFiles(document.querySelector("[data-files]"), id); }
+    if (version < 0) { fillRecord(); fillSnapshot(document.querySelector("[data-snapshot]"), id); fillFiles(document.querySelector("[data-files]"), id); }
     version = detail.version;
     refreshFigures();
   } catch (error) {
@@ -155,13 +156,20 @@ async function update() {
     isUpdating = false;
   }
   // Not before the figures that were asked for are drawn: a slow machine gets fewer updates, not a queue of them.
-  const rest = () => (isDrawing() || document.hidden ? setTimeout(rest, 300) : again && ((again = false), update()));
+  const rest = () => {
+    if (isDrawing() || document.hidden) setTimeout(rest, 300);
+    else if (latest > version) update();
+  };
   setTimeout(rest, 1000);
 }
 dressHead();
+warmUp();
 update();
 listen(`/api/v1/events?experiment=${id}`, {
-  experiment: (news) => { if (news.version !== version) update(); },
+  experiment: (news) => {
+    latest = news.version;
+    if (latest !== version) update();
+  },
   gone: (news) => say(news.detail),
 });
 

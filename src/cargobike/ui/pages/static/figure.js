@@ -17,6 +17,9 @@ function loadPlotly() {
   return plotly;
 }
 
+/* Plotly's script is large: it is loaded while the server still reads the journal. */
+export const warmUp = () => (globalThis.requestIdleCallback ?? setTimeout)(() => loadPlotly().catch(() => {}));
+
 const cards = new Set();
 const watcher = new IntersectionObserver((entries) => {
   for (const entry of entries) {

@@ -1,7 +1,8 @@
 /* One trial: its curves, its output as it is written, its files. */
-import { askJson, askText, listen, localTimes, ride, say } from "/static/shell.js";
+import { askJson, askText, listen, localTimes, make, ride, say } from "/static/shell.js";
 import { FigureCard, refreshFigures } from "/static/figure.js";
 import { fillFiles } from "/static/files.js";
+import { fillSnapshot } from "/static/snapshot.js";
 
 const { experiment: id, trial: number } = document.body.dataset;
 const api = `/api/v1/experiments/${id}/trials/${number}`;
@@ -63,9 +64,17 @@ for (const tab of tabs) {
 }
 readOn();
 
-/* Files; a folder that is not there is simply empty. */
-fillFiles(document.querySelector("[data-files]"), id, `files/${String(number).padStart(4, "0")}`);
-fillFiles(document.querySelector("[data-code]"), id, "code");
+/* Files. */
+async function fillOwnFiles() {
+  const place = document.querySelector("[data-files]");
+  const name = String(number).padStart(4, "0");
+  const has = async (path, wanted) => (await askJson(`/api/v1/experiments/${id}/files?path=${path}`)).entries.some((entry) => entry.name === wanted);
+  const isThere = (await has("", "files")) && (await has("files", name));
+  if (isThere) fillFiles(place, id, `files/${name}`);
+  else place.append(make("p", { class: "soft" }, "It has written none."));
+}
+fillOwnFiles().catch((error) => say(error.message));
+fillSnapshot(document.querySelector("[data-snapshot]"), id);
 
 const dress = () => { localTimes(head); ride(head.querySelector(".badge.running") !== null); };
 dress();

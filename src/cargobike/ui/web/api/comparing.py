@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import msgspec
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from cargobike.core.errors import InvalidInputError
+from cargobike.store.comparison import compare
 from cargobike.ui.analysis.axes import Floats
 from cargobike.ui.analysis.progress import Order, best_so_far, settled
 from cargobike.ui.analysis.scores import objective_name
@@ -16,7 +18,7 @@ from cargobike.ui.figures.trial import draw_compared_curves, draw_compared_progr
 from cargobike.ui.web import answers
 from cargobike.ui.web.api.inputs import REFUSALS, Name
 from cargobike.ui.web.api.trials import trial_in
-from cargobike.ui.web.describing import answer, experiment_summary, row_of, trial_summary
+from cargobike.ui.web.describing import answer, experiment_summary, packed, row_of, trial_summary
 from cargobike.ui.web.state import ServerState
 
 MOST_COMPARED = 24
@@ -30,6 +32,8 @@ Ids = Annotated[
     list[Annotated[str, Query(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,79}$")]],
     Query(alias="experiment", min_length=1, max_length=MOST_COMPARED, description="Full ids, repeated."),
 ]
+
+OneId = Annotated[str, Query(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,79}$", description="Full id of an experiment.")]
 
 
 def compare_routes(state: ServerState) -> APIRouter:
@@ -86,6 +90,12 @@ def compare_routes(state: ServerState) -> APIRouter:
                 label = name if names[name] == 1 else f"{name} ({record.id})"
                 found.append((label, series.at, series.best))
         return answer(draw_compared_progress(found, by, objective))
+
+    @routes.get("/experiments", response_model=answers.ComparedExperiments)
+    def experiments(first: OneId, second: OneId) -> Response:
+        """Return everything in which two experiments differ: settings, space, code, environment, results."""
+        found = compare(state.live.get(first).folder, state.live.get(second).folder)
+        return answer(packed(msgspec.to_builtins(found, enc_hook=str)))
 
     return routes
 

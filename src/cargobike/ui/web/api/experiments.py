@@ -14,7 +14,7 @@ from cargobike.store.index import ExperimentSort
 from cargobike.store.layout import ExperimentFolder
 from cargobike.ui.web import answers
 from cargobike.ui.web.api.inputs import REFUSALS, ExperimentId, Limit, Offset, Words
-from cargobike.ui.web.describing import answer, experiment_detail, experiment_summary
+from cargobike.ui.web.describing import answer, experiment_detail, experiment_summary, snapshot_told
 from cargobike.ui.web.state import ServerState
 
 
@@ -50,6 +50,11 @@ def experiment_routes(state: ServerState) -> APIRouter:
         live = state.live.get(experiment_id)
         with live.reading() as record:
             return answer(experiment_detail(live, record, may_stop=state.access.may_stop))
+
+    @routes.get("/experiments/{experiment_id}/snapshot", response_model=answers.SnapshotAnswer)
+    def snapshot(experiment_id: ExperimentId) -> Response:
+        """Return what was run and in which environment."""
+        return answer(snapshot_told(state.live.get(experiment_id).folder))
 
     @routes.post(
         "/experiments/{experiment_id}/stop",
