@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import BinaryIO, Literal
 from urllib.parse import quote
 
-from cargobike.core.errors import InvalidInputError, NotFoundError
+from cargobike.core.errors import NotFoundError
 
 _MOST_ENTRIES = 2000
 _BLOCK_BYTES = 1 << 18
@@ -33,8 +33,7 @@ def list_folder(root: Path, path: str) -> tuple[list[Entry], int]:
     """Return the entries of a folder below `root`, folders first, and how many were left out.
 
     Raises:
-        InvalidInputError: If the path is none, or leads out.
-        NotFoundError: If there is no such folder.
+        NotFoundError: If there is no such folder, or the path leads out.
     """
     parts = parts_of(path)
     fd = _open(root, parts, _FOLDER, path)
@@ -50,12 +49,11 @@ def open_file(root: Path, path: str) -> tuple[BinaryIO, int, str]:
     """Open a plain file below `root`; returns it with its size and its name, quoted for a header.
 
     Raises:
-        InvalidInputError: If the path is none, or leads out.
-        NotFoundError: If there is no such file, or it is something else.
+        NotFoundError: If there is no such file, it is something else, or the path leads out.
     """
     parts = parts_of(path)
     if not parts:
-        raise InvalidInputError("Give the path of a file inside the experiment's folder.")
+        raise NotFoundError(f"{path[:200]!r} is no file.")
     fd = _open(root, parts, _FILE, path)
     found = os.fstat(fd)
     if not stat.S_ISREG(found.st_mode):
@@ -76,11 +74,11 @@ def parts_of(path: str) -> list[str]:
     """Return the names in a path that stays inside.
 
     Raises:
-        InvalidInputError: If it is absolute, has `..` in it, or characters that no path has.
+        NotFoundError: If it is absolute, has `..` in it, or characters that no path has.
     """
     parts = [part for part in path.split("/") if part not in ("", ".")]
     if path.startswith("/") or ".." in parts or "\0" in path or "\\" in path:
-        raise InvalidInputError(f"{path[:200]!r} is no path inside the experiment's folder.")
+        raise NotFoundError(f"{path[:200]!r} is no path inside the experiment's folder.")
     return parts
 
 

@@ -13,12 +13,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from cargobike.ui.web.access import Access
 
 LONGEST_BODY: Final = 64 << 10
-LONGEST_TARGET: Final = 8 << 10
+LONGEST_TARGET: Final = 48 << 10
 OWN_HEADER: Final = "x-cargobike"
 """A header that no form and no page of another origin can send without asking first, and nobody is answered yes."""
 
 _OPEN_PATHS: Final = ("/static/", "/login", "/healthz")
 _SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+_METHODS: Final = _SAFE_METHODS | {"POST"}
 _POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
     "connect-src 'self'; font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -84,6 +85,8 @@ class Guard:
             return 413, f"The body is longer than {LONGEST_BODY} bytes."
         if self._access.token is not None and not self._is_known(scope, headers):
             return 401, "A token is needed: open the address that the server printed, or send Authorization: Bearer …"
+        if scope["method"] not in _METHODS:
+            return 405, f"Nothing here is asked for with {scope['method'][:20]}."
         if scope["method"] not in _SAFE_METHODS:
             return self._foreign(scope, headers)
         return None
@@ -157,6 +160,8 @@ async def _refuse(scope: Scope, send: Send, status: int, why: str) -> None:
     headers = [(b"content-type", b"application/json")]
     if is_page:
         status, headers = 303, [*headers, (b"location", b"/login")]
+    elif status == 405:
+        headers.append((b"allow", b"GET, POST"))
     elif status == 401:
         headers.append((b"www-authenticate", b"Bearer"))
     body = msgspec.json.encode({"detail": why})

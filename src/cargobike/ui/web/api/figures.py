@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Header, Path, Query
 from starlette.responses import Response
 
+from cargobike.core.errors import InvalidInputError, NotFoundError
 from cargobike.store.fold import ExperimentRecord
 from cargobike.ui.analysis.progress import Order
 from cargobike.ui.figures.look import Spec
@@ -63,7 +64,10 @@ def figure_routes(state: ServerState) -> APIRouter:
         live = state.live.get(experiment_id)
         options = Options(by, metric, step, x, y, most)
         with live.reading():
-            version, drawn = live.made(("json", name, options), lambda _: encoded(draw(live, name, options)[1]))
+            try:
+                version, drawn = live.made(("json", name, options), lambda _: encoded(draw(live, name, options)[1]))
+            except InvalidInputError as error:  # a metric or a parameter that this experiment does not have
+                raise NotFoundError(str(error)) from error
         return _tagged(drawn, f'"{experiment_id}-{version}"', known)
 
     @routes.get(

@@ -27,6 +27,9 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
     400: {"model": Problem, "description": "The request makes no sense."},
     401: {"model": Problem, "description": "A token is needed."},
     404: {"model": Problem, "description": "There is no such thing."},
+    413: {"model": Problem, "description": "The body is too long."},
+    414: {"model": Problem, "description": "The address is too long."},
+    421: {"model": Problem, "description": "This server does not answer to that host name."},
     422: {"model": Problem, "description": "Something given cannot be used."},
     503: {"model": Problem, "description": "The project cannot be read just now."},
 }

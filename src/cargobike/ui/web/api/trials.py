@@ -19,12 +19,19 @@ from cargobike.ui.analysis.progress import settled
 from cargobike.ui.web import answers
 from cargobike.ui.web.api.inputs import REFUSALS, ExperimentId, Limit, Offset, TrialNumber, Words
 from cargobike.ui.web.describing import answer, trial_detail, trial_summary, utc
-from cargobike.ui.web.finding import found_trials
+from cargobike.ui.web.finding import PLAIN_COLUMNS, found_trials
 from cargobike.ui.web.log_files import read_part
 from cargobike.ui.web.state import ServerState
 
 States = Annotated[list[TrialState], Query(alias="state", max_length=6, description="Only these.")]
-Sort = Annotated[str, Query(min_length=1, max_length=200, description="A column: trial, value, params.NAME …")]
+Sort = Annotated[
+    str,
+    Query(
+        pattern=rf"^({'|'.join(PLAIN_COLUMNS)}|(params|metrics)\..{{1,200}})$",
+        max_length=210,
+        description="A column: trial, value, duration …, params.NAME or metrics.NAME.",
+    ),
+]
 Stream = Annotated[Literal["stdout", "stderr"], Path(description="Which of the two.")]
 
 
