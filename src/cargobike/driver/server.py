@@ -10,7 +10,6 @@ import logging
 import struct
 from dataclasses import dataclass, field
 
-import msgspec
 import zmq
 from zmq.utils import z85
 
@@ -20,6 +19,7 @@ from cargobike.worker.wire import (
     DriverMessage,
     Hello,
     Link,
+    NoMessage,
     WorkerMessage,
     decode_worker_message,
     encode_message,
@@ -156,8 +156,10 @@ class WireServer:
             identity = self.router.recv(zmq.NOBLOCK)
             peer = self._peers.get(identity)
             known = peer is not None and peer.descriptor is not None
-            greeting = self.router.recv(copy=known)
-            body = self.router.recv()
+            greeting = self.router.recv(zmq.NOBLOCK, copy=known)
+            body = self.router.recv(zmq.NOBLOCK) if self.router.getsockopt(zmq.RCVMORE) else b""
+            while self.router.getsockopt(zmq.RCVMORE):
+                body = self.router.recv(zmq.NOBLOCK)[:0]  # more parts than a message has: it is none
             if peer is not None:
                 self._take(peer, greeting, body, messages)
         return messages, lost
@@ -182,7 +184,7 @@ class WireServer:
             peer.unacknowledged += 1
             if peer.unacknowledged >= _ACK_AFTER:
                 self._dirty[peer.name] = peer
-        except msgspec.MsgspecError:
+        except NoMessage:
             log.warning("worker %s sent something that is no message; ignored", peer.name)
 
     def _connected(self, peer: _Peer, descriptor: int) -> None:

@@ -214,7 +214,7 @@ class TetherServer:
                 farewell = msgspec.json.decode(body, type=Farewell)
                 line.said_goodbye = True
                 self._owner.ended(line.place.worker, farewell.how)
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             log.warning("a worker on Spark said something that is no message (%s); ignored", error)
 
     def _introduced(self, line: _Line, place: Placed) -> None:

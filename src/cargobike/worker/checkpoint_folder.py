@@ -137,8 +137,11 @@ def read_meta(folder: Path) -> Meta:
         meta = _decoder.decode((folder / _META).read_bytes())
     except FileNotFoundError:
         raise DamagedError(f"{_META} is missing") from None
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise DamagedError(f"{_META} cannot be read: {error}") from error
+    for name in (meta.entry, *meta.sizes, *meta.links):
+        if name.startswith("/") or ".." in name.split("/"):
+            raise DamagedError(f"{_META} names {name!r}, which lies outside of the checkpoint")
     match = _NAME.fullmatch(folder.name)
     if match is not None and int(match[2]) != meta.step:
         raise DamagedError(f"{_META} speaks of step {meta.step}")

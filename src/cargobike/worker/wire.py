@@ -227,6 +227,9 @@ class Envelope(msgspec.Struct, frozen=True, array_like=True):
     items: list[msgspec.Raw]
 
 
+NoMessage = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+"""What decoding raises for bytes that are no message: wrong types, text that is none, nesting without end."""
+
 _encode = msgspec.msgpack.Encoder().encode
 _decode_envelope = msgspec.msgpack.Decoder(Envelope).decode
 encode_message = _encode
@@ -259,7 +262,7 @@ class Link:
         return _encode(Envelope(self.last_sent, self.last_seen, raws))
 
     def unpack(self, data: bytes) -> list[msgspec.Raw]:
-        """Return the new messages in an envelope; raises `msgspec.DecodeError` for anything that is none."""
+        """Return the new messages in an envelope; raises one of `NoMessage` for anything that is none."""
         envelope = _decode_envelope(data)
         kept = self._kept
         while kept and kept[0][0] <= envelope.ack:
