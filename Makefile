@@ -14,7 +14,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format docs-test bench bench-search chaos clean distclean system-packages
+.PHONY: help demo test lint format docs-test bench bench-search chaos audit clean distclean system-packages
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -40,6 +40,10 @@ docs-test: $(VENV)/.dev-installed ## Run every snippet of the README and the doc
 
 chaos: $(VENV)/.dev-installed ## Let 200 random schedules of faults loose on searches (CHAOS_ARGS="--schedules 20 --seed 7")
 	@$(BIN)/python tests/faults/chaos.py $(CHAOS_ARGS)
+
+audit: $(VENV)/.dev-installed ## Look up known weaknesses of the installed packages; needs the public database
+	@$(PIP) install --quiet pip-audit
+	@$(BIN)/python -m pip_audit --skip-editable
 
 bench: $(VENV)/.dev-installed ## Measure, beside peers installed in environments of their own
 	@$(BIN)/python benchmarks/run.py

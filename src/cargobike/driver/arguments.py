@@ -26,6 +26,10 @@ from cargobike.search.stop_rule import EndRule, StopRule
 SpaceLike = Searchspace | Mapping[str, Any] | Sequence[Mapping[str, Any]] | str | os.PathLike[str]
 
 
+_CRUMB = 0.001
+"""A share of a GPU so small that there is room for it wherever there is a GPU."""
+
+
 class Told(msgspec.Struct, frozen=True, kw_only=True):
     """What the space, or the parameters given instead of one, tell."""
 
@@ -139,6 +143,11 @@ def number_of_workers(
         at_least_one("workers", asked)
         engine.check_workers(asked if trials is None else min(asked, trials), resources)
     room = engine.capacity(resources)
+    if resources.gpus and room < 1 and engine.capacity(msgspec.structs.replace(resources, gpus=_CRUMB)) < 1:
+        raise InvalidInputError(
+            f"{resources.gpus:g} GPUs for each worker were asked for, but no GPU is to be seen here; leave them out, "
+            "or find out with `cargobike doctor` why: a missing driver, or CUDA_VISIBLE_DEVICES."
+        )
     if room < 1 or (resources.gpus and asked is not None and asked > room):
         raise InvalidInputError(
             f"{asked or 1} workers with {resources.gpus or 0:g} GPUs each were asked for, but there is room for "

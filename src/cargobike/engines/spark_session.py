@@ -114,7 +114,7 @@ class OwnContext:
             self._end_java()
             raise EngineError(
                 f"Spark could not be started with master {chosen or 'local[*]'}: {_first_line(error)}\n"
-                f"{self.last_words()}".rstrip()
+                f"{_with_advice(self.last_words())}".rstrip()
             ) from error
 
     @property
@@ -186,6 +186,13 @@ def _configured_master() -> str | None:
             if len(words) >= 2 and words[0] == "spark.master":
                 return words[1]
     return None
+
+
+def _with_advice(words: str) -> str:
+    """Add what to do about the most frequent of Java's complaints."""
+    if "UnsupportedClassVersionError" not in words:
+        return words
+    return f"{words}\nThis Java is too old: Spark 4 needs 17 or later. Set JAVA_HOME to a newer one."
 
 
 def _first_line(error: Exception) -> str:
