@@ -130,7 +130,8 @@ LIBRARIES: dict[str, Library] = {
     "sklearn": Library(("cli/digits.py",)),
     "sqlalchemy": Library(("store/catch_up.py", "store/sql_index.py", "store/tables.py")),
     "torch": Library(
-        ("cli/digits.py", "worker/checkpoint_state.py", "training/*"), "seconds to import; only who saves tensors pays"
+        ("cli/digits.py", "worker/checkpoint_state.py", "worker/checkpoint_sharded.py", "training/*"),
+        "seconds to import; only who saves tensors pays",
     ),
     "starlette": Library(("ui/web/*",)),
     "tensorboard": Library(("driver/tensorboard_process.py",), "an extra; only the process of the server loads it"),
@@ -179,6 +180,7 @@ DEFERRED: dict[tuple[str, str], str] = {
     ("result.py", "cargobike.ui.summary"): "NumPy is loaded only for who looks closer",
     ("worker/context.py", "cargobike.worker.artifacts"): "most functions keep none, and it delays every worker",
     ("worker/context.py", "cargobike.worker.checkpoint"): "most functions save none, and it delays every worker",
+    ("worker/checkpoint.py", "cargobike.worker.checkpoint_sharded"): "imports torch; only who shards a state pays",
     ("worker/context.py", "cargobike.worker.gang"): "most trials have nobody to meet, and it delays every worker",
     ("worker/context.py", "cargobike.worker.collectives"): "only ranks that train together need it",
     ("worker/runner.py", "cargobike.worker.rendezvous"): "most trials have nobody to meet, and it delays every worker",

@@ -71,6 +71,11 @@ class Attempt(msgspec.Struct):
         return len(self.workers) > 1
 
     @property
+    def is_doomed(self) -> bool:
+        """Whether it will be lost, as far as is known."""
+        return self.lost is not None or self.stall is not None or any(e.outcome == "lost" for e in self.ends.values())
+
+    @property
     def deciders(self) -> tuple[str, ...]:
         """Those who must return for it to be complete."""
         return self.workers[: len(self.workers) - self.servers if self.deciding is None else self.deciding]

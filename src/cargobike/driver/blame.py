@@ -36,13 +36,18 @@ def blame(what: str, stands: Sequence[Stand]) -> str:
     suspects = [stand for stand in stands if not _waits(stand.stack)] or stands
     culprit = min(suspects, key=lambda stand: stand.step)
     others = [stand for stand in stands if stand is not culprit]
-    where = culprit.stack or "  (its process did not respond when it was asked for its stack)"
+    where = _shorten(culprit.stack) or "  (its process did not respond when it was asked for its stack)"
     return "\n".join(filter(None, [f"{culprit.name} stalled: {what}", where, describe(others)]))
 
 
 def describe(stands: Sequence[Stand]) -> str:
     """Say where those stood who have said so."""
-    return "\n".join(f"{stand.name} stood here:\n{stand.stack}" for stand in stands if stand.stack)
+    return "\n".join(f"{stand.name} stood here:\n{_shorten(stand.stack)}" for stand in stands if stand.stack)
+
+
+def _shorten(stack: str) -> str:
+    """Leave out our own frames below the train function."""
+    return re.sub(r"(\n  File [^\n]*cargobike/worker/runner\.py[^\n]*)+(\n  File [^\n]*)*", "", stack)
 
 
 def _waits(stack: str) -> bool:

@@ -90,7 +90,7 @@ class Gangs:
         self.roster.start_up_to(self.roster.busy + gangs * plan.gang)
         if plan.servers:
             self.servers.start_up_to(self.servers.busy + gangs * plan.servers)
-        if self.keeps_idle(running):
+        if self.is_elastic and self.keeps_idle(running):
             self.roster.start_up_to(plan.workers)
 
     def enlarge(self, running: Running) -> None:
@@ -103,8 +103,10 @@ class Gangs:
                 running.re_form(attempt, f"re-formed at step {attempt.saved_step}: {more} more came to join it")
 
     def keeps_idle(self, running: Running) -> bool:
-        """Tell whether free workers are kept for a gang that may grow."""
-        return self.is_elastic and any(self._wants_more(attempt) for attempt in running)
+        """Tell whether free workers are kept: for a gang that may grow, or one that is being ended to begin again."""
+        if self._plan.gang == 1:
+            return False
+        return any(attempt.is_doomed or self._wants_more(attempt) for attempt in running)
 
     def _wants_more(self, attempt: Attempt) -> bool:
         return self.is_elastic and len(attempt.workers) - attempt.servers < self._plan.gang and not attempt.force

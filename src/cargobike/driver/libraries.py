@@ -23,10 +23,11 @@ _INSTALLED = tuple(sysconfig.get_path(name) + os.sep for name in ("purelib", "pl
 _MOST_FILES = 50
 
 _COMPANIONS = {
-    "torch": (".optim", "torch._dynamo"),
-    "cargobike": (".checkpoint", "cargobike.worker.checkpoint"),
+    "torch": ((".optim", "DistributedDataParallel", "DDP(", "fully_shard"), ("torch._dynamo",)),
+    "cargobike": ((".checkpoint",), ("cargobike.worker.checkpoint",)),
+    "cargobike.torch": (("cargobike.torch", "import torch as cargobike_torch"), ("torch", "torch._dynamo")),
 }
-"""Libraries that import another, slow one at first use: (text in the source that shows the use, module)."""
+"""Libraries that import another, slow one at first use: (texts in the source that show the use, modules)."""
 
 
 def libraries_needed(train: Train) -> list[str]:
@@ -47,9 +48,10 @@ def libraries_needed(train: Train) -> list[str]:
                 source = _source_of_own(name)
                 if source:
                     waiting.append(source)
-        for library, (mark, companion) in _COMPANIONS.items():
-            if mark in text and (library == "cargobike" or any(name.split(".")[0] == library for name in names)):
-                names[companion] = None
+        for library, (marks, companions) in _COMPANIONS.items():
+            is_used = library.startswith("cargobike") or any(name.split(".")[0] == library for name in names)
+            if is_used and any(mark in text for mark in marks):
+                names |= dict.fromkeys(companions)
     return list(names)
 
 

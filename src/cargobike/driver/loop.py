@@ -35,6 +35,7 @@ log = logging.getLogger(__name__)
 
 POLITE_STOP_S = 1.0
 SERVER_STOP_S = 10.0
+STACK_S = 5.0
 GOODBYE_S = 2.0
 _STOP_FILE_EVERY_S = 0.25
 _REFRESH_EVERY_S = 0.1
@@ -319,6 +320,8 @@ class Loop:
 
     def _stop_attempt(self, command: ev.StopAttempt) -> None:
         grace_s = 0.0 if command.kill else SERVER_STOP_S if command.is_server else POLITE_STOP_S
+        if command.stack and not command.is_server:
+            grace_s = STACK_S  # it is ended as soon as it has answered
         self._p.server.send(command.worker, wire.Halt(command.trial, command.attempt, grace_s, command.stack))
 
     def _start_worker(self, command: ev.StartWorker) -> None:

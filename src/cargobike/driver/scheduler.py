@@ -290,12 +290,14 @@ class Scheduler:
         trial = attempt.trial
         live = self._live[trial]
         live.lost(attempt)
-        if live.losses >= self.plan.max_attempts:
+        if self._ending is not None:
+            self._conclude(trial, Conclusion("stopped", None, reason), at)
+        elif live.losses >= self.plan.max_attempts:
             why = f"gave up after {live.losses} lost attempts; the last one: {reason}"
             self._conclude(trial, Conclusion("failed", None, why), at)
-            return
-        self._out.fact(facts.AttemptLost(at=at, trial=trial, attempt=attempt.number, reason=reason))
-        self._ready.appendleft(trial)
+        else:
+            self._out.fact(facts.AttemptLost(at=at, trial=trial, attempt=attempt.number, reason=reason))
+            self._ready.appendleft(trial)
 
     def _conclude(self, trial: int, found: Conclusion, at: float) -> None:
         end = found.end

@@ -46,6 +46,7 @@ BEAT_S = 1.0
 OUTPUT_EVERY_S = 0.2
 EXIT_GRACE_S = 10.0
 KILL_AGAIN_S = 0.1
+LOOK_AT_STACK_S = 0.05
 MOST_IN_FLIGHT = 512
 
 
@@ -87,6 +88,8 @@ class Agent:
         self._halted = False
         self._has_killed = False
         self._wants_stack = False
+        self._stack_bytes = 0
+        self._look_at: float | None = None
         self._quiet: QuietWatch | None = None
         self._releasing = False
         self._kill_at: float | None = None
@@ -152,7 +155,7 @@ class Agent:
     def _wait_ms(self) -> int:
         now = time.monotonic()
         due = self._last_sent + BEAT_S
-        for other in (self._kill_at, self._leave_by, self._output_due):
+        for other in (self._kill_at, self._leave_by, self._output_due, self._look_at):
             if other is not None:
                 due = min(due, other)
         if self._quiet is not None:
@@ -189,9 +192,7 @@ class Agent:
                 self._kill_at = time.monotonic() + message.grace_s
                 if message.stack and not self._wants_stack:
                     self._wants_stack = True
-                    os.ftruncate(below.stack_fd, 0)
-                    os.lseek(below.stack_fd, 0, os.SEEK_SET)
-                    below.template.send(b"D")
+                    self._ask_for_stack()
         elif isinstance(message, Release):
             self._releasing = True
             if self._runner_lives and self._current is None and self._config.reuse:
@@ -299,12 +300,27 @@ class Agent:
         self._pass_on_output()
         self._deliver(ended)
         self._current = None
-        self._kill_at = None
+        self._kill_at = self._look_at = None
         self._quiet = None
 
     def _deliver(self, ended: bytes) -> None:
         """Tell the driver how an attempt has ended."""
         self._batch.append(ended)
+
+    def _ask_for_stack(self) -> None:
+        self._stack_bytes = 0
+        self._look_at = time.monotonic() + LOOK_AT_STACK_S
+        os.ftruncate(self._below.stack_fd, 0)
+        os.lseek(self._below.stack_fd, 0, os.SEEK_SET)
+        self._below.template.send(b"D")
+
+    def _look_for_stack(self, now: float) -> None:
+        """End the runner as soon as it has said where it stands."""
+        size = os.fstat(self._below.stack_fd).st_size
+        if size and size == self._stack_bytes:
+            self._kill_at, self._look_at = now, None
+        else:
+            self._stack_bytes, self._look_at = size, now + LOOK_AT_STACK_S
 
     def _stack(self) -> str:
         """Return where the runner's threads stood when it was asked."""
@@ -343,6 +359,8 @@ class Agent:
 
     def _keep_time(self) -> None:
         now = time.monotonic()
+        if self._look_at is not None and now >= self._look_at:
+            self._look_for_stack(now)
         if self._kill_at is not None and now >= self._kill_at:
             self._kill_at = now + KILL_AGAIN_S  # it may be about to begin: until it has ended, this is repeated
             self._has_killed = True

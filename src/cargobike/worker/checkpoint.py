@@ -9,12 +9,12 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cargobike.core.errors import InvalidInputError, StoreError
 from cargobike.core.records import Direction
+from cargobike.worker.checkpoint_files import SavedCheckpoint
 from cargobike.worker.checkpoint_folder import (
     DamagedError,
     Meta,
@@ -29,18 +29,12 @@ from cargobike.worker.checkpoint_folder import (
 from cargobike.worker.checkpoint_state import read_state
 from cargobike.worker.outcome import read_number
 
+if TYPE_CHECKING:
+    from cargobike.worker.checkpoint_sharded import ShardedCheckpoints
+    from cargobike.worker.gang import Gang
+
 _LOG = logging.getLogger(__name__)
 _RESCANS = 5
-
-
-@dataclass(frozen=True, slots=True)
-class SavedCheckpoint:
-    """One checkpoint."""
-
-    step: int
-    path: Path
-    size_bytes: int
-    metric: float | None = None
 
 
 class Checkpoints:
@@ -62,6 +56,10 @@ class Checkpoints:
             its older ones.
         current_step: Gives the step of the trial's last report, for a `save` that names none.
         force_every_s: How many seconds of checkpoints a power cut may cost; 0 forces each to disk.
+        gang: The other ranks, if several train together: then rank 0 saves, or all of them a share each.
+        rank: Which of them this is.
+        began_with: Name of the checkpoint that all ranks begin with: the first `load` looks at none that is newer, and
+            it is kept until the next attempt. One of them may be slow to load what another replaces meanwhile.
     """
 
     def __init__(
@@ -75,6 +73,9 @@ class Checkpoints:
         start_from: Path | None = None,
         current_step: Callable[[], int | None] | None = None,
         force_every_s: float = 0.0,
+        gang: Gang | None = None,
+        rank: int = 0,
+        began_with: str | None = None,
     ) -> None:
         # The train function may change its working directory at any time.
         self._root = Path(os.path.abspath(root))
@@ -91,6 +92,11 @@ class Checkpoints:
         self._intact: set[Path] = set()
         self._damaged: set[Path] = set()
         self._warned_about_metric = False
+        self._gang = gang
+        self._rank = rank
+        self._began_with = began_with
+        self._has_begun = began_with is None
+        self._sharded: ShardedCheckpoints | None = None
         self.keep(last=keep_last, best=keep_best)
 
     def keep(self, *, last: int = 1, best: int = 0) -> None:
@@ -105,7 +111,7 @@ class Checkpoints:
         self._keep_last, self._keep_best = last, best
 
     def save(self, state: object, *, step: int | None = None, metric: float | None = None) -> SavedCheckpoint:
-        """Save a state.
+        """Save a state; in a gang rank 0 does, and for the other ranks this does nothing.
 
         Args:
             state: Bytes; a file or folder given as a `Path`, which is copied; anything with torch tensors
@@ -124,6 +130,8 @@ class Checkpoints:
                 state,
                 state,
             )
+        if self._rank:
+            return self._of_others(step, metric)
         score = None if metric is None else read_number(metric, "metric")
         if score is None and self._keep_best and not self._warned_about_metric:
             self._warned_about_metric = True
@@ -146,11 +154,65 @@ class Checkpoints:
                 self._forced, self._forced_at = path, time.monotonic()
             self._metas[path] = meta
             self._intact.add(path)
+            self._has_begun = True
             saved = _describe(path, meta)
             if self._on_saved is not None:
                 self._on_saved(saved)
             self._delete_superfluous(path)
         return saved
+
+    def save_sharded(
+        self, state: dict[str, Any], *, step: int | None = None, metric: float | None = None, asynchronous: bool = False
+    ) -> SavedCheckpoint | None:
+        """Save a state of which every rank has a part, in torch's distributed format; every rank must call it.
+
+        Args:
+            state: Names with tensors, whole or sharded, and plain values; see `torch.distributed.checkpoint`.
+            step: As in `save`.
+            metric: As in `save`.
+            asynchronous: Whether to copy the state, return `None` at once and write it beside the training; the next
+                one waits for it, and so does the end of the train function.
+
+        Raises:
+            StoreError: If a rank cannot write its part; earlier checkpoints are untouched.
+        """
+        at = self._next_step() if step is None else _whole_number(step)
+        self._has_begun = True
+        return self._together().save(state, at, metric, asynchronous=asynchronous)
+
+    def load_sharded(self, state: dict[str, Any], *, best: bool = False) -> int | None:
+        """Fill a state in place from the newest sharded checkpoint; every rank must call it.
+
+        The number of ranks need not be the one that it was saved with.
+
+        Args:
+            state: What to fill: the same names, with tensors of the same shapes as a whole.
+            best: Whether to take the checkpoint with the best metric instead of the newest.
+
+        Returns:
+            The step that it was saved at, `None` if there is none, and the state is as it was.
+        """
+        stored = self.load(best=best) if self._rank == 0 else None
+        self._has_begun = True
+        return self._together().load(state, stored)
+
+    def wait(self) -> None:
+        """Wait until what was saved asynchronously is a checkpoint."""
+        if self._sharded is not None:
+            self._sharded.wait()
+
+    def _together(self) -> ShardedCheckpoints:
+        if self._sharded is None:
+            # Torch is heavy, and loaded already by those who have something to shard.
+            from cargobike.worker.checkpoint_sharded import ShardedCheckpoints  # noqa: PLC0415
+
+            self._sharded = ShardedCheckpoints(self.save, self._gang, self._rank)
+        return self._sharded
+
+    def _of_others(self, step: int | None, metric: float | None) -> SavedCheckpoint:
+        """Describe what rank 0 saves."""
+        reported = self._current_step() if self._current_step is not None else None
+        return SavedCheckpoint(step if step is not None else reported or 0, self._root, 0, metric)
 
     def load(self, default: Any = None, *, best: bool = False) -> Any:
         """Return the newest intact state, in the form in which it was saved, or `default` if there is none.
@@ -174,11 +236,14 @@ class Checkpoints:
                         continue
                     meta = self._metas[path]
                     try:
-                        return read_state(meta.kind, path / meta.entry)
+                        state = read_state(meta.kind, path / meta.entry)
+                        self._has_begun = True
+                        return state
                     except FileNotFoundError:
                         vanished = True
                 if not vanished:  # else the trial it belongs to replaced it while we looked: look again
                     break
+            self._has_begun = True
         return default
 
     @property
@@ -235,7 +300,7 @@ class Checkpoints:
 
     def _own(self) -> list[tuple[Path, Meta]]:
         found = []
-        for path in list_folders(self._root):
+        for path in self._folders():
             if path not in self._metas and path not in self._damaged:
                 try:
                     self._metas[path] = read_meta(path)
@@ -244,6 +309,13 @@ class Checkpoints:
             if path not in self._damaged:
                 found.append((path, self._metas[path]))
         return found
+
+    def _folders(self) -> list[Path]:
+        folders = list_folders(self._root)
+        if self._has_begun:
+            return folders
+        last = int(self._began_with.partition("-")[0]) if self._began_with else -1
+        return [folder for folder in folders if int(folder.name.partition("-")[0]) <= last]
 
     def _ranked(self, found: list[tuple[Path, Meta]]) -> list[Path]:
         scored = [(meta.metric, path) for path, meta in found if meta.metric is not None and math.isfinite(meta.metric)]
@@ -279,6 +351,8 @@ class Checkpoints:
 
     def _delete_superfluous(self, newest: Path) -> None:
         kept = {newest, self._forced, *self._kept(self._own())}
+        if self._began_with:
+            kept.add(self._root / self._began_with)
         for path in list_folders(self._root):
             if path not in kept:
                 self._delete(path)

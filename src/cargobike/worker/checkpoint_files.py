@@ -9,13 +9,23 @@ import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, Self
+from typing import Literal, Protocol, Self, runtime_checkable
 
 from cargobike.core.errors import InvalidInputError
 
-Kind = Literal["bytes", "file", "folder", "torch", "pickle"]
+Kind = Literal["bytes", "file", "folder", "torch", "pickle", "sharded"]
 
 _CHUNK_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class SavedCheckpoint:
+    """One checkpoint."""
+
+    step: int
+    path: Path
+    size_bytes: int
+    metric: float | None = None
 
 
 @dataclass(slots=True)
@@ -27,6 +37,15 @@ class StoredState:
     sizes: dict[str, int] = field(default_factory=dict)
     sha256: dict[str, str] = field(default_factory=dict)
     links: dict[str, str] = field(default_factory=dict)
+
+
+@runtime_checkable
+class WritesItself(Protocol):
+    """A state that knows how it is written."""
+
+    def write_into(self, folder: Path) -> StoredState:
+        """Write it into an empty folder."""
+        ...
 
 
 class HashingFile:

@@ -18,7 +18,7 @@ from typing import Any
 import cloudpickle
 
 from cargobike.core.errors import InvalidInputError, StoreError
-from cargobike.worker.checkpoint_files import HashingFile, Kind, StoredState, copy_path
+from cargobike.worker.checkpoint_files import HashingFile, Kind, StoredState, WritesItself, copy_path
 
 _MISTAKES_SHOWN = 5
 _SEARCH_LIMIT = 50
@@ -32,6 +32,8 @@ def write_state(state: object, folder: Path) -> StoredState:
     """
     if isinstance(state, Path):
         return copy_path(state, folder)
+    if isinstance(state, WritesItself):
+        return state.write_into(folder)
     if isinstance(state, bytes):
         stored = StoredState("bytes", "state.bin")
         with HashingFile(stored, folder, stored.entry) as file:
@@ -44,7 +46,7 @@ def read_state(kind: Kind, path: Path) -> Any:
     """Return what `write_state` was given; of files and folders the path of the stored copy."""
     if kind == "bytes":
         return path.read_bytes()
-    if kind in {"file", "folder"}:
+    if kind in {"file", "folder", "sharded"}:
         return path
     try:
         if kind == "torch":

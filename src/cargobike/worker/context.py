@@ -19,7 +19,8 @@ from cargobike.worker.wire import Assign, Bring, Brought, DriverMessage, Point, 
 from cargobike.worker.wire import Verdict as VerdictMessage
 
 if TYPE_CHECKING:
-    from cargobike.worker.checkpoint import Checkpoints, SavedCheckpoint
+    from cargobike.worker.checkpoint import Checkpoints
+    from cargobike.worker.checkpoint_files import SavedCheckpoint
     from cargobike.worker.collectives import Operation
     from cargobike.worker.gang import Gang
 
@@ -42,6 +43,8 @@ class Context:
         device_index: Which of the visible GPUs is this rank's own, `None` without any.
         options: What the experiment was told about how to train together, the same in every member.
         secret: Known to the members of this attempt only.
+        began_with: Name of the checkpoint that all ranks of this attempt begin with, empty if there is none; `None` if
+            nobody has to agree on one.
     """
 
     number: int = 0
@@ -57,6 +60,7 @@ class Context:
     force_checkpoints_every_s: float = 0.0
     options: Mapping[str, Any] = MappingProxyType({})
     secret: bytes = b""
+    began_with: str | None = None
 
     def __init__(self, params: Mapping[str, Any] | None = None) -> None:
         self.params: Mapping[str, Any] = MappingProxyType(dict(params or {}))
@@ -122,12 +126,25 @@ class Context:
             self._checkpoints = self._open_checkpoints()
         return self._checkpoints
 
+    @property
+    def checkpoints_root(self) -> Path:
+        """Where the trial's checkpoints are, or those of a parameter server's share."""
+        return self.folder / "checkpoints" if self.role != "server" else self.folder / "servers" / str(self.rank)
+
+    def finish(self) -> None:
+        """Wait for checkpoints that are still being written."""
+        if self._checkpoints is not None:
+            self._checkpoints.wait()
+
     def _open_checkpoints(self) -> Checkpoints:
         # Most functions save none, and these modules are the dearest of a worker's to import.
         from cargobike.worker.checkpoint import Checkpoints  # noqa: PLC0415
 
         return Checkpoints(
-            self.folder / "checkpoints",
+            self.checkpoints_root,
+            began_with=self.began_with,
+            gang=self.gang if self.role != "server" and self.world_size > 1 else None,
+            rank=self.rank if self.role != "server" else 0,
             on_saved=self._announce,
             current_step=lambda: self.last_step,
             direction=self._direction,
@@ -284,6 +301,8 @@ class TrialContext(Context):
         return self.world_size == 1 and saved_each_time and not self._saves_first
 
     def _announce(self, saved: SavedCheckpoint) -> None:
+        if self.role == "server":
+            return  # its share is no checkpoint of the trial
         message = Saved(self.number, self.attempt, saved.step, str(saved.path), saved.size_bytes)
         self._agent.send(b"C" + encode_message(message))
         if self._files_travel:

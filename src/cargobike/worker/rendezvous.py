@@ -16,6 +16,7 @@ import socket
 import struct
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -41,6 +42,7 @@ class Seen(msgspec.Struct, frozen=True):
         tensorflow: Port of its TensorFlow server.
         jax: Port of the JAX coordinator, of rank 0.
         gpus: The devices that its worker was given.
+        checkpoint: The newest checkpoint that rank 0 sees: what all of them begin with.
     """
 
     address: str
@@ -49,6 +51,7 @@ class Seen(msgspec.Struct, frozen=True):
     tensorflow: int
     jax: int
     gpus: tuple[str, ...]
+    checkpoint: str
 
 
 _decode = msgspec.msgpack.Decoder(Seen).decode
@@ -109,10 +112,13 @@ def meet(place: TrialContext, gpus: tuple[str, ...]) -> Meeting:
         tensorflow=meeting.hold_port(),
         jax=meeting.hold_port() if leads else 0,
         gpus=gpus,
+        checkpoint=newest_checkpoint(place.checkpoints_root) if leads else "",
     )
     patience_s = membership.stall_timeout_s or PATIENCE_S
     told = place.gang.exchange("rendezvous", msgspec.msgpack.encode(own), timeout_s=patience_s)
     everybody = [_decode(value) for value in told]
+    if membership.role != SERVER:
+        place.began_with = everybody[0].checkpoint
     visible, place.device_index = _share_devices(membership, everybody)
     for variable in _VISIBLE_DEVICES:
         os.environ[variable] = ",".join(visible)
@@ -186,6 +192,15 @@ def _share_devices(membership: Membership, everybody: list[Seen]) -> tuple[tuple
     if membership.role != SERVER and one_each:
         return tuple(together), membership.local_rank
     return own, 0 if own else None
+
+
+def newest_checkpoint(root: Path) -> str:
+    """Return the name of the newest checkpoint under a root, empty if there is none; a look at names is enough."""
+    try:
+        numbered = {int(name.partition("-")[0]): name for name in os.listdir(root) if name[:1].isdigit()}
+    except OSError:
+        return ""
+    return numbered[max(numbered)] if numbered else ""
 
 
 def interface_of(address: str) -> str:

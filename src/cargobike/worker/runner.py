@@ -224,6 +224,7 @@ def _call_member(seat: Seat, place: TrialContext) -> object:
     _load(seat)
     meeting = meet(place, seat.gpus)
     returned = _call_function(seat, place)
+    place.finish()
     meeting.leave(place)
     return returned
 

@@ -23,7 +23,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cargobike.core.errors import InvalidInputError, StoreError
-from cargobike.worker.checkpoint import Checkpoints, SavedCheckpoint
+from cargobike.worker.checkpoint import Checkpoints
+from cargobike.worker.checkpoint_files import SavedCheckpoint
 from cargobike.worker.checkpoint_folder import list_folders
 
 CHILD_ENV = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
