@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from cargobike.worker.gang import Gang
 
 FOLDER = "shards"
+_SHARED_DISK = "what ranks save together must lie on a disk that all of them see"
 
 
 class _Part(msgspec.Struct, frozen=True):
@@ -170,6 +171,9 @@ class Shards:
         return self.gang.exchange(f"{self.name}.done", result, of="workers")[0]
 
     def _write(self, folder: Path) -> list[_Part]:
+        seen = self.gang.exchange(f"{self.name}.seen", b"yes" if folder.parent.is_dir() else b"", of="workers")
+        if not all(seen):  # nobody begins: torch would wait for those who cannot
+            return [_Part(error="" if sees else f"it does not see {folder.parent}; {_SHARED_DISK}") for sees in seen]
         try:
             dcp.save(self.state, checkpoint_id=folder, process_group=self.group, no_dist=not dist.is_initialized())
             part = _describe(folder, self.rank)
