@@ -22,7 +22,7 @@ from cargobike.worker.connection import AgentConfig, Connection
 from cargobike.worker.output import OutputStream
 from cargobike.worker.packets import PacketReader
 from cargobike.worker.processes import describe_exit, end_descendants
-from cargobike.worker.quiet import QuietWatch, read_stack
+from cargobike.worker.quiet import QuietWatch, StackReader
 from cargobike.worker.runner import LEAVE
 from cargobike.worker.template import Exit
 from cargobike.worker.wire import (
@@ -46,7 +46,6 @@ BEAT_S = 1.0
 OUTPUT_EVERY_S = 0.2
 EXIT_GRACE_S = 10.0
 KILL_AGAIN_S = 0.1
-LOOK_AT_STACK_S = 0.05
 MOST_IN_FLIGHT = 512
 
 
@@ -87,9 +86,7 @@ class Agent:
         self._runner_lives = False
         self._halted = False
         self._has_killed = False
-        self._wants_stack = False
-        self._stack_bytes = 0
-        self._look_at: float | None = None
+        self._stack = StackReader(below.stack_fd)
         self._quiet: QuietWatch | None = None
         self._releasing = False
         self._kill_at: float | None = None
@@ -155,7 +152,7 @@ class Agent:
     def _wait_ms(self) -> int:
         now = time.monotonic()
         due = self._last_sent + BEAT_S
-        for other in (self._kill_at, self._leave_by, self._output_due, self._look_at):
+        for other in (self._kill_at, self._leave_by, self._output_due, self._stack.next_look):
             if other is not None:
                 due = min(due, other)
         if self._quiet is not None:
@@ -169,7 +166,8 @@ class Agent:
         below = self._below
         if isinstance(message, Assign):
             self._current = message
-            self._halted = self._has_killed = self._wants_stack = False
+            self._halted = self._has_killed = False
+            self._stack.forget()
             self._kill_at = None
             if message.membership is not None:
                 self._quiet = QuietWatch.of(message.membership, self._below.template_pid)
@@ -190,9 +188,9 @@ class Agent:
                 self._halted = True
                 below.flags[0] = 1
                 self._kill_at = time.monotonic() + message.grace_s
-                if message.stack and not self._wants_stack:
-                    self._wants_stack = True
-                    self._ask_for_stack()
+                if message.stack and not self._stack.is_wanted:
+                    self._stack.want()
+                    below.template.send(b"D")
         elif isinstance(message, Release):
             self._releasing = True
             if self._runner_lives and self._current is None and self._config.reuse:
@@ -240,9 +238,9 @@ class Agent:
         if not isinstance(message, Ended) or not self._is_current(message.trial, message.attempt):
             return
         self._drain_output()
-        if message.outcome == "failed" or self._wants_stack:
+        if message.outcome == "failed" or self._stack.is_wanted:
             error = self._with_last_output(message.error or "") if message.outcome == "failed" else message.error
-            body = encode_message(msgspec.structs.replace(message, error=error, stack=self._stack()))
+            body = encode_message(msgspec.structs.replace(message, error=error, stack=self._stack.text))
         self._close_attempt(body)
         if not self._config.reuse:
             self._delivered = True
@@ -291,7 +289,7 @@ class Agent:
                     error=self._with_last_output(error) or None,
                     alike=how,
                     peak_memory_bytes=end.peak_memory_bytes,
-                    stack=self._stack(),
+                    stack=self._stack.text,
                 )
             )
         )
@@ -300,31 +298,13 @@ class Agent:
         self._pass_on_output()
         self._deliver(ended)
         self._current = None
-        self._kill_at = self._look_at = None
+        self._kill_at = None
+        self._stack.forget()
         self._quiet = None
 
     def _deliver(self, ended: bytes) -> None:
         """Tell the driver how an attempt has ended."""
         self._batch.append(ended)
-
-    def _ask_for_stack(self) -> None:
-        self._stack_bytes = 0
-        self._look_at = time.monotonic() + LOOK_AT_STACK_S
-        os.ftruncate(self._below.stack_fd, 0)
-        os.lseek(self._below.stack_fd, 0, os.SEEK_SET)
-        self._below.template.send(b"D")
-
-    def _look_for_stack(self, now: float) -> None:
-        """End the runner as soon as it has said where it stands."""
-        size = os.fstat(self._below.stack_fd).st_size
-        if size and size == self._stack_bytes:
-            self._kill_at, self._look_at = now, None
-        else:
-            self._stack_bytes, self._look_at = size, now + LOOK_AT_STACK_S
-
-    def _stack(self) -> str:
-        """Return where the runner's threads stood when it was asked."""
-        return read_stack(self._below.stack_fd) if self._wants_stack else ""
 
     # -- output --------------------------------------------------------------------------------------------------
 
@@ -359,8 +339,8 @@ class Agent:
 
     def _keep_time(self) -> None:
         now = time.monotonic()
-        if self._look_at is not None and now >= self._look_at:
-            self._look_for_stack(now)
+        if self._stack.has_come(now):
+            self._kill_at = now
         if self._kill_at is not None and now >= self._kill_at:
             self._kill_at = now + KILL_AGAIN_S  # it may be about to begin: until it has ended, this is repeated
             self._has_killed = True

@@ -17,6 +17,7 @@ _LEAST_OFTEN_S = 5.0
 _STILL = 0.05
 _TICKS = os.sysconf("SC_CLK_TCK")
 _LONGEST_STACK = 20_000
+_LOOK_AT_STACK_S = 0.05
 
 
 @dataclass(slots=True)
@@ -75,7 +76,48 @@ def processor_seconds(parent: int) -> float:
     return total
 
 
-def read_stack(fd: int) -> str:
-    """Return what a runner wrote about its threads, the deepest frames first."""
-    data = os.pread(fd, _LONGEST_STACK, 0)
-    return data.decode(errors="replace").strip()
+class StackReader:
+    """Reads where a runner's threads stand from a file that it writes that into when it is asked.
+
+    Args:
+        fd: The file, in memory, open in both processes.
+
+    Attributes:
+        is_wanted: Whether it was asked.
+        next_look: When to look whether it has answered.
+    """
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._bytes = 0
+        self.is_wanted = False
+        self.next_look: float | None = None
+
+    def want(self) -> None:
+        """Wait for an answer from now on."""
+        os.ftruncate(self._fd, 0)
+        os.lseek(self._fd, 0, os.SEEK_SET)
+        self._bytes = 0
+        self.is_wanted = True
+        self.next_look = time.monotonic() + _LOOK_AT_STACK_S
+
+    def has_come(self, now: float) -> bool:
+        """Tell, once, that the answer is there and does not grow any more."""
+        if self.next_look is None or now < self.next_look:
+            return False
+        before, self._bytes = self._bytes, os.fstat(self._fd).st_size
+        if self._bytes and self._bytes == before:
+            self.next_look = None
+            return True
+        self.next_look = now + _LOOK_AT_STACK_S
+        return False
+
+    @property
+    def text(self) -> str:
+        """The stacks of all threads, the deepest frames first; empty if nobody asked or nobody answered."""
+        return os.pread(self._fd, _LONGEST_STACK, 0).decode(errors="replace").strip() if self.is_wanted else ""
+
+    def forget(self) -> None:
+        """Wait no longer."""
+        self.is_wanted = False
+        self.next_look = None
