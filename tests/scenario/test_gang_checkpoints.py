@@ -47,6 +47,7 @@ SHARDED = """
             context.current()._start_from = source
             trained = train(upto, False)
             trial.checkpoint.clear()
+            trial.barrier()
             saved = trial.checkpoint.save({"rank": trial.rank}, step=4)
             trial.barrier()
             assert trial.checkpoint.load() == {"rank": 0}

@@ -271,7 +271,13 @@ class Checkpoints:
             return [_describe(path, meta) for path, meta in own if path not in spare]
 
     def clear(self) -> None:
-        """Delete this trial's own checkpoints, so that it starts over; those of `start_from` stay."""
+        """Delete this trial's own checkpoints, so that it starts over; those of `start_from` stay.
+
+        In a gang rank 0 does, and for the other ranks this does nothing.
+        """
+        self._has_begun = True
+        if self._rank:
+            return
         with self._lock:
             sweep(self._root)
             for path in list_folders(self._root):
