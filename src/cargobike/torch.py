@@ -11,6 +11,9 @@ Example:
 
 from __future__ import annotations
 
+from cargobike.training.parameter_server.client import ParameterClient
+from cargobike.training.parameter_server.door import parameter_client
+from cargobike.training.parameter_server.serving import Server as ParameterServer
 from cargobike.training.preparing import Prepared, prepare
 from cargobike.training.strategies import DDP, FSDP, DiLoCo, LocalSGD, PowerSGD, TopK, Zero1
 from cargobike.training.together import all_reduce, barrier, is_main, main_first, rank, world_size
@@ -21,6 +24,8 @@ __all__ = [
     "FSDP",
     "DiLoCo",
     "LocalSGD",
+    "ParameterClient",
+    "ParameterServer",
     "PowerSGD",
     "Prepared",
     "TopK",
@@ -30,6 +35,7 @@ __all__ = [
     "barrier",
     "is_main",
     "main_first",
+    "parameter_client",
     "prepare",
     "rank",
     "world_size",

@@ -107,6 +107,7 @@ LIBRARIES: dict[str, Library] = {
             "launching.py",
             "reproduc*.py",
             "fresh_environment.py",
+            "training/*",
         )
     ),
     "numpy": Library(("search/*", "ui/*", "training/*")),
