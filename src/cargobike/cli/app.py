@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import keyword
 import logging
 import sys
 from typing import Annotated, Any, Final
@@ -28,11 +29,13 @@ COMMANDS: Final = {
     "stop": "Ask a running experiment to stop, and wait until it has.",
     "resume": "Go on with an experiment that was lost or stopped, or add trials to it.",
     "reproduce": "Run the recorded code of an experiment again, and say whether it comes out the same.",
+    "export": "Write an experiment into one file, or in MLflow's format.",
+    "import": "Take an exported experiment into this project.",
     "rm": "Remove experiments and everything they wrote.",
     "doctor": "Look for problems with this machine and this project.",
     "version": "Print the version.",
 }
-"""Each command is the function of its name in the module of its name."""
+"""Each command is the function of its name in the module of its name, with a `_` where Python claims the word."""
 
 _log = logging.getLogger(__name__)
 
@@ -66,9 +69,10 @@ class CommandGroup(TyperGroup):
 
 def load_command(name: str) -> Any:
     """Import the module of a command and make the command from its function."""
-    module = importlib.import_module(f"cargobike.cli.{name}")
+    word = f"{name}_" if keyword.iskeyword(name) else name
+    module = importlib.import_module(f"cargobike.cli.{word}")
     single = typer.Typer(add_completion=False, rich_markup_mode=None)
-    single.command(name, help=COMMANDS[name])(getattr(module, name))
+    single.command(name, help=COMMANDS[name])(getattr(module, word))
     command = typer.main.get_command(single)
     command.name = name
     return command

@@ -1,0 +1,55 @@
+"""An experiment in MLflow's format has a run for each trial, with all its points."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+import yaml
+
+from cargobike.core.errors import InvalidInputError
+from cargobike.core.records import TrialState
+from cargobike.store.annotations import annotate
+from cargobike.store.layout import ExperimentFolder, ProjectFolder
+from cargobike.store.mlflow_tree import write_mlflow
+from cargobike.testing.stores import JournalBuilder
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> ExperimentFolder:
+    journal = JournalBuilder(ProjectFolder(tmp_path / "here"), "20270101-000000-aaaa", name="digits", metric="score")
+    number = journal.start(lr=0.1, act="relu")
+    for step in range(3):
+        journal.report(number, step, **{"score": step / 2, "../../evil": math.nan})
+    journal.finish(number, 0.9)
+    journal.finish(journal.start(lr=0.2), state=TrialState.FAILED, error="no")
+    journal.end()
+    files = journal.folder.trial(0).files
+    files.mkdir(parents=True)
+    (files / "weights.bin").write_bytes(b"w")
+    (files / "link").symlink_to("/etc/passwd")
+    annotate(journal.folder, note="said")
+    return journal.folder
+
+
+def test_the_tree_is_one_that_mlflow_reads(folder: ExperimentFolder, tmp_path: Path) -> None:
+    place = write_mlflow(folder, tmp_path / "mlruns")
+    told = yaml.safe_load((place / "meta.yaml").read_text())
+    assert told["experiment_id"] == place.name
+    assert place.name.isdigit()
+    assert (place / "tags" / "mlflow.note.content").read_text() == "said"
+    runs = {yaml.safe_load(path.read_text())["run_name"]: path.parent for path in place.glob("*/meta.yaml")}
+    assert set(runs) == {"trial 0000", "trial 0001"}
+    first = runs["trial 0000"]
+    described = yaml.safe_load((first / "meta.yaml").read_text())
+    assert (described["status"], described["run_id"]) == (3, first.name)
+    assert yaml.safe_load((runs["trial 0001"] / "meta.yaml").read_text())["status"] == 4
+    assert (first / "params" / "act").read_text() == "relu"
+    points = [line.split() for line in (first / "metrics" / "score").read_text().splitlines()]
+    assert [(value, step) for _, value, step in points] == [("0.0", "0"), ("0.5", "1"), ("1.0", "2")]
+    assert (first / "metrics" / "final.score").read_text().split()[1:] == ["0.9", "2"]
+    assert (first / "metrics" / "_.._evil").read_text().count("nan") == 3
+    assert [path.name for path in (first / "artifacts").iterdir()] == ["weights.bin"]
+    with pytest.raises(InvalidInputError, match="exported to"):
+        write_mlflow(folder, tmp_path / "mlruns")
