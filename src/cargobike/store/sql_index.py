@@ -1,4 +1,4 @@
-"""The index in a SQL database: a SQLite file in the project."""
+"""The index in a SQL database; by default a SQLite file in the project."""
 
 from __future__ import annotations
 
@@ -44,11 +44,18 @@ class SqlIndex(Index):
     """An `Index` in a SQL database, given by its SQLAlchemy URL.
 
     Only statements of SQLAlchemy Core that every database has are used; what is special to SQLite
-    (write-ahead log, lock mode, a damaged file) is in `_connect_sqlite` and `_start_over`.
+    (write-ahead log, lock mode, a damaged file) is in `_connect_sqlite` and `_start_over`, what is special to
+    PostgreSQL in `PostgresIndex`.
+
+    Args:
+        project: Whose journals to read.
+        url: The database.
+        key: Names the project in a database that serves several; rows of others are neither seen nor touched.
     """
 
-    def __init__(self, project: ProjectFolder, url: str) -> None:
+    def __init__(self, project: ProjectFolder, url: str, *, key: str = "") -> None:
         self.project = project
+        self.key = key
         self._url = sa.make_url(url)
         self._file = Path(self._url.database) if self._url.database and self._is_sqlite else None
         self._engine = self._connect()
@@ -86,7 +93,8 @@ class SqlIndex(Index):
             "duration": sa.func.coalesce(table.ended_at, table.last_at) - table.started_at,
             "trials": sum((table[state.value] for state in TrialState), sa.literal(0)),
         }[sort]
-        query = sa.select(experiments).order_by(
+        query = sa.select(experiments).where(table.project == self.key)
+        query = query.order_by(
             key.is_(None), key.desc() if descending else key.asc(), table.started_at.desc(), table.id.desc()
         )
         if states:
@@ -96,7 +104,8 @@ class SqlIndex(Index):
 
     def experiment(self, experiment_id: str) -> ExperimentRow:
         """Return one experiment by its full id; raises `NotFoundError`."""
-        rows = self._rows(sa.select(experiments).where(experiments.c.id == experiment_id))
+        mine = sa.and_(experiments.c.project == self.key, experiments.c.id == experiment_id)
+        rows = self._rows(sa.select(experiments).where(mine))
         if not rows:
             raise NotFoundError(f"There is no experiment {experiment_id!r} in {self.project.root}.")
         return experiment_row(rows[0])
@@ -111,7 +120,7 @@ class SqlIndex(Index):
     ) -> list[TrialRow]:
         """Return trials of one experiment; `sort="best"` puts the best first, whatever the direction."""
         table = trials.c
-        query = sa.select(trials).where(table.experiment_id == experiment_id)
+        query = sa.select(trials).where(table.project == self.key, table.experiment_id == experiment_id)
         if states:
             query = query.where(table.state.in_([state.value for state in states]))
         if sort == "best":
@@ -128,7 +137,7 @@ class SqlIndex(Index):
         """Return `(number, value)` of the trials with a finite value, in the order in which they ended."""
         table = trials.c
         query = sa.select(table.number, table.value).where(
-            table.experiment_id == experiment_id, table.value.is_not(None)
+            table.project == self.key, table.experiment_id == experiment_id, table.value.is_not(None)
         )
         rows = self._rows(query.order_by(table.ended_at.asc(), table.number.asc()))
         return [(row["number"], row["value"]) for row in rows]
@@ -136,7 +145,8 @@ class SqlIndex(Index):
     def names(self) -> list[tuple[str, str]]:
         """Return `(id, name)` of all experiments, the newest first."""
         table = experiments.c
-        query = sa.select(table.id, table.name).order_by(table.started_at.desc(), table.id.desc())
+        query = sa.select(table.id, table.name).where(table.project == self.key)
+        query = query.order_by(table.started_at.desc(), table.id.desc())
         return [(row["id"], row["name"]) for row in self._rows(query)]
 
     def close(self) -> None:
@@ -144,8 +154,6 @@ class SqlIndex(Index):
         self._engine.dispose()
 
     def _connect(self) -> sa.Engine:
-        if not self._is_sqlite:
-            return sa.create_engine(self._url)
         # One connection for a database in memory, which vanishes with it; none kept for a file.
         pool = NullPool if self._file else StaticPool
         engine = sa.create_engine(self._url, poolclass=pool, connect_args={"timeout": BUSY_TIMEOUT_S})
@@ -205,21 +213,21 @@ class SqlIndex(Index):
 
     def _clear(self) -> None:
         with self._writing() as connection:
-            connection.execute(trials.delete())
-            connection.execute(experiments.delete())
+            connection.execute(trials.delete().where(trials.c.project == self.key))
+            connection.execute(experiments.delete().where(experiments.c.project == self.key))
 
     def _sync(self) -> None:
         """Catch up in transactions of moderate size, so that others who sync need not wait for long."""
         with self._engine.connect() as connection:
-            changed, gone = compare(connection, self.project)
+            changed, gone = compare(connection, self.project, self.key)
         if gone:
             with self._writing() as connection:
-                forget(connection, gone)
+                forget(connection, self.key, gone)
         while changed:
             with self._writing() as connection:
                 budget = BYTES_AT_ONCE
                 while changed and budget > 0:
-                    read_bytes, is_complete = catch_up(connection, changed[-1])
+                    read_bytes, is_complete = catch_up(connection, changed[-1], self.key)
                     budget -= read_bytes + _BYTES_PER_EXPERIMENT
                     if is_complete:
                         changed.pop()

@@ -14,7 +14,7 @@ from cargobike.store.annotations import Annotations
 from cargobike.store.fold import ExperimentRecord
 from cargobike.store.index import ExperimentRow, TrialRow
 
-SCHEMA_VERSION: Final = 2
+SCHEMA_VERSION: Final = 3
 """Raise it with every change of the tables or their content: an index of another version is rebuilt."""
 
 metadata = sa.MetaData()
@@ -29,6 +29,7 @@ meta = sa.Table(
 experiments = sa.Table(
     "experiments",
     metadata,
+    sa.Column("project", sa.String(40), primary_key=True),
     sa.Column("id", sa.String(80), primary_key=True),
     sa.Column("name", sa.Text, nullable=False),
     sa.Column("state", sa.String(20), nullable=False),
@@ -57,6 +58,7 @@ experiments = sa.Table(
 trials = sa.Table(
     "trials",
     metadata,
+    sa.Column("project", sa.String(40), primary_key=True),
     sa.Column("experiment_id", sa.String(80), primary_key=True),
     sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("state", sa.String(20), nullable=False),
@@ -85,13 +87,13 @@ def experiment_values(record: ExperimentRecord) -> Values:
     best = record.best
     return {
         "id": record.id,
-        "name": record.header.name,
+        "name": _text(record.header.name),
         "state": record.state.value,
-        "reason": record.reason,
+        "reason": _text(record.reason),
         "header": encode_fact(record.header).decode(),
-        "objective": record.objective,
+        "objective": record.objective and _text(record.objective),
         "direction": record.header.direction,
-        "user": record.header.user,
+        "user": _text(record.header.user),
         "started_at": record.started_at,
         "ended_at": record.ended_at,
         "last_at": record.last_at,
@@ -123,7 +125,7 @@ def trial_values(experiment_id: str, trial: Trial, before: Mapping[str, Any] | N
         "last_step": step,
         "last_value": last,
         "attempts": trial.attempts,
-        "error": trial.error,
+        "error": trial.error and _text(trial.error),
         "started_at": trial.started_at,
         "ended_at": trial.ended_at,
         "seed": trial.seed,
@@ -222,6 +224,11 @@ def _value(row: Mapping[str, Any]) -> float | None:
     # SQLite stores NaN as NULL, and databases disagree on how it sorts: it goes into a column of its own.
     text = row["value_text"]
     return row["value"] if text is None else float(text)
+
+
+def _text(value: str) -> str:
+    """Return a text that every database can hold: PostgreSQL has no word for the character zero."""
+    return value.replace("\0", "\N{SYMBOL FOR NULL}")
 
 
 def _dump(value: object) -> str:
