@@ -251,9 +251,11 @@ def run(make: Callable[[], AbstractOptimizer], curves: Curves, setting: Setting,
     return Outcome(result.makespan_s, best.ended_at, result.usage.steps, regret)
 
 
-def table(title: str, sets: Sequence[Curves], setting: Setting) -> list[dict[str, object]]:
+def table(title: str, sets: Sequence[Curves], setting: Setting, variants: Iterable[str]) -> list[dict[str, object]]:
     found = {
-        name: [run(make, curves, setting, seed) for seed, curves in enumerate(sets)] for name, make in VARIANTS.items()
+        name: [run(VARIANTS[name], curves, setting, seed) for seed, curves in enumerate(sets)]
+        for name in VARIANTS
+        if name in {*variants, "promotion"}
     }
     reference = found["promotion"]
     print(f"\n### {title}, {len(sets)} sets\n")
@@ -278,13 +280,18 @@ def table(title: str, sets: Sequence[Curves], setting: Setting) -> list[dict[str
 def main(arguments: Iterable[str]) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="few sets")
+    parser.add_argument("--only", choices=VARIANTS, action="append", help="a variant; may be repeated")
+    parser.add_argument("--setting", choices=[one.title for one in SETTINGS], action="append", help="may be repeated")
+    parser.add_argument("--source", choices=("drawn", "trained"), action="append", help="which curves; both by default")
     parser.add_argument("--json", type=Path, help="also write the figures here")
     parser.add_argument("--cache", type=Path, default=Path(".curves"), help="where trained curves are kept")
     options = parser.parse_args(list(arguments))
     few, many = (6, 9) if options.quick else (30, 120)
     rows = []
-    for source in ("drawn", "trained"):
+    for source in options.source or ("drawn", "trained"):
         for setting in SETTINGS:
+            if options.setting and setting.title not in options.setting:
+                continue
             # As much work for each worker, as far as there are curves.
             size = CONFIGURATIONS if setting.workers == 2 else 480
             count = many if setting.workers == 2 else few
@@ -293,7 +300,7 @@ def main(arguments: Iterable[str]) -> None:
                 if source == "drawn"
                 else trained_sets(count, options.cache, size)
             )
-            rows += table(f"{source} curves, {setting.title}", sets, setting)
+            rows += table(f"{source} curves, {setting.title}", sets, setting, options.only or VARIANTS)
     if options.json:
         options.json.write_text(json.dumps(rows, indent=1))
 

@@ -22,8 +22,11 @@ log = logging.getLogger(__name__)
 
 _WHOLE = 27
 """Spaces of up to so many combinations are tried whole if the number of trials allows it; larger ones are halved."""
-_PATIENT_EVERY = 8
-_MOST_SKIPPED = 2
+_JUDGED_FROM = 9
+"""Trials are compared from one part in so many of their training on."""
+_PATIENT_EVERY = 5
+_MOST_PATIENCE = 2
+"""How many rungs later the patient ones are compared, in turns."""
 _STARTUP = 4
 """So many scores and a Gaussian process has something to say."""
 
@@ -123,8 +126,9 @@ class Auto(AbstractOptimizer):
 class ModelHalving(ASHA):
     """ASHA whose new trials come from a model; for a function that does not report, the model alone.
 
-    Every eighth new trial is not compared on the first rung, or on the first two: where short training misleads, the
-    good ones that start slowly are found among these, and the model learns from them where to look.
+    As soon as it is known how long the function trains, trials are compared from a ninth of that on: what shows before
+    says too little about the end. Every fifth is compared later still: where even that misleads, the good ones that
+    start slowly are found among these, and the model learns from them where to look.
     """
 
     def __init__(self) -> None:
@@ -132,17 +136,23 @@ class ModelHalving(ASHA):
 
     def _build_ladders(self) -> list[Ladder]:
         whole = super()._build_ladders()[0]
-        return [whole[skipped:] for skipped in range(min(_MOST_SKIPPED + 1, max(1, len(whole))))]
+        return [whole[skipped:] for skipped in range(max(1, len(whole)))]
 
     def initialize(self) -> None:
         """Forget everything seen before."""
         super().initialize()
-        # The ladders share their rungs.
+        # The ladders share their rungs: trials are compared with all that trained as long, wherever they came in.
         self._from_the_top = [(rung, self._ladders[0]) for rung in reversed(self._ladders[0])]
 
     def _next_bracket(self) -> int:
+        """Return how many rungs the next new trial passes without being compared."""
+        skipped = 0
+        if self._longest is not None:
+            skipped = sum(rung.level * _JUDGED_FROM < self._longest for rung in self._ladders[0])
         turn, is_other = divmod(self._started, _PATIENT_EVERY)
-        return 0 if is_other or len(self._ladders) == 1 else 1 + turn % (len(self._ladders) - 1)
+        if not is_other:
+            skipped += 1 + turn % _MOST_PATIENCE
+        return min(skipped, len(self._ladders) - 1)
 
     def _say(self, what: str) -> None:
         """Say nothing: a function that does not report is searched well all the same."""

@@ -60,15 +60,35 @@ def test_a_space_too_large_to_try_whole_without_halving_is_halved() -> None:
     assert sum(trial.state is TrialState.STOPPED for trial in result.trials) > 50
 
 
-def test_some_trials_are_not_judged_early() -> None:
+def first_milestones(optimizer: Auto, count: int) -> list[int | None]:
+    found: list[int | None] = []
+    for _ in range(count):
+        answer = optimizer.get_suggestion()
+        assert isinstance(answer, Suggestion)
+        found.append(min(map(int, answer.milestones), default=None))
+        optimizer.trials[len(optimizer.trials)] = Trial(answer.params, number=len(optimizer.trials), info=answer.info)
+    return found
+
+
+def test_every_fifth_trial_is_compared_later() -> None:
     optimizer = Auto()
     optimizer.setup(PLANE, num_trials=None, direction="min", seed=0)
     optimizer.initialize()
-    asked = [optimizer.get_suggestion() for _ in range(33)]
-    first = [min(map(int, answer.milestones)) for answer in asked if isinstance(answer, Suggestion)]
-    # It is not known yet whether steps count from 0 or from 1, so that each level stands for two steps.
-    assert [number for number, step in enumerate(first) if step > 1] == [7, 15, 23, 31]
-    assert {first[7], first[15]} == {2, 8}
+    # It is not known yet whether steps count from 0 or from 1, so that level n may mean step n - 1.
+    assert first_milestones(optimizer, 15) == [0, 0, 0, 0, 8, 0, 0, 0, 0, 2, 0, 0, 0, 0, 8]
+
+
+def test_trials_are_compared_from_a_ninth_of_their_training_on() -> None:
+    optimizer = Auto()
+    optimizer.setup(PLANE, num_trials=None, direction="min", seed=0)
+    optimizer.initialize()
+    assert first_milestones(optimizer, 1) == [0]
+    trial = optimizer.trials[0]
+    for step in range(1, 82):
+        trial.curve.add(step, 1.0)
+    trial.state, trial.value = TrialState.COMPLETED, 1.0
+    optimizer.observe(trial)
+    assert first_milestones(optimizer, 9) == [9, 9, 9, None, 9, 9, 9, 9, 27]
 
 
 def curve(params: Params) -> list[float]:
