@@ -150,6 +150,8 @@ DEFERRED: dict[tuple[str, str], str] = {
     ("cli/ui.py", "cargobike.ui.web.serving"): "needs an extra; who lacks it is told how to install it",
     ("cli/ui.py", "cargobike.ui.web.state"): "needs an extra; who lacks it is told how to install it",
     ("driver/display_terminal.py", "cargobike.driver.display_panel"): "rich must not delay the first trial",
+    ("driver/conduct.py", "cargobike.driver.own_modules"): "only for workers on other machines",
+    ("worker/payload.py", "cargobike.worker.shipped_modules"): "only for workers on other machines",
     ("driver/conduct.py", "cargobike.driver.file_server"): "only for workers on other machines",
     ("worker/host.py", "cargobike.worker.remote_agent"): "only for workers that do not see the project's disk",
     ("driver/arguments.py", "cargobike.engines.spark"): "only for who runs on Spark",

@@ -239,7 +239,14 @@ def _payload(request: Request) -> bytes:
         force_checkpoints_every_s=0.0 if request.durability == "power" else 1.0,
         server=request.server,
         options=request.options,
+        modules=_own_modules() if request.engine.is_elsewhere else {},
     ).encode()
+
+
+def _own_modules() -> dict[str, tuple[str, str, bool]]:
+    from cargobike.driver.own_modules import own_modules  # noqa: PLC0415 - workers on this machine have the files
+
+    return own_modules()
 
 
 def _header(request: Request, folder: ExperimentFolder, now: float) -> ExperimentStarted:

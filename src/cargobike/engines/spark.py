@@ -26,6 +26,7 @@ from cargobike.engines.spark_tether import Placed, TetherServer
 log = logging.getLogger(__name__)
 
 _COME_BACK_S = 0.5
+_ENOUGH_UNFIT = 2
 
 
 class SparkEngine(Engine):
@@ -93,6 +94,8 @@ class SparkEngine(Engine):
         self._handles: dict[str, SparkHandle] = {}
         self._exclusion = Exclusion()
         self._told: set[str] = set()
+        self._unfit: list[str] = []
+        self._somebody_was_placed = False
         self._lock = threading.RLock()
 
     # -- the place -----------------------------------------------------------------------------------------------
@@ -150,6 +153,8 @@ class SparkEngine(Engine):
     def start_worker(self, spec: WorkerSpec) -> SparkHandle:
         """Submit the job of one worker, which waits until Spark has a place for it."""
         need = self._need(spec.resources)
+        if len(self._unfit) >= _ENOUGH_UNFIT and not self._somebody_was_placed:
+            raise EngineError(self._unfit[-1])  # it would be the same everywhere
         with self._lock:
             living = sum(handle.gone is None and handle.need == need for handle in self._handles.values())
             most = self.cluster.most(need)
@@ -236,11 +241,13 @@ class SparkEngine(Engine):
                 handle.cut_at = None if came_back else handle.cut_at
                 return spark_task.GO if came_back else spark_task.NOT_WANTED
             if place.obstacles:
-                handle.end(f"cannot run on {place.host}: {'; '.join(place.obstacles)}")
+                self._unfit.append(f"cannot run on {place.host}: {'; '.join(place.obstacles)}")
+                handle.end(self._unfit[-1])
                 return spark_task.NOT_WANTED
             if self._exclusion.is_excluded(place.executor):
                 return spark_task.ELSEWHERE
             handle.place, handle.gpus = place, place.gpus
+            self._somebody_was_placed = True
         for difference in place.differences:
             if (line := f"{place.host} has {difference}") not in self._told:
                 self._told.add(line)

@@ -115,8 +115,8 @@ class Cluster:
         if self.is_dynamic:
             limit = f"at most {self._most_executors}" if self._most_executors else "any number of"
             return f"{self.master} may give {limit} executors with {each} each"
-        executors = max(0, self._context._jsc.sc().statusTracker().getExecutorInfos().__len__() - 1)
         slots = self.now(Need(cpus=1, gpus=0))
+        executors = len(self._context._jsc.sc().statusTracker().getExecutorInfos()) - 1  # the driver is one of them
         return f"{self.master} has {executors} executors with {slots} cores in all, {each} each"
 
     def _most_locally(self, need: Need) -> int:

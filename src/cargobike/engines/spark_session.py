@@ -111,10 +111,11 @@ class OwnContext:
                 if is_local and "PYSPARK_PYTHON" not in os.environ:
                     self.context.pythonExec = sys.executable
         except Exception as error:
+            why = _first_lines(error)  # asked for now: it is Java that knows
             self._end_java()
+            words = _with_advice(self.last_words())
             raise EngineError(
-                f"Spark could not be started with master {chosen or 'local[*]'}: {_first_line(error)}\n"
-                f"{_with_advice(self.last_words())}".rstrip()
+                f"Spark could not be started with master {chosen or 'local[*]'}: {why}\n{words}".rstrip()
             ) from error
 
     @property
@@ -126,7 +127,8 @@ class OwnContext:
         """Return the end of what Spark's Java wrote to its standard error."""
         self._errors.seek(0, os.SEEK_END)
         size = self._errors.tell()
-        return os.pread(self._errors.fileno(), 2000, max(0, size - 2000)).decode(errors="replace").strip()
+        text = os.pread(self._errors.fileno(), 8000, max(0, size - 8000)).decode(errors="replace")
+        return "\n".join([line for line in text.splitlines() if not line.startswith("\tat ")][-10:]).strip()
 
     def stop(self) -> None:
         """Stop the context and the Java that was started for it."""
@@ -195,5 +197,6 @@ def _with_advice(words: str) -> str:
     return f"{words}\nThis Java is too old: Spark 4 needs 17 or later. Set JAVA_HOME to a newer one."
 
 
-def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0] or type(error).__name__
+def _first_lines(error: Exception) -> str:
+    lines = [line for line in str(error).strip().splitlines() if not line.lstrip().startswith("at ")]
+    return "\n".join(lines[:3]) or type(error).__name__

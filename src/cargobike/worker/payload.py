@@ -36,6 +36,7 @@ class Payload(msgspec.Struct, frozen=True, kw_only=True):
         force_checkpoints_every_s: How many seconds of checkpoints a power cut may cost.
         server: What a parameter server runs instead of the function, as `module:name`.
         options: What members of a gang are told about how to train together.
+        modules: The user's own modules for machines that do not have them: source, file, whether it is a package.
     """
 
     function: bytes
@@ -53,6 +54,7 @@ class Payload(msgspec.Struct, frozen=True, kw_only=True):
     force_checkpoints_every_s: float = 0.0
     server: str = ""
     options: dict[str, Any] = {}
+    modules: dict[str, tuple[str, str, bool]] = {}
 
     def encode(self) -> bytes:
         """Turn into bytes."""
@@ -69,6 +71,11 @@ class Payload(msgspec.Struct, frozen=True, kw_only=True):
         known = set(self.sys_path)
         sys.path[:] = [*self.sys_path, *(path for path in sys.path if path not in known)]
         sys.argv[:] = self.argv or sys.argv
+        if self.modules:
+            # Only workers on other machines need it, and every import delays every worker.
+            from cargobike.worker.shipped_modules import install  # noqa: PLC0415
+
+            install(self.modules)
         for name, text in self.sources.items():
             linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
 
