@@ -30,7 +30,17 @@ if TYPE_CHECKING:
     from cargobike.result import Result
     from cargobike.search.optimizer import AbstractOptimizer
 
-__all__ = ["allreduce", "collective_all_reduce", "launch", "list", "load", "parameter_server", "reproduce", "resume"]
+__all__ = [
+    "allreduce",
+    "collective_all_reduce",
+    "inference",
+    "launch",
+    "list",
+    "load",
+    "parameter_server",
+    "reproduce",
+    "resume",
+]
 
 STALL_TIMEOUT_S = 600.0
 
@@ -68,14 +78,15 @@ def launch(
     durability: Literal["process", "power"] = "process",
     versioned_resources: Sequence[str | os.PathLike[str]] = (),
     tensorboard: bool = False,
+    data: object = None,
     callbacks: Sequence[Callback] = (),
     quiet: bool = False,
 ) -> Result:
     """Search a train function over a space, or run it once with given parameters, and remember everything.
 
     Args:
-        train: A function, or `"file.py:function"`. It takes hyperparameters by name and returns a number, or a dict of
-            named numbers.
+        train: A function, `"file.py:function"` or `"notebook.ipynb:function"`, also by URL. It takes hyperparameters by
+            name and returns a number, or a dict of named numbers.
         space: What to try: a `Searchspace`, a dict of lists (a grid), a list of dicts (exactly those), or a path to a
             YAML or JSON file.
         params: One set of parameters, for a single tracked run; instead of `space`.
@@ -108,6 +119,8 @@ def launch(
         durability: `"process"`: every recorded fact survives `kill -9`; `"power"`: also a power cut, a little slower.
         versioned_resources: Files and folders to keep a copy of, as they are now: data lists, configurations, weights.
         tensorboard: Start a TensorBoard server for the time of the search; the progress display says where.
+        data: A Spark or pandas DataFrame or an Arrow table, written once into the project; the train function gets its
+            share of it as `data` (each rank of a gang another one), and reads it with `data.batches(size)`.
         callbacks: Objects with a method `on_facts(facts)`.
         quiet: Show no progress.
 
@@ -142,6 +155,7 @@ def allreduce(
     stall_timeout_s: float | None = STALL_TIMEOUT_S,
     working_directory: Literal["trial", "launch"] = "trial",
     durability: Literal["process", "power"] = "process",
+    data: object = None,
     callbacks: Sequence[Callback] = (),
     quiet: bool = False,
 ) -> Result:
@@ -167,6 +181,7 @@ def allreduce(
             to wait for ever.
         working_directory: `"trial"` gives all ranks a directory of their own, `"launch"` leaves them in this one.
         durability: As in `launch`.
+        data: As in `launch`; each rank gets its own share.
         callbacks: Objects with a method `on_facts(facts)`.
         quiet: Show no progress.
 
@@ -315,6 +330,38 @@ def reproduce(
         from cargobike.reproducing import reproduce_experiment  # noqa: PLC0415 - loads while the process boots
 
         return reproduce_experiment(boot, **arguments)
+
+
+def inference(
+    predict: Callable[..., Any],
+    data: Any,
+    *,
+    form: Literal["pandas", "arrow"] = "pandas",
+    output: str | None = None,
+    batch_size: int | None = None,
+) -> Any:
+    """Predict for every row of a Spark DataFrame, on its executors; rows keep their number and order.
+
+    Args:
+        predict: A function that takes a batch of rows and returns one value for each: a list, an array, a tensor, a
+            dict of columns or a table. Or a class whose objects do: one is made per task, for models that take long
+            to load.
+        data: A Spark DataFrame.
+        form: What a batch is: a pandas DataFrame (`"pandas"`) or an Arrow record batch (`"arrow"`).
+        output: Names and types of what predict returns, such as `"label int, score double"`; by default some rows are
+            tried to find out.
+        batch_size: Most rows in a batch; by default what Spark makes of it.
+
+    Returns:
+        The DataFrame with the new columns; `prediction` if predict returns no names. As always in Spark, it is computed
+        when it is used.
+
+    Raises:
+        InvalidInputError: If something given cannot be used.
+    """
+    from cargobike.engines.spark_inference import infer  # noqa: PLC0415 - only for who has a Spark DataFrame
+
+    return infer(predict, data, form=form, output=output, batch_size=batch_size)
 
 
 def load(experiment_id: str) -> Result:

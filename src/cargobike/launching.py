@@ -116,12 +116,14 @@ def _request(
     durability: Literal["process", "power"],
     versioned_resources: Sequence[str | os.PathLike[str]],
     callbacks: Sequence[Callback],
+    data: object = None,
     **others: Any,
 ) -> Request:
     """Check everything that can be checked before anything starts."""
     found = find_train(train)
     told = arguments.understand_space(arguments.space_or_preset(space, params, optimizer), params)
-    check_signature(found, told.names, optional_names=told.optional_names)
+    filled = ("data",) if data is not None else ()
+    check_signature(found, (*told.names, *filled), optional_names=told.optional_names)
     chosen = arguments.choose_optimizer(told, optimizer)
     trials = arguments.number_of_trials(told, num_trials, timeout_s, chosen)
     needs = resources or Resources()
@@ -196,8 +198,15 @@ def _request(
         recipe_bytes=recipe.encode(),
         warm_start=origins,
         versioned_resources=kept,
+        data=None if data is None else _materialize(data),
         **others,
     )
+
+
+def _materialize(data: object) -> payload.DataFiles:
+    from cargobike.driver.materialize import materialize  # noqa: PLC0415 - pyarrow only for who gives data
+
+    return materialize(data, project.prepare())
 
 
 def _resources_to_keep(given: Sequence[str | os.PathLike[str]]) -> tuple[Path, ...]:

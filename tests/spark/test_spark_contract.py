@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from conftest import SparkApplications
 
 
+pytestmark = pytest.mark.timeout(300)
+
+
 class TestSparkEngine(ProcessEngineContract):
     made_by = "cargobike.engines.spark:SparkEngine"
 

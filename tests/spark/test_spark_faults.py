@@ -20,6 +20,8 @@ from cargobike.engines.spark import SparkEngine
 from cargobike.testing.reception import descendants, is_running, wait_until
 from cargobike.testing.spark_cluster import SparkCluster
 
+pytestmark = pytest.mark.timeout(300)
+
 WHOLE_EXECUTOR = Resources(cpus=2, gpus=0)
 
 

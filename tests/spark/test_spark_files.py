@@ -19,6 +19,8 @@ from cargobike.store.layout import ProjectFolder
 from cargobike.testing.reception import wait_until
 from cargobike.worker.file_wire import Get, Listing, Put, Settle
 
+pytestmark = pytest.mark.timeout(300)
+
 ALONE_ON_AN_EXECUTOR = Resources(cpus=2, gpus=0)
 
 

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from conftest import SparkApplications
 
 
+pytestmark = pytest.mark.timeout(300)
+
+
 def see_devices(i: int) -> float:
     node = float(os.environ["CARGOBIKE_ADDRESS"].rpartition(".")[2])
     begun = time.monotonic()

@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
 from pyspark import SparkContext
 
 from cargobike import experiment, project, trial
 from cargobike.core.records import Resources
 from cargobike.engines.spark import SparkEngine
+
+pytestmark = pytest.mark.timeout(300)
 
 
 def train(x: int) -> float:

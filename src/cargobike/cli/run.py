@@ -28,7 +28,9 @@ class Way(StrEnum):
 
 
 def run(
-    function: Annotated[str, typer.Argument(metavar="FILE.py:FUNCTION", help="What to run.")],
+    function: Annotated[
+        str, typer.Argument(metavar="FILE.py:FUNCTION", help="What to run; also a notebook, also by its URL.")
+    ],
     *,
     space: Annotated[Path | None, typer.Option(metavar="FILE", help="Search space, as YAML or JSON.")] = None,
     param: Annotated[
@@ -39,6 +41,9 @@ def run(
     num_trials: Annotated[int | None, typer.Option(min=1, help="How many trials.")] = None,
     timeout_s: Annotated[float | None, typer.Option("--timeout", help="Seconds after which to end.")] = None,
     workers: Annotated[int | None, typer.Option(min=1, help="How many at once. [default: one per core]")] = None,
+    engine: Annotated[
+        str, typer.Option(metavar="ENGINE", help="Where workers live: local, spark, or a Spark master's address.")
+    ] = "local",
     direction: Annotated[Way | None, typer.Option(help="Which way is better.")] = None,
     metric: Annotated[str | None, typer.Option(help="Which of the returned numbers to optimize.")] = None,
     name: Annotated[str, typer.Option(help="A name for people.")] = "",
@@ -60,6 +65,7 @@ def run(
                 num_trials=num_trials,
                 timeout_s=timeout_s,
                 workers=workers,
+                engine=engine,
                 direction=direction.value if direction else None,
                 metric=metric,
                 name=name,

@@ -239,6 +239,7 @@ def _payload(request: Request) -> bytes:
         force_checkpoints_every_s=0.0 if request.durability == "power" else 1.0,
         server=request.server,
         options=request.options,
+        data=request.data,
         modules=_own_modules() if request.engine.is_elsewhere else {},
     ).encode()
 

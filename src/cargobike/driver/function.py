@@ -57,7 +57,7 @@ class Train:
 def find_train(train: object) -> Train:
     """Accept a callable or `"file.py:function"`."""
     if isinstance(train, str):
-        train = _load(train)
+        train = _load_elsewhere(train) if "://" in train or ".ipynb" in train else _load(train)
     if not callable(train):
         raise FunctionError(
             f"train must be a function, {train!r} ({type(train).__name__}) was given; "
@@ -66,6 +66,12 @@ def find_train(train: object) -> Train:
     parameters = _parameters(train)
     wants = parameters is not None and _REPORTER in parameters
     return Train(train, _title(train), wants)
+
+
+def _load_elsewhere(reference: str) -> TrainFunction:
+    from cargobike.driver.remote_source import load_function  # noqa: PLC0415 - most functions are given as such
+
+    return load_function(reference)
 
 
 def _load(reference: str) -> TrainFunction:

@@ -17,6 +17,7 @@ from cargobike.search.optimizer import AbstractOptimizer
 from cargobike.search.space import Searchspace
 from cargobike.search.stop_rule import StopRule
 from cargobike.store.layout import ProjectFolder
+from cargobike.worker.payload import DataFiles
 
 
 class Callback(Protocol):
@@ -82,6 +83,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     callbacks: Sequence[Callback] = ()
     quiet: bool = False
     recipe: bytes | None = None
+    data: DataFiles | None = None
     payload: bytes | None = None
     versioned_resources: tuple[Path, ...] = ()
     tensorboard: bool = False

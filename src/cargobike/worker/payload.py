@@ -18,6 +18,14 @@ is_loading = False
 """Whether a train function is just being unpickled, which imports the module that it lives in."""
 
 
+class DataFiles(msgspec.Struct, frozen=True, array_like=True):
+    """Data of an experiment: Parquet files in a folder of the project, and how many rows each has."""
+
+    folder: str
+    names: list[str]
+    rows: list[int]
+
+
 class Payload(msgspec.Struct, frozen=True, kw_only=True):
     """What a runner needs to be able to call the train function.
 
@@ -36,6 +44,7 @@ class Payload(msgspec.Struct, frozen=True, kw_only=True):
         force_checkpoints_every_s: How many seconds of checkpoints a power cut may cost.
         server: What a parameter server runs instead of the function, as `module:name`.
         options: What members of a gang are told about how to train together.
+        data: What the function gets a share of as `data`.
         modules: The user's own modules for machines that do not have them: source, file, whether it is a package.
     """
 
@@ -55,6 +64,7 @@ class Payload(msgspec.Struct, frozen=True, kw_only=True):
     server: str = ""
     options: dict[str, Any] = {}
     modules: dict[str, tuple[str, str, bool]] = {}
+    data: DataFiles | None = None
 
     def encode(self) -> bytes:
         """Turn into bytes."""

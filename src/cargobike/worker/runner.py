@@ -200,6 +200,12 @@ def _call_function(seat: Seat, place: TrialContext) -> object:
     arguments = dict(place.params)
     _load(seat)
     seed_everything(place.seed)
+    if seat.payload.data is not None:
+        # Few functions are given data, and every import delays every worker.
+        from cargobike.worker.shard import Shard  # noqa: PLC0415
+
+        root = Path(os.environ["CARGOBIKE_PROJECT"])
+        arguments["data"] = Shard(seat.payload.data, root, place.rank, place.world_size, place.bring)
     if seat.payload.wants_reporter:
         arguments["reporter"] = Reporter(place)
     assert seat.function is not None

@@ -1,0 +1,139 @@
+"""Spark DataFrames as data of experiments, and predictions over them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from cargobike import experiment, project, trial
+from cargobike.core.errors import InvalidInputError, SignatureError
+from cargobike.core.records import Resources
+from cargobike.driver.materialize import materialize
+from cargobike.engines.spark import SparkEngine
+from cargobike.engines.spark_inference import _as_columns
+from cargobike.worker.shard import Shard
+
+if TYPE_CHECKING:
+    from conftest import SparkApplications
+
+pytestmark = pytest.mark.timeout(300)
+
+
+@pytest.fixture
+def session(spark_applications: SparkApplications) -> SparkSession:
+    return SparkSession(spark_applications.context(), options={"spark.sql.shuffle.partitions": "2"})
+
+
+def add_up(data: Any) -> float:
+    total = 0.0
+    for batch in data.batches(100, columns=["x"]):
+        assert isinstance(batch, pa.RecordBatch)
+        assert batch.num_rows <= 100
+        total += batch.column("x").to_numpy().sum()
+    assert data.total_rows == 1000
+    trial.report(rows=float(data.num_rows))
+    return total
+
+
+@pytest.mark.parametrize("share_disk", [True, False])
+def test_each_rank_reads_its_share_of_a_dataframe(session: SparkSession, share_disk: bool, tmp_path: Path) -> None:
+    frame = session.range(1000, numPartitions=3).selectExpr("id", "cast(id as double) as x")
+    run = experiment.allreduce(
+        add_up,
+        workers=2,
+        data=frame,
+        engine=SparkEngine(session, share_disk=share_disk),
+        resources=Resources(cpus=2, gpus=0),
+        quiet=True,
+    )
+    assert run.values == [sum(range(500)), sum(range(500, 1000))]
+    assert len([*Path(project.current().root, "data").iterdir()]) == 1, "it was written once"
+
+
+def test_data_comes_through_the_driver_where_executors_do_not_see_the_project(
+    session: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cargobike.driver.materialize._is_seen_by_executors", lambda *_: False)
+    frame = session.range(1000, numPartitions=3).selectExpr("id", "concat('row ', id) as text")
+    files = materialize(frame, project.prepare())
+    whole = Shard(files, Path(project.current().root), 0, 1, lambda _: None)
+    assert whole.read().column("id").to_pylist() == list(range(1000)), "all rows, in order"
+
+
+def shards(rows: int, world_size: int) -> list[Shard]:
+    table = pa.table({"x": np.arange(rows)})
+    files = materialize(table, project.prepare())
+    root = Path(project.current().root)
+    return [Shard(files, root, rank, world_size, lambda _: None) for rank in range(world_size)]
+
+
+@pytest.mark.parametrize(("rows", "world_size"), [(1, 1), (10, 3), (2, 3), (200_000, 7)])
+def test_all_rows_are_seen_once_and_shares_differ_by_one_at_most(rows: int, world_size: int) -> None:
+    found = shards(rows, world_size)
+    assert [x for shard in found for x in shard.read().column("x").to_pylist()] == list(range(rows))
+    assert max(map(len, found)) - min(map(len, found)) <= 1
+    for shard in found:
+        sizes = [batch.num_rows for batch in shard.batches(1000)]
+        assert sum(sizes) == len(shard)
+        assert all(size == 1000 for size in sizes[:-1])
+
+
+def test_a_search_on_this_machine_can_be_given_data_too() -> None:
+    def count(data: Any, factor: int) -> float:
+        return float(factor * len(data.to_pandas()))
+
+    frame = pd.DataFrame({"x": [1.0, 2.0, 3.0]})
+    result = experiment.launch(count, {"factor": [1, 2]}, data=frame, workers=1, quiet=True)
+    assert [t.value for t in result.trials] == [3.0, 6.0]
+
+
+def test_data_that_cannot_be_used_is_refused() -> None:
+    with pytest.raises(SignatureError, match="'data' is given, but the function has no such parameter"):
+        experiment.launch(lambda x: x, {"x": [1]}, data=pd.DataFrame({"x": [1]}))
+    with pytest.raises(InvalidInputError, match="data=list was given"):
+        experiment.launch(lambda x, data: x, {"x": [1]}, data=[1, 2])
+    with pytest.raises(InvalidInputError, match="no rows"):
+        experiment.launch(lambda x, data: x, {"x": [1]}, data=pd.DataFrame({"x": []}))
+    assert not [*Path(project.current().root, "data").iterdir()]
+
+
+class Doubler:
+    def __init__(self) -> None:
+        self.factor = 2.0
+
+    def __call__(self, batch: pd.DataFrame) -> dict[str, Any]:
+        return {"twice": batch["x"].to_numpy() * self.factor, "even": batch["x"] % 2 == 0}
+
+
+def test_predictions_keep_number_and_order(session: SparkSession) -> None:
+    frame = session.range(1000, numPartitions=4).selectExpr("cast(id as double) as x", "concat('row ', id) as text")
+    predicted = experiment.inference(Doubler, frame, batch_size=64)
+    assert predicted.columns == ["x", "text", "twice", "even"]
+    rows = predicted.collect()
+    assert [row.twice for row in rows] == [2.0 * x for x in range(1000)]
+    assert [row.text for row in rows] == [f"row {x}" for x in range(1000)]
+    assert rows[3].even is False
+
+    def sums(batch: pa.RecordBatch) -> list[float]:
+        return [x + 1 for x in batch.column("x").to_pylist()]
+
+    plain = experiment.inference(sums, frame, form="arrow", output="prediction double")
+    assert [row.prediction for row in plain.collect()] == [x + 1.0 for x in range(1000)]
+
+
+def test_predictions_that_do_not_fit_are_refused(session: SparkSession) -> None:
+    frame = session.range(10, numPartitions=1).selectExpr("id as x")
+    with pytest.raises(ValueError, match="given 10 rows and returned 9 values of 'prediction'"):
+        _as_columns(list(range(9)), 10)
+    with pytest.raises(InvalidInputError, match="columns that the data has already: x"):
+        experiment.inference(lambda batch: {"x": batch["x"]}, frame)
+    with pytest.raises(InvalidInputError, match="Spark DataFrame"):
+        experiment.inference(lambda batch: batch, [1, 2])
+    with pytest.raises(InvalidInputError, match="say it: output="):
+        experiment.inference(lambda batch: batch["x"], frame.limit(0))
