@@ -12,7 +12,6 @@ import msgspec
 import numpy as np
 from starlette.responses import Response
 
-from cargobike.core.errors import NotFoundError
 from cargobike.core.facts import pack_number, pack_numbers
 from cargobike.core.records import ExperimentState, Trial
 from cargobike.store.annotations import read_annotations
@@ -181,15 +180,11 @@ def trial_detail(live: LiveExperiment, record: ExperimentRecord, trial: Trial) -
     }
 
 
-def snapshot_told(folder: ExperimentFolder) -> Told:
-    """Return what was run and in which environment.
-
-    Raises:
-        NotFoundError: If nothing was recorded, as for experiments of earlier versions.
-    """
+def snapshot_told(folder: ExperimentFolder) -> Told | None:
+    """Return what was run and in which environment; `None` if that was not recorded."""
     snapshot = read_snapshot(folder)
     if snapshot is None:
-        raise NotFoundError(f"Nothing is recorded about the code and the environment of {folder.id}.")
+        return None
     told: Told = packed(msgspec.to_builtins(snapshot, enc_hook=str))
     return {
         **{name: told[name] for name in ("directory", "arguments", "launcher", "git", "resources", "problems")},

@@ -12,6 +12,10 @@ export async function fillSnapshot(place, experiment) {
     place.replaceChildren(make("p", { class: "soft" }, error.message));
     return;
   }
+  if (told === null) {
+    place.replaceChildren(make("p", { class: "soft" }, "Nothing is recorded about the code and the environment."));
+    return;
+  }
   const { environment, git, launcher } = told;
   const packages = Object.entries(environment.packages || {}).sort();
   place.replaceChildren(...[

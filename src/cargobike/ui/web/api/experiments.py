@@ -51,9 +51,9 @@ def experiment_routes(state: ServerState) -> APIRouter:
         with live.reading() as record:
             return answer(experiment_detail(live, record, may_stop=state.access.may_stop))
 
-    @routes.get("/experiments/{experiment_id}/snapshot", response_model=answers.SnapshotAnswer)
+    @routes.get("/experiments/{experiment_id}/snapshot", response_model=answers.SnapshotAnswer | None)
     def snapshot(experiment_id: ExperimentId) -> Response:
-        """Return what was run and in which environment."""
+        """Return what was run and in which environment; `null` if that was not recorded."""
         return answer(snapshot_told(state.live.get(experiment_id).folder))
 
     @routes.post(
