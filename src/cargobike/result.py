@@ -79,10 +79,11 @@ class Result:
         )
 
     @property
-    def value(self) -> float | None:
-        """What the only trial of a tracked run returned; the best value of a search."""
+    def value(self) -> float | dict[str, float] | None:
+        """What the only trial of a tracked run returned (or its rank 0), number or dict; the best score of a search."""
         if len(self.trials) == 1:
-            return self.trials[0].value
+            only = self.trials[0]
+            return only.value if only.value is not None else (dict(only.metrics) or None)
         return self.best.metric if self.best is not None else None
 
     @property
