@@ -38,8 +38,9 @@ format: $(VENV)/.dev-installed ## Rewrite the code in the house style
 docs-test: $(VENV)/.dev-installed ## Run every snippet of the README and the docs, and every example
 	@$(BIN)/python -m pytest tests/docs $(PYTEST_ARGS)
 
-chaos: $(VENV)/.dev-installed ## Let 200 random schedules of faults loose on searches (CHAOS_ARGS="--schedules 20 --seed 7")
+chaos: $(VENV)/.dev-installed ## Let 200 random schedules of faults loose on searches, and 20 on Spark (CHAOS_ARGS="--seed 7")
 	@$(BIN)/python tests/faults/chaos.py $(CHAOS_ARGS)
+	@$(BIN)/python tests/faults/chaos.py --engine spark --schedules 20 $(CHAOS_ARGS)
 
 audit: $(VENV)/.dev-installed ## Look up known weaknesses of the installed packages; needs the public database
 	@$(PIP) install --quiet pip-audit

@@ -31,7 +31,8 @@ HERE = Path(__file__).resolve().parent
 SOURCES = HERE.parents[1] / "src"
 DEADLINE_S = 180.0
 """For one process of a search, on a machine that has other things to do as well."""
-GRACE_S = 15.0
+GRACE_S = 30.0
+CLUSTER_MARK = "CHAOS_CLUSTER"
 MAX_ATTEMPTS = 3
 
 KINDS = {
@@ -52,6 +53,12 @@ KINDS = {
     "damage checkpoint": 2,
     "cut checkpoint short": 2,
 }
+KINDS_ON_SPARK = {
+    "kill executor": 4,
+    "kill daemon": 3,
+    "kill worker": 4,
+    **{kind: weight for kind, weight in KINDS.items() if not kind.startswith("cut network")},
+}
 OPTIMIZERS = ("random", "grid", "asha", "hyperband", "bohb", "dehb", "tpe", "de", "sobol", "pbt", "auto")
 FATAL = ("kill driver", "disk full")
 
@@ -66,14 +73,16 @@ class Verdict:
     seconds: float = 0.0
     processes: int = 0
     struck: list[str] = field(default_factory=list)
+    spark: dict[str, Any] | None = None
 
 
-def draw(seed: int) -> dict[str, Any]:
+def draw(seed: int, engine: str = "local") -> dict[str, Any]:
     """Return a schedule: the same one for the same seed, whatever the machine."""
+    known = KINDS if engine == "local" else KINDS_ON_SPARK
     rng = random.Random(f"chaos {seed}")
     rounds: list[list[dict[str, Any]]] = []
     for _ in range(rng.choice([1, 1, 2, 3])):
-        kinds = rng.choices(list(KINDS), weights=list(KINDS.values()), k=rng.choice([1, 2, 3]))
+        kinds = rng.choices(list(known), weights=list(known.values()), k=rng.choice([1, 2, 3]))
         rounds.append([{"kind": kind, "at": rng.randint(1, 90)} for kind in kinds])
     optimizer = rng.choice(OPTIMIZERS)
     return {
@@ -86,10 +95,10 @@ def draw(seed: int) -> dict[str, Any]:
     }
 
 
-def play(seed: int, keep: Path | None = None) -> Verdict:
-    """Run a schedule and look at what is left of it."""
+def play(seed: int, keep: Path | None = None, spark: dict[str, Any] | None = None) -> Verdict:
+    """Run a schedule, here or on a Spark cluster, and look at what is left of it."""
     started = time.monotonic()
-    verdict = Verdict(seed, draw(seed))
+    verdict = Verdict(seed, draw(seed, "local" if spark is None else "spark"), spark=spark)
     with contextlib.ExitStack() as exits:
         if keep is None:
             folder = Path(exits.enter_context(tempfile.TemporaryDirectory(prefix="chaos-", ignore_cleanup_errors=True)))
@@ -109,6 +118,8 @@ def _play_in(folder: Path, verdict: Verdict) -> None:
     (folder / "schedule.json").write_text(json.dumps(verdict.schedule, indent=1))
     path = os.pathsep.join([str(SOURCES), str(HERE), *os.environ.get("PYTHONPATH", "").split(os.pathsep)])
     env = {**os.environ, "CARGOBIKE_PROJECT": str(project), "TMPDIR": str(temporary), "PYTHONPATH": path}
+    if verdict.spark is not None:
+        env["CHAOS_SPARK"] = json.dumps(verdict.spark)
     rounds = verdict.schedule["rounds"]
     for number in range(len(rounds) + 1):
         before = _journal(project)
@@ -164,7 +175,7 @@ def _journal(project: Path) -> bytes:
 
 def _check_nothing_left(project: Path, temporary: Path, verdict: Verdict) -> None:
     deadline = time.monotonic() + GRACE_S
-    while left := list(_processes_of(project)):
+    while left := [*_processes_of(project), *_below_spark(verdict.spark)]:
         if time.monotonic() > deadline:
             verdict.mistakes.append(f"left running: {[' '.join(process.cmdline()) for process in left]}")
             for process in left:
@@ -175,6 +186,21 @@ def _check_nothing_left(project: Path, temporary: Path, verdict: Verdict) -> Non
     files = [path.name for path in temporary.iterdir()]
     if files:
         verdict.mistakes.append(f"left in the folder for temporary files: {files}")
+
+
+def _below_spark(spark: dict[str, Any] | None) -> list[psutil.Process]:
+    """Return what runs on a cluster, below its workers and orphaned; its own processes do not count."""
+    found: list[psutil.Process] = []
+    if spark is None:
+        return found
+    for process in psutil.process_iter():
+        try:
+            alive = process.status() != psutil.STATUS_ZOMBIE and process.pid not in spark["workers"]
+            if alive and process.environ().get(CLUSTER_MARK) == spark["mark"]:
+                found.append(process)
+        except (psutil.Error, OSError):
+            continue
+    return found
 
 
 def _processes_of(project: Path) -> Iterator[psutil.Process]:
@@ -226,6 +252,19 @@ def _check_record(project: Path, verdict: Verdict) -> None:
                 say(f"trial {number} has {value} at step {step} instead of {score(x, y, step)}")
 
 
+@contextlib.contextmanager
+def _cluster() -> Iterator[dict[str, Any]]:
+    """Start a Spark cluster of two workers, and say where it is."""
+    from cargobike.testing.spark_cluster import SparkCluster
+
+    mark = f"{os.getpid()}-{time.time_ns()}"
+    hosts = ("127.0.0.2", "127.0.0.3")
+    with SparkCluster(hosts, environment={host: {CLUSTER_MARK: mark} for host in hosts}) as cluster:
+        spark: dict[str, Any] = {"master": cluster.master, "settings": cluster.settings(), "mark": mark, "workers": []}
+        spark["workers"] = [process.pid for process in _below_spark(spark)]
+        yield spark
+
+
 def _line(verdict: Verdict) -> str:
     schedule = verdict.schedule
     faults = "; ".join(
@@ -244,25 +283,31 @@ def main() -> int:
     parser.add_argument("--schedules", type=int, default=200)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6), help="of the first one")
     parser.add_argument("--at-once", type=int, default=max(2, (os.cpu_count() or 2)))
+    parser.add_argument("--engine", choices=["local", "spark"], default="local")
     parser.add_argument("--replay", type=int, metavar="SEED", help="run this one only, and keep its folder")
     options = parser.parse_args()
-    if options.replay is not None:
-        verdict = play(options.replay, keep=Path(tempfile.gettempdir()) / f"chaos-replay-{options.replay}")
-        print(_line(verdict), *verdict.mistakes, sep="\n  ")
-        return bool(verdict.mistakes)
-    print(f"{options.schedules} schedules from seed {options.seed}", flush=True)
-    verdicts: list[Verdict] = []
-    with ThreadPoolExecutor(options.at_once) as pool:
-        for verdict in pool.map(play, range(options.seed, options.seed + options.schedules)):
-            verdicts.append(verdict)
-            print(_line(verdict), *verdict.mistakes, sep="\n  ", flush=True)
+    with contextlib.ExitStack() as exits:
+        spark = exits.enter_context(_cluster()) if options.engine == "spark" else None
+        if options.replay is not None:
+            keep = Path(tempfile.gettempdir()) / f"chaos-replay-{options.replay}"
+            verdict = play(options.replay, keep, spark)
+            print(_line(verdict), *verdict.mistakes, sep="\n  ")
+            return bool(verdict.mistakes)
+        print(f"{options.schedules} schedules from seed {options.seed}", flush=True)
+        verdicts: list[Verdict] = []
+        seeds = range(options.seed, options.seed + options.schedules)
+        # On a cluster one after the other: an executor that is killed must be the schedule's own.
+        with ThreadPoolExecutor(options.at_once if spark is None else 1) as pool:
+            for verdict in pool.map(lambda seed: play(seed, spark=spark), seeds):
+                verdicts.append(verdict)
+                print(_line(verdict), *verdict.mistakes, sep="\n  ", flush=True)
     struck = Counter(kind for one in verdicts for kind in one.struck)
     failed = [verdict.seed for verdict in verdicts if verdict.mistakes]
     print(f"\n{len(verdicts)} schedules, {sum(one.processes for one in verdicts)} drivers, {struck.total()} faults:")
     print("  " + ", ".join(f"{kind} {count}" for kind, count in sorted(struck.items())))
     print(f"{len(verdicts) - len(failed)} passed, {len(failed)} failed", flush=True)
     for seed in failed:
-        print(f"  again: python tests/faults/chaos.py --replay {seed}")
+        print(f"  again: python tests/faults/chaos.py --engine {options.engine} --replay {seed}")
     return bool(failed)
 
 

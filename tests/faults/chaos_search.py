@@ -25,11 +25,16 @@ from proxied import ProxiedEngine
 from cargobike import Searchspace, experiment, launching, trial
 from cargobike.driver.conduct import conduct, take_up
 from cargobike.driver.request import Patience, Request
+from cargobike.engines.engine import Engine
 from cargobike.worker.checkpoint_folder import list_folders
 
 EPOCHS = 6
 SPACE = Searchspace(x=("DOUBLE", [0, 1]), y=("INTEGER", [0, 3]))
 PATIENCE = Patience(join_s=60, silence_s=4, reconnect_s=3)
+SPARK = json.loads(os.environ.get("CHAOS_SPARK", "null"))
+"""Where a cluster is, if the search is to run on one."""
+LOCAL_PLACES = ("host", "agent", "template", "runner")
+SPARK_PLACES = ("executor", "daemon", "worker", "host", "agent", "template", "runner")
 
 
 def score(x: float, y: int, epoch: int) -> float:
@@ -47,23 +52,20 @@ def train(x: float, y: int) -> float:
 class Misfortune:
     """Lets each fault happen when its time has come."""
 
-    def __init__(self, faults: Sequence[dict[str, Any]], engine: ProxiedEngine, seed: int) -> None:
+    def __init__(self, faults: Sequence[dict[str, Any]], engine: Engine, seed: int) -> None:
         self._faults = sorted(faults, key=lambda fault: fault["at"])
         self._engine = engine
         self._rng = random.Random(seed)
         self._seen = 0
         self._happen: dict[str, Callable[[], None]] = {
-            "kill runner": lambda: self._kill("runner"),
-            "kill template": lambda: self._kill("template"),
-            "kill agent": lambda: self._kill("agent"),
-            "kill host": lambda: self._kill("host"),
+            **{f"kill {place}": lambda place=place: self._kill(place) for place in SPARK_PLACES},  # type: ignore[misc]
             "kill driver": lambda: os.kill(os.getpid(), signal.SIGKILL),
             "stop agent": lambda: self._freeze(None),
             "stop agent 1 s": lambda: self._freeze(1.0),
             "cut network": lambda: self._cut(0.0),
             "cut network 1 s": lambda: self._cut(1.0),
             "cut network 10 s": lambda: self._cut(10.0),
-            "cut network for ever": self._engine.abandon_network,
+            "cut network for ever": self._abandon_network,
             "clock back": lambda: _jump(-86_400.0),
             "clock ahead": lambda: _jump(86_400.0),
             "disk full": self._fill_disk,
@@ -80,10 +82,10 @@ class Misfortune:
             self._happen[kind]()
 
     def _processes(self) -> dict[str, list[psutil.Process]]:
-        """Return what runs below this process, by its place: hosts, agents, templates, runners."""
-        found: dict[str, list[psutil.Process]] = {"host": [], "agent": [], "template": [], "runner": []}
-        generation = [psutil.Process()]
-        for place in found:
+        """Return what runs below this process, or below Spark's workers, by its place."""
+        found: dict[str, list[psutil.Process]] = {}
+        generation = [psutil.Process()] if SPARK is None else list(map(psutil.Process, SPARK["workers"]))
+        for place in LOCAL_PLACES if SPARK is None else SPARK_PLACES:
             generation = [child for parent in generation for child in _children(parent)]
             found[place] = generation
         return found
@@ -103,13 +105,17 @@ class Misfortune:
             _later(seconds, lambda: _signal(victim, signal.SIGCONT))
 
     def _cut(self, seconds: float) -> None:
-        proxy = self._engine.proxy
+        proxy = self._engine.proxy if isinstance(self._engine, ProxiedEngine) else None
         if proxy is None:
             return
         proxy.is_down = seconds > 0
         proxy.cut()
         if seconds:
             _later(seconds, lambda: setattr(proxy, "is_down", False))
+
+    def _abandon_network(self) -> None:
+        if isinstance(self._engine, ProxiedEngine):
+            self._engine.abandon_network()
 
     def _fill_disk(self) -> None:
         journal = next(Path(os.environ["CARGOBIKE_PROJECT"]).rglob("journal.jsonl"))
@@ -158,12 +164,20 @@ def _hurry(request: Request) -> Request:
     return msgspec.structs.replace(request, patience=PATIENCE)
 
 
+def _engine() -> Engine:
+    if SPARK is None:
+        return ProxiedEngine()
+    from cargobike.engines.spark import SparkEngine
+
+    return SparkEngine(master=SPARK["master"], conf=SPARK["settings"])
+
+
 def main() -> None:
     schedule = json.loads(Path(sys.argv[1]).read_text())
     round_number = int(sys.argv[2])
     launching.conduct = lambda request: conduct(_hurry(request))  # type: ignore[attr-defined]
     launching.take_up = lambda request, folder: take_up(_hurry(request), folder)  # type: ignore[attr-defined]
-    engine = ProxiedEngine()
+    engine = _engine()
     faults = schedule["rounds"][round_number] if round_number < len(schedule["rounds"]) else []
     misfortune = Misfortune(faults, engine, schedule["seed"] + round_number)
     if not experiment.list():

@@ -101,7 +101,7 @@ def test_a_single_run_may_return_nothing() -> None:
     result = experiment.launch(lambda x: None, params={"x": 1}, quiet=True)
     assert (result.value, result.best, result.counts) == (None, None, {"completed": 1})
     several = experiment.launch(lambda: {"a": 1, "b": 2}, params={}, quiet=True)
-    assert (several.value, several.trials[0].metrics) == (None, {"a": 1.0, "b": 2.0})
+    assert several.value == several.trials[0].metrics == {"a": 1.0, "b": 2.0}
     assert experiment.launch(lambda x: x, params={"x": 5}, quiet=True).value == 5.0
 
 
