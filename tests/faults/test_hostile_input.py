@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,13 +15,16 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cargobike.core.errors import CargobikeError, InvalidInputError
+from cargobike.core.errors import CargobikeError, FunctionError, InvalidInputError
 from cargobike.core.facts import ExperimentStarted, TrialSuggested
 from cargobike.core.goals import read_constraints
+from cargobike.driver.remote_source import load_function
 from cargobike.search.space import Searchspace
 from cargobike.search.space_formats import read_space
+from cargobike.store.archive import take_in
 from cargobike.store.fold import ExperimentRecord
 from cargobike.store.journal import JournalWriter, read_journal
+from cargobike.store.layout import ProjectFolder
 from cargobike.worker.checkpoint_folder import DamagedError, read_meta, verify
 from cargobike.worker.wire import (
     Assign,
@@ -44,6 +48,7 @@ DOCUMENTS = st.recursive(
     max_leaves=20,
 )
 TEXTS = st.text(max_size=12)
+CELLS = st.fixed_dictionaries({"cell_type": st.just("code") | TEXTS, "source": st.lists(TEXTS) | TEXTS | SCALARS})
 WORDS = st.sampled_from(
     ["lr", "DOUBLE", "INTEGER", "CATEGORICAL", "DISCRETE", "log", "parameters", "space", "when", "type", "range", "min"]
 )
@@ -167,6 +172,42 @@ class TestSpaces:
             read_constraints(given)
         except InvalidInputError:
             pass
+
+
+class TestNotebooks:
+    @fuzzed
+    @given(DOCUMENTS | st.fixed_dictionaries({"cells": DOCUMENTS}) | st.fixed_dictionaries({"cells": st.lists(CELLS)}))
+    def test_any_document_is_a_notebook_or_refused(self, tmp_path: Path, document: object) -> None:
+        path = tmp_path / "notebook.ipynb"
+        path.write_text(json.dumps(document, default=str))
+        with pytest.raises(FunctionError, match=r"cannot be read|cannot be imported|no function"):
+            load_function(f"{path}:surely_not_there")
+
+    @pytest.mark.parametrize(
+        "text", ["", "[" * 100_000, "{", '{"cells": 3}', "\x00", '{"cells": [{"cell_type": "code"}]}']
+    )
+    def test_broken_ones_are_refused(self, tmp_path: Path, text: str) -> None:
+        path = tmp_path / "notebook.ipynb"
+        path.write_text(text)
+        with pytest.raises(FunctionError, match=r"cannot be read|no function"):
+            load_function(str(path))
+
+
+class TestArchives:
+    @fuzzed
+    @given(st.binary(max_size=300), st.integers(0, 5000))
+    def test_a_damaged_archive_is_refused_and_leaves_nothing(self, tmp_path: Path, damage: bytes, at: int) -> None:
+        archive = tmp_path / "archive.zip"
+        with zipfile.ZipFile(archive, "w") as packed:
+            packed.writestr("manifest.json", "{}")
+            packed.writestr("journal.jsonl", "x" * 500)
+        whole = archive.read_bytes()
+        at %= len(whole)
+        archive.write_bytes(whole[:at] + damage + whole[at + len(damage) :])
+        project = ProjectFolder(tmp_path / "elsewhere")
+        with pytest.raises(CargobikeError):
+            take_in(archive, project)
+        assert not list((tmp_path / "elsewhere").rglob("journal.jsonl"))
 
 
 class TestJournals:

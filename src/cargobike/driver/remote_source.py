@@ -33,7 +33,7 @@ def load_function(reference: str) -> Callable[..., Any]:
     source = _read(place)
     try:
         tree = ast.parse(_code_of_notebook(source) if place.endswith(".ipynb") else source)
-    except (SyntaxError, ValueError) as error:
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise FunctionError(f"{place} cannot be read as Python: {error}") from error
     if place.endswith(".ipynb"):
         tree.body = [statement for statement in tree.body if not _only_does_something(statement)]
@@ -83,11 +83,17 @@ def _read(place: str) -> str:
 
 
 def _code_of_notebook(text: str) -> str:
-    cells = json.loads(text).get("cells", [])
-    code = []
+    notebook = json.loads(text)
+    cells = notebook.get("cells") if isinstance(notebook, dict) else None
+    if not isinstance(cells, list):
+        raise ValueError("it is no notebook, for it has no list of cells")
+    code: list[str] = []
     for cell in cells:
-        lines = "".join(cell.get("source", [])).splitlines()
-        if cell.get("cell_type") != "code" or (lines and lines[0].startswith("%%")):
+        if not isinstance(cell, dict) or cell.get("cell_type") != "code":
+            continue
+        given = cell.get("source", "")
+        lines = ("".join(map(str, given)) if isinstance(given, list) else str(given)).splitlines()
+        if lines and lines[0].startswith("%%"):
             continue
         code += [line for line in lines if not line.lstrip().startswith(("%", "!"))] + [""]
     return "\n".join(code)
