@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from cargobike.store.annotations import Annotations, Note
+    from cargobike.store.reforms import Reform
     from cargobike.store.snapshot import Snapshot
     from cargobike.ui.analysis.ablation import AblationTable
     from cargobike.ui.analysis.importance import Importance
@@ -92,6 +93,13 @@ class Result:
         if len(self.trials) == 1:
             return self.trials[0].values or [self.trials[0].value]
         return self._record.trials[self.best.number].values if self.best is not None else []
+
+    @property
+    def reforms(self) -> list[Reform]:
+        """How often an attempt was lost and another began, why, and what each time cost in seconds."""
+        from cargobike.store.reforms import reforms_of  # noqa: PLC0415 - only for who looks closer
+
+        return reforms_of(self._record)
 
     @property
     def pareto_front(self) -> list[Trial]:

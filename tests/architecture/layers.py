@@ -189,6 +189,7 @@ DEFERRED: dict[tuple[str, str], str] = {
     ("result.py", "cargobike.store.snapshot"): "only for looking back; who launches need not wait for it",
     ("result.py", "cargobike.ui.analysis.ablation"): "NumPy is loaded only for who looks closer",
     ("result.py", "cargobike.ui.analysis.importance"): "NumPy is loaded only for who looks closer",
+    ("result.py", "cargobike.store.reforms"): "only for who looks closer",
     ("result.py", "cargobike.ui.plots"): "NumPy is loaded only for who looks closer",
     ("result.py", "cargobike.ui.report"): "NumPy is loaded only for who looks closer",
     ("result.py", "cargobike.ui.summary"): "NumPy is loaded only for who looks closer",

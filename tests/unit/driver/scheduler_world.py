@@ -109,7 +109,9 @@ class World:
         self.questions.append(command)
 
     def _run(self, command: ev.Run) -> None:
-        assert len(set(command.workers)) == self.plan.gang, "a gang starts all or none"
+        plan, size = self.plan, len(set(command.workers)) - self.plan.servers
+        assert (plan.least_gang or plan.gang) <= size <= plan.gang, "a gang starts all or none"
+        assert [name[0] for name in command.workers] == ["w"] * size + ["s"] * plan.servers
         assert not any(worker.job and worker.job.trial == command.trial for worker in self.workers.values())
         trial = self.trials[command.trial]
         assert trial.state is TrialState.RUNNING
@@ -139,7 +141,7 @@ class World:
         assert command.worker not in self.gone
         assert command.worker not in self.released
         self.workers[command.worker] = Worker(command.worker)
-        assert len(self.workers) <= self.plan.workers
+        assert len(self.workers) <= self.plan.workers + self.plan.servers * self.plan.most_gangs
 
     def _release_worker(self, command: ev.ReleaseWorker) -> None:
         worker = self.workers.pop(command.worker)
@@ -167,7 +169,9 @@ class World:
         waiting = [trial for trial in record.trials.values() if trial.state is TrialState.PENDING]
         free = [worker for worker in self.workers.values() if worker.joined and worker.job is None]
         if waiting and not self.scheduler.is_ending and self.finish is None:
-            assert len(free) < self.plan.gang, "a gang idles while a trial is ready"
+            servers = [worker for worker in free if worker.name.startswith("s")]
+            is_short = len(free) - len(servers) < self.plan.gang or len(servers) < self.plan.servers
+            assert is_short, "a gang idles while a trial is ready"
         if self.finish is not None:
             self._check_end(record)
 
@@ -215,7 +219,16 @@ class World:
             outcomes: list[ev.Outcome] = ["completed", "completed", "failed", "lost", "stopped", "paused"]
             if job.told_to is not Decision.CONTINUE or job.halted:
                 outcomes += ["paused" if job.told_to is Decision.PAUSE else "stopped"] * 6
+            if len(self.trials[job.trial].params) and choice % 11 == 10 and self.plan.gang > 1:
+                return self.end(worker, "lost", choice, is_symptom=True)
             return self.end(worker, outcomes[choice % len(outcomes)], choice)
+
+        def stand_still(choice: int) -> ev.Event:
+            job = worker.job
+            assert job is not None
+            return ev.RankQuiet(
+                at=self.at, worker=worker.name, trial=job.trial, attempt=job.attempt, idle_s=float(choice % 8)
+            )
 
         def report(_: int) -> ev.Event:
             return self.report(worker)
@@ -233,7 +246,9 @@ class World:
             return [die]
         if worker.job.waits_at is not None:
             return [die, end] if worker.job.halted else [die]
-        more = [report, report, save] if worker.job.step < MOST_STEPS else []
+        more: list[Callable[[int], ev.Event]] = [report, report, save] if worker.job.step < MOST_STEPS else []
+        if self.plan.stall_timeout_s is not None:
+            more.append(stand_still)
         return [end, end, end, die, *more]
 
     def arrive(self, worker: Worker) -> ev.Event:
@@ -247,7 +262,7 @@ class World:
             worker.history.append(worker.job)
         return ev.WorkerGone(at=self.at, worker=worker.name, reason="was killed")
 
-    def end(self, worker: Worker, outcome: ev.Outcome, choice: int = 0) -> ev.Event:
+    def end(self, worker: Worker, outcome: ev.Outcome, choice: int = 0, *, is_symptom: bool = False) -> ev.Event:
         job = worker.job
         assert job is not None
         worker.job = None
@@ -262,6 +277,7 @@ class World:
             metrics={"loss": 1.0} if outcome == "completed" else {},
             error="ValueError" if outcome == "failed" else None,
             alike=["a", "a", "b"][choice % 3],
+            is_symptom=is_symptom,
         )
         self.last_words.append(event)
         return event
@@ -384,3 +400,44 @@ _ACTIONS: dict[type[ev.Command], Callable[[World, Any], None]] = {
     ev.ReleaseWorker: World._release_worker,
     ev.Finish: World._finish,
 }
+
+
+class Story(World):
+    """A world in which a test says what happens."""
+
+    def __init__(self, **plan: Any) -> None:
+        super().__init__(Plan(**plan))
+
+    def join_all(self) -> None:
+        for worker in list(self.workers.values()):
+            if not worker.joined:
+                self.happen(self.arrive(worker))
+
+    def suggest_next(self, suggestion: Any = None) -> None:
+        question = self.questions.popleft()
+        assert isinstance(question, ev.Ask)
+        self.happen(self.suggest(question, Suggestion(params={"x": 1}) if suggestion is None else suggestion))
+
+    def decide_next(self, decision: Decision) -> ev.Judge:
+        question = self.questions.popleft()
+        assert isinstance(question, ev.Judge)
+        self.happen(self.decide(question, decision))
+        return question
+
+    def report_from(self, *names: str) -> None:
+        for name in names:
+            self.happen(self.report(self.workers[name]))
+
+    def end_on(self, name: str, outcome: ev.Outcome = "completed") -> None:
+        self.happen(self.end(self.workers[name], outcome))
+
+    def lose(self, name: str) -> None:
+        self.happen(self.die(self.workers[name]))
+
+    def job(self, name: str) -> tuple[int, int] | None:
+        job = self.workers[name].job
+        return None if job is None else (job.trial, job.attempt)
+
+    @property
+    def states(self) -> list[str]:
+        return [trial.state.value for trial in self.trials.values()]

@@ -5,54 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from scheduler_world import World
+from scheduler_world import Story
 
 from cargobike.core.errors import InvalidInputError
 from cargobike.core.facts import AttemptLost, OptimizerIdled
 from cargobike.core.records import IDLE, Decision, Suggestion
 from cargobike.driver import events as ev
 from cargobike.driver.plan import Plan
-
-
-class Story(World):
-    """A world in which a test says what happens."""
-
-    def __init__(self, **plan: Any) -> None:
-        super().__init__(Plan(**plan))
-
-    def join_all(self) -> None:
-        for worker in list(self.workers.values()):
-            if not worker.joined:
-                self.happen(self.arrive(worker))
-
-    def suggest_next(self, suggestion: Any = None) -> None:
-        question = self.questions.popleft()
-        assert isinstance(question, ev.Ask)
-        self.happen(self.suggest(question, Suggestion(params={"x": 1}) if suggestion is None else suggestion))
-
-    def decide_next(self, decision: Decision) -> ev.Judge:
-        question = self.questions.popleft()
-        assert isinstance(question, ev.Judge)
-        self.happen(self.decide(question, decision))
-        return question
-
-    def report_from(self, *names: str) -> None:
-        for name in names:
-            self.happen(self.report(self.workers[name]))
-
-    def end_on(self, name: str, outcome: ev.Outcome = "completed") -> None:
-        self.happen(self.end(self.workers[name], outcome))
-
-    def lose(self, name: str) -> None:
-        self.happen(self.die(self.workers[name]))
-
-    def job(self, name: str) -> tuple[int, int] | None:
-        job = self.workers[name].job
-        return None if job is None else (job.trial, job.attempt)
-
-    @property
-    def states(self) -> list[str]:
-        return [trial.state.value for trial in self.trials.values()]
 
 
 def test_workers_get_trials_as_they_come_and_one_suggestion_is_kept_ahead() -> None:

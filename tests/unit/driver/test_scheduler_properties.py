@@ -16,9 +16,14 @@ from cargobike.driver.plan import Plan
 @st.composite
 def plans(draw: st.DrawFn) -> Plan:
     gang = draw(st.integers(1, 4))
+    servers = draw(st.sampled_from([0, 0, 0, 1, 2]))
     return Plan(
         workers=draw(st.integers(gang, 8)),
         gang=gang,
+        least_gang=draw(st.none() | st.none() | st.integers(1, gang)),
+        servers=servers,
+        is_distributed=servers > 0,
+        stall_timeout_s=draw(st.none() | st.just(3.0)),
         num_trials=draw(st.none() | st.integers(1, 12)),
         ask_ahead=draw(st.integers(0, 3)),
         deterministic=draw(st.booleans()),
