@@ -80,5 +80,5 @@ $(VENV)/.demo-installed: pyproject.toml $(VENV)/.torch-installed
 
 $(VENV)/.dev-installed: pyproject.toml $(VENV)/.torch-installed
 	@echo "Installing Cargobike and what its tests need ..."
-	@$(PIP) install --quiet $(TORCH) -e ".[demo,notebook,pandas,plot,postgres,s3,spark,tensorboard,ui]" --group dev
+	@$(PIP) install --quiet $(TORCH) -e ".[demo,notebook,pandas,plot,postgres,s3,spark,tensorboard,ui]" --group dev --group frameworks
 	@touch $@

@@ -88,7 +88,7 @@ class Result:
         return self.best.metric if self.best is not None else None
 
     @property
-    def values(self) -> list[float | dict[str, float] | None]:
+    def values(self) -> list[Any]:
         """What each rank of a distributed run returned, a number or named numbers; of the best trial in a search."""
         if len(self.trials) == 1:
             return self.trials[0].values or [self.trials[0].value]

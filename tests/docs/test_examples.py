@@ -51,6 +51,37 @@ def test_digits_is_searched(tmp_path: Path) -> None:
     assert len(list(tmp_path.glob("experiments/*/trials/*/checkpoints/*"))) >= 4
 
 
+def test_ranks_train_with_torch_and_survive_a_death(tmp_path: Path) -> None:
+    output = run_example(tmp_path, "distributed_torch.py", "--steps", "30", "--die-at", "10")
+    assert number_after("loss", output) < 5
+    assert re.search(r"attempt 1: rank 1 on \S+ \(last step 10\): .* SIGKILL", output)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("strategy", ["mirrored", "ps"])
+def test_ranks_train_with_tensorflow(tmp_path: Path, strategy: str) -> None:
+    pytest.importorskip("tensorflow")
+    output = run_example(tmp_path, "distributed_tensorflow.py", "--strategy", strategy)
+    assert number_after("weights", output) == pytest.approx(4, abs=0.1)
+
+
+@pytest.mark.timeout(300)
+def test_ranks_train_with_jax(tmp_path: Path) -> None:
+    pytest.importorskip("jax")
+    output = run_example(tmp_path, "distributed_jax.py")
+    assert number_after("weights", output) == pytest.approx(4, abs=0.1)
+    assert "devices 2" in output
+
+
+@pytest.mark.timeout(300)
+def test_ranks_train_with_keras(tmp_path: Path) -> None:
+    pytest.importorskip("keras")
+    pytest.importorskip("jax")
+    output = run_example(tmp_path, "distributed_keras.py")
+    assert number_after("loss", output) < 0.1
+    assert number_after("weights", output) == number_after("and", output)
+
+
 def test_the_notebook_runs_from_top_to_bottom(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in snippets.environment(tmp_path).items():
         monkeypatch.setenv(name, value)

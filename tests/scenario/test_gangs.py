@@ -81,7 +81,7 @@ def _tell(base: float) -> dict[str, float]:
 
 def test_ranks_of_no_framework_find_each_other_too() -> None:
     result = experiment.allreduce(_tell, params={"base": 1.0}, workers=3, quiet=True)
-    assert [value["index"] for value in result.values] == [0, 1, 2]  # type: ignore[index]
+    assert [value["index"] for value in result.values] == [0, 1, 2]
     for rank, value in enumerate(result.values):
         assert value == {
             "told": 3,

@@ -34,6 +34,7 @@ def libraries_needed(train: Train) -> list[str]:
     """Return the modules of installed libraries that the function and the user's modules around it import."""
     names: dict[str, None] = {}
     seen: set[str] = set()
+    chooses_backend = False
     waiting = [text for text in (_source_around(train),) if text]
     while waiting and len(seen) < _MOST_FILES:
         text = waiting.pop()
@@ -52,6 +53,9 @@ def libraries_needed(train: Train) -> list[str]:
             is_used = library.startswith("cargobike") or any(name.split(".")[0] == library for name in names)
             if is_used and any(mark in text for mark in marks):
                 names |= dict.fromkeys(companions)
+        chooses_backend = chooses_backend or "KERAS_BACKEND" in text
+    if chooses_backend and "KERAS_BACKEND" not in os.environ:  # Keras reads it once: after the function has set it
+        return [name for name in names if name.partition(".")[0] != "keras"]
     return list(names)
 
 
