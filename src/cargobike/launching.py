@@ -62,7 +62,7 @@ def resume_experiment(
     quiet: bool,
 ) -> Result:
     """Run an experiment on; takes what `experiment.resume` takes."""
-    folder = project.find_experiment(experiment_id)
+    folder = project.find_experiment(experiment_id, with_checkpoints=True)
     recipe = Recipe.read(folder.code)
     plan = recipe.plan
     if num_trials is not None:

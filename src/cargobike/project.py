@@ -12,6 +12,7 @@ from cargobike.store.layout import ExperimentFolder, ProjectFolder
 __all__ = ["current", "experiment_ids", "find_experiment", "path", "prepare", "use"]
 
 VARIABLE = "CARGOBIKE_PROJECT"
+CACHE_VARIABLE = "CARGOBIKE_CACHE"
 DEFAULT = ".cargobike"
 
 _chosen: ProjectFolder | None = None
@@ -21,10 +22,11 @@ def use(url: str | os.PathLike[str] | None) -> None:
     """Choose the project for this process; `None` goes back to `CARGOBIKE_PROJECT` or the working directory.
 
     Args:
-        url: A folder, such as `~/searches` or `file:///data/searches`; it is created when first written to.
+        url: A folder, such as `~/searches` or `file:///data/searches`, created when first written to; or shared
+            storage, such as `s3://bucket/searches`, for which `cargobike[s3]` must be installed.
 
     Raises:
-        InvalidInputError: If it is no local folder.
+        InvalidInputError: If it cannot be a project.
 
     Example:
         >>> from cargobike import project
@@ -62,7 +64,7 @@ def path(*parts: str) -> str:
     """Return a path inside the project, for files that belong to the team rather than to one trial.
 
     Works in a train function on a worker as it does outside. The project's own folder is created, the rest is
-    yours.
+    yours. Of a project on shared storage it is a URL, for libraries that read such (fsspec, pandas, PyArrow).
 
     Raises:
         InvalidInputError: If the parts lead out of the project.
@@ -76,18 +78,22 @@ def path(*parts: str) -> str:
     joined = Path(os.path.normpath(root.joinpath(*parts)))
     if joined != root and root not in joined.parents:
         raise InvalidInputError(f"{'/'.join(parts)!r} leads out of the project {root}; give parts inside it.")
+    if (shared := ProjectFolder(root).remote_url).exists():
+        return "/".join([shared.read_text().strip(), *joined.relative_to(root).parts])
     return str(joined)
 
 
 def experiment_ids() -> list[str]:
     """Return the ids of all experiments of the project, oldest first."""
+    _refresh()
     return sorted(path.parent.name for path in current().experiments.glob("[!.]*/journal.jsonl"))
 
 
-def find_experiment(text: str) -> ExperimentFolder:
+def find_experiment(text: str, *, with_checkpoints: bool = False) -> ExperimentFolder:
     """Find an experiment by its id, its unique name, the unique start or end of its id, or `last`.
 
-    Looks at the folders themselves and needs no index.
+    Looks at the folders themselves and needs no index. What lies on shared storage is brought here; checkpoints
+    only if they are wanted.
 
     Raises:
         NotFoundError: If none fits, with the nearest one, or several do, with their list.
@@ -101,11 +107,25 @@ def find_experiment(text: str) -> ExperimentFolder:
         return "" if header is None else header.name
 
     project = current()
+    _refresh()
     journals = sorted(project.experiments.glob("[!.]*/journal.jsonl"), reverse=True)  # ids sort by time
     folders = [ExperimentFolder(journal.parent) for journal in journals]
-    if text in {folder.id for folder in folders}:
-        return project.experiment(text)
-    return project.experiment(resolve(text, [(folder.id, name_of(folder)) for folder in folders]))
+    known = {folder.id for folder in folders}
+    found = text if text in known else resolve(text, [(folder.id, name_of(folder)) for folder in folders])
+    if project.remote_url.exists():
+        from cargobike.store.mirror import fetch  # noqa: PLC0415 - only for shared storage
+
+        fetch(project.experiment(found), with_checkpoints=with_checkpoints)
+    return project.experiment(found)
+
+
+def _refresh() -> None:
+    """Bring what is new on shared storage here, if the project is on one."""
+    project = current()
+    if project.remote_url.exists():
+        from cargobike.store.mirror import refresh  # noqa: PLC0415 - only for shared storage
+
+        refresh(project, at_once=True)
 
 
 def _folder(url: str) -> Path:
@@ -113,11 +133,25 @@ def _folder(url: str) -> Path:
     if not separator:
         return Path(os.path.abspath(os.path.expanduser(url)))
     if scheme.lower() != "file":
-        raise InvalidInputError(
-            f"The project {url!r} is on {scheme}://, and shared storage is not supported yet. "
-            "Give a local folder (a path, ~/path or file:///path)."
-        )
+        return _local_copy(url)
     parts = urlsplit(url)
     if parts.netloc not in {"", "localhost"} or not parts.path:
         raise InvalidInputError(f"The project {url!r} names no local folder; write file:///absolute/path.")
     return Path(os.path.abspath(unquote(parts.path)))
+
+
+def _local_copy(url: str) -> Path:
+    """Return the folder on this host that a project on shared storage is written to first, and read from."""
+    url = url.rstrip("/")
+    scheme, _, rest = url.partition("://")
+    if not rest or not scheme.replace("+", "").isalnum():
+        raise InvalidInputError(f"The project {url!r} names no storage; write s3://bucket/path or hdfs://host/path.")
+    cache = os.environ.get(CACHE_VARIABLE) or os.path.expanduser("~/.cache/cargobike")
+    from hashlib import sha256  # noqa: PLC0415 - only for shared storage
+
+    root = Path(os.path.abspath(cache)) / "projects" / sha256(url.encode()).hexdigest()[:20]
+    place = ProjectFolder(root)
+    if not place.remote_url.exists():
+        root.mkdir(parents=True, exist_ok=True)
+        place.remote_url.write_text(url + "\n")
+    return root

@@ -30,7 +30,7 @@ def export(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Write an experiment into one file that `cargobike import` reads elsewhere, or in MLflow's format."""
-    folder = project.find_experiment(experiment)
+    folder = project.find_experiment(experiment, with_checkpoints=checkpoints)
     if kind is Format.MLFLOW:
         place = write_mlflow(folder, target)
     else:

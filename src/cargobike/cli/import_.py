@@ -10,6 +10,7 @@ import typer
 from cargobike import project
 from cargobike.cli.printing import print_json
 from cargobike.store.archive import MOST_BYTES, take_in
+from cargobike.store.mirror import share_arrival
 
 
 def import_(
@@ -19,6 +20,7 @@ def import_(
 ) -> None:
     """Take an exported experiment into this project."""
     folder = take_in(archive, project.prepare(), most_bytes=int(most_gb * 1e9))
+    share_arrival(folder)
     if as_json:
         print_json({"id": folder.id, "path": str(folder.root)})
     else:

@@ -13,6 +13,7 @@ from cargobike.cli.printing import print_json
 from cargobike.core.errors import CargobikeError, InvalidInputError, NotFoundError, StoreError
 from cargobike.store.layout import ExperimentFolder, ProjectFolder
 from cargobike.store.locking import DriverLock, holder, is_held
+from cargobike.store.mirror import share_removal
 from cargobike.store.resources import sweep_pool
 
 
@@ -31,6 +32,7 @@ def rm(
         names = "\n  ".join(folder.id for folder in folders)
         typer.confirm(f"Remove for good:\n  {names}\n?", abort=True)
     for folder in folders:
+        share_removal(folder.id, project.current())
         _remove(folder)
     sweep_pool(project.current().resource_pool)
     if as_json:

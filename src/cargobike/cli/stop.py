@@ -14,6 +14,7 @@ from cargobike.core.records import ExperimentState
 from cargobike.store.fold import ExperimentRecord, read_record
 from cargobike.store.layout import ExperimentFolder
 from cargobike.store.locking import holder, is_held
+from cargobike.store.mirror import refresh, share_stop
 
 _LOOK_EVERY_S: Final = 0.05
 
@@ -45,6 +46,7 @@ def stop(
 def _stop(folder: ExperimentFolder, timeout_s: float) -> ExperimentRecord:
     try:
         folder.stop_request.touch()
+        share_stop(folder)
     except OSError as error:
         raise StoreError(f"Cannot ask {folder.id} to stop: {error.strerror}.") from error
     give_up_at = time.monotonic() + timeout_s
@@ -55,5 +57,6 @@ def _stop(folder: ExperimentFolder, timeout_s: float) -> ExperimentRecord:
                 "Wait longer with --timeout, or end that process."
             )
         time.sleep(_LOOK_EVERY_S)
+        refresh(project.current())
     folder.stop_request.unlink(missing_ok=True)  # it may have ended by itself, and be resumed later
     return read_record(folder)

@@ -33,7 +33,7 @@ from cargobike.engines.boot import WORKER_PROGRAM
 from cargobike.engines.engine import WorkerSpec
 from cargobike.store.fold import ExperimentRecord
 from cargobike.store.journal import JournalWriter, read_journal
-from cargobike.store.layout import ExperimentFolder
+from cargobike.store.layout import ExperimentFolder, ProjectFolder
 from cargobike.store.locking import DriverLock
 from cargobike.worker.connection import AgentConfig
 from cargobike.worker.payload import Payload
@@ -53,6 +53,7 @@ def conduct(request: Request) -> tuple[ExperimentRecord, ExperimentFolder]:
     folder.root.mkdir(parents=True)
     with contextlib.ExitStack() as exits:
         exits.enter_context(DriverLock(folder))
+        _share(folder, exits)
         journal = exits.enter_context(JournalWriter(folder.journal, durability=request.durability))
         header = _header(request, folder, clock.now())
         journal.append([header])
@@ -71,6 +72,7 @@ def take_up(request: Request, folder: ExperimentFolder) -> ExperimentRecord:
     clock = Clock()
     with contextlib.ExitStack() as exits:
         exits.enter_context(DriverLock(folder))
+        _share(folder, exits)
         folder.stop_request.unlink(missing_ok=True)
         header, *past = read_journal(folder.journal)
         assert isinstance(header, ExperimentStarted)
@@ -143,6 +145,17 @@ def _run(
         raise
     conversation.finish()
     exits.callback(interrupt.pass_on)
+
+
+def _share(folder: ExperimentFolder, exits: contextlib.ExitStack) -> None:
+    """Bring the experiment to shared storage while it runs, if its project is on one."""
+    project = ProjectFolder(folder.root.parent.parent)
+    if project.remote_url.exists():
+        from cargobike.store.remote import open_remote  # noqa: PLC0415 - only for shared storage
+        from cargobike.store.uploading import Uploader  # noqa: PLC0415
+
+        remote = open_remote(project.remote_url.read_text("utf-8").strip())
+        exits.callback(Uploader(folder, remote).close)
 
 
 def _board(folder: ExperimentFolder, display: Display) -> TensorboardKeeper:

@@ -111,6 +111,16 @@ class ExperimentFolder(msgspec.Struct, frozen=True):
         return self.root / "tensorboard"
 
     @property
+    def unsent(self) -> Path:
+        """Exists while shared storage does not hold everything that is here."""
+        return self.root / "unsent"
+
+    @property
+    def remote_head(self) -> Path:
+        """What shared storage said last about the driver, in a local copy."""
+        return self.root / "remote.json"
+
+    @property
     def annotations(self) -> Path:
         """Tags and notes."""
         return self.root / "annotations.jsonl"
@@ -154,6 +164,11 @@ class ProjectFolder(msgspec.Struct, frozen=True):
     def key(self) -> Path:
         """Names the project in a database that serves several."""
         return self.root / "project-key"
+
+    @property
+    def remote_url(self) -> Path:
+        """Says which shared storage this is the local copy of, if it is one."""
+        return self.root / "remote-url"
 
     @property
     def resource_pool(self) -> Path:

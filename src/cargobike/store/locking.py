@@ -12,6 +12,8 @@ import socket
 import time
 from typing import Final
 
+import msgspec
+
 from cargobike.core.errors import StoreError
 from cargobike.store.layout import ExperimentFolder
 
@@ -32,6 +34,10 @@ class DriverLock:
     def acquire(self) -> None:
         """Take the lock, or raise `StoreError` naming the process that has it."""
         self.folder.root.mkdir(parents=True, exist_ok=True)
+        if not holds_lock(self.folder) and _told_alive(self.folder):
+            raise StoreError(
+                f"Experiment {self.folder.id} is being run by {holder(self.folder)}; wait for it, or stop it."
+            )
         fd = os.open(self.folder.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         give_up_at = time.monotonic() + _PATIENCE_S
         while not _try_lock(fd, fcntl.LOCK_EX):
@@ -62,7 +68,27 @@ class DriverLock:
 
 
 def is_held(folder: ExperimentFolder) -> bool:
-    """Tell whether a driver is running this experiment now."""
+    """Tell whether a driver is running this experiment now, here or, on shared storage, elsewhere."""
+    return holds_lock(folder) or bool(_told_alive(folder))
+
+
+def _told_alive(folder: ExperimentFolder) -> str:
+    """Return the host on which a driver has been heard of lately, as the local copy of shared storage knows."""
+    try:
+        head = folder.remote_head.read_bytes()
+    except OSError:
+        return ""
+    from cargobike.store.remote import Head  # noqa: PLC0415 - only for local copies of shared storage
+
+    try:
+        told = msgspec.json.decode(head, type=Head)
+    except msgspec.DecodeError:
+        return ""
+    return told.host if told.is_alive and told.pid else ""
+
+
+def holds_lock(folder: ExperimentFolder) -> bool:
+    """Tell whether a driver on this host, or one that shares its disk, holds the lock."""
     try:
         fd = os.open(folder.lock, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -77,6 +103,9 @@ def is_held(folder: ExperimentFolder) -> bool:
 
 def holder(folder: ExperimentFolder) -> str:
     """Say who took the lock last, such as `process 4711 on host tower`."""
+    elsewhere = _told_alive(folder)
+    if elsewhere and not holds_lock(folder):
+        return f"a process on host {elsewhere}"
     try:
         pid, _, host = folder.lock.read_text().strip().partition(" ")
     except (OSError, UnicodeDecodeError):

@@ -6,6 +6,7 @@ import contextlib
 import os
 import secrets
 import tomllib
+from hashlib import sha256
 from typing import Final
 
 from cargobike.core.errors import InvalidInputError, StoreError
@@ -30,19 +31,27 @@ def open_index(project: ProjectFolder) -> Index:
     from cargobike.store.sql_index import SqlIndex  # noqa: PLC0415
 
     url = index_url(project)
+    before_sync = _bring_here if project.remote_url.exists() else None
     if not url:
         writable = os.access(project.root, os.W_OK)
-        return SqlIndex(project, f"sqlite:///{project.index}" if writable else "sqlite://")
+        place = f"sqlite:///{project.index}" if writable else "sqlite://"
+        return SqlIndex(project, place, before_sync=before_sync)
     scheme = url.partition(":")[0].partition("+")[0]
     if scheme in {"postgresql", "postgres"}:
         from cargobike.store.postgres_index import PostgresIndex  # noqa: PLC0415
 
-        return PostgresIndex(project, url, key=project_key(project))
+        return PostgresIndex(project, url, key=project_key(project), before_sync=before_sync)
     if scheme == "sqlite":
-        return SqlIndex(project, url)
+        return SqlIndex(project, url, before_sync=before_sync)
     raise InvalidInputError(
         f"An index cannot be kept in {scheme!r}. {VARIABLE} may be postgresql://user@host/database or sqlite:////path."
     )
+
+
+def _bring_here(project: ProjectFolder) -> None:
+    from cargobike.store.mirror import refresh  # noqa: PLC0415 - only for shared storage
+
+    refresh(project)
 
 
 def index_url(project: ProjectFolder) -> str:
@@ -64,8 +73,11 @@ def index_url(project: ProjectFolder) -> str:
 def project_key(project: ProjectFolder) -> str:
     """Return the name of a project in a database that serves several, made when first asked for.
 
-    It lies in the project, so that everybody who works on it, from whatever host and by whatever path, agrees.
+    It lies in the project, so that everybody who works on it, from whatever host and by whatever path, agrees; the
+    name of a project on shared storage follows from its address.
     """
+    with contextlib.suppress(FileNotFoundError):
+        return sha256(project.remote_url.read_bytes().strip()).hexdigest()[:32]
     with contextlib.suppress(FileNotFoundError):
         return project.key.read_text().strip()
     made = project.key.with_name(f".{project.key.name}.{secrets.token_hex(4)}")

@@ -50,8 +50,15 @@ class PostgresIndex(SqlIndex):
         StoreError: If the server cannot be reached.
     """
 
-    def __init__(self, project: ProjectFolder, url: str, *, key: str) -> None:
-        super().__init__(project, _with_driver(url), key=key)
+    def __init__(
+        self,
+        project: ProjectFolder,
+        url: str,
+        *,
+        key: str = "",
+        before_sync: Callable[[ProjectFolder], None] | None = None,
+    ) -> None:
+        super().__init__(project, _with_driver(url), key=key, before_sync=before_sync)
 
     def _connect(self) -> sa.Engine:
         try:

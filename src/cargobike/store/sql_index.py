@@ -51,10 +51,19 @@ class SqlIndex(Index):
         project: Whose journals to read.
         url: The database.
         key: Names the project in a database that serves several; rows of others are neither seen nor touched.
+        before_sync: Is called before journals are looked at, to bring them here from where they lie.
     """
 
-    def __init__(self, project: ProjectFolder, url: str, *, key: str = "") -> None:
+    def __init__(
+        self,
+        project: ProjectFolder,
+        url: str,
+        *,
+        key: str = "",
+        before_sync: Callable[[ProjectFolder], None] | None = None,
+    ) -> None:
         self.project = project
+        self._before_sync = before_sync
         self.key = key
         self._url = sa.make_url(url)
         self._file = Path(self._url.database) if self._url.database and self._is_sqlite else None
@@ -67,6 +76,8 @@ class SqlIndex(Index):
 
     def sync(self) -> None:
         """Catch up with all journals of the project."""
+        if self._before_sync is not None:
+            self._before_sync(self.project)
         self._sound(self._sync)
 
     def rebuild(self) -> None:

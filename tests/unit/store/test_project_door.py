@@ -50,10 +50,17 @@ def test_folders_can_be_written_in_several_ways(tmp_path: Path, url: str, expect
     assert project.current().root == tmp_path / expected
 
 
-@pytest.mark.parametrize("url", ["s3://bucket/x", "hdfs://node/x", "S3://bucket"])
-def test_shared_storage_is_refused_clearly(url: str) -> None:
-    with pytest.raises(InvalidInputError, match="shared storage is not supported yet"):
-        project.use(url)
+@pytest.mark.parametrize("url", ["s3://bucket/x", "hdfs://node/x", "s3://bucket/x/"])
+def test_shared_storage_has_a_local_copy(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CARGOBIKE_CACHE", str(tmp_path / "cache"))
+    project.use(url)
+    place = project.current()
+    assert place.root.parent == tmp_path / "cache" / "projects"
+    assert place.remote_url.read_text().strip() == url.rstrip("/")
+    project.use(url.rstrip("/"))
+    assert project.current() == place
+    project.use("s3://bucket/y")
+    assert project.current() != place
 
 
 @pytest.mark.parametrize("url", ["file://server/share", "file://"])
