@@ -23,6 +23,7 @@ LAYERS: dict[str, int] = {
     "trial": 3,
     "tensorboard": 3,
     "torch": 3,
+    "keras": 3,
     "devices": 3,
     "project": 3,
     "launching": 3,
@@ -95,6 +96,7 @@ LIBRARIES: dict[str, Library] = {
     "fastapi": Library(("ui/web/*",)),
     "jinja2": Library(("ui/web/pages.py",)),
     "markupsafe": Library(("ui/web/drawing.py",)),
+    "keras": Library(("training/keras_averaging.py",)),
     "msgspec": Library(
         (
             "core/*",
@@ -139,6 +141,7 @@ LIBRARIES: dict[str, Library] = {
     "rich": Library(("cli/*", "driver/display_panel.py")),
     "sklearn": Library(("cli/digits.py",)),
     "sqlalchemy": Library(("store/catch_up.py", "store/postgres_index.py", "store/sql_index.py", "store/tables.py")),
+    "tensorflow": Library(("training/keras_averaging.py",), "seconds to import; only where Keras runs on it"),
     "torch": Library(
         ("cli/digits.py", "worker/checkpoint_state.py", "worker/checkpoint_sharded.py", "training/*"),
         "seconds to import; only who saves tensors pays",
@@ -210,6 +213,7 @@ DEFERRED: dict[tuple[str, str], str] = {
     ("worker/runner.py", "cargobike.worker.rendezvous"): "most trials have nobody to meet, and it delays every worker",
     ("worker/context.py", "shutil"): "only code outside an experiment needs it",
     ("worker/context.py", "tempfile"): "only code outside an experiment needs it",
+    ("training/preparing.py", "cargobike.training.states"): "a second to import; only who saves pays",
     ("training/preparing.py", "cargobike.training.fully_sharded"): "a second to import; only who asks for it pays",
     ("training/preparing.py", "cargobike.training.zero_redundancy"): "a second to import; only who asks for it pays",
     ("store/opening.py", "cargobike.store.postgres_index"): "only for who has such a server",

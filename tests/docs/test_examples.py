@@ -97,3 +97,24 @@ def test_every_example_is_listed_and_none_is_forgotten_here() -> None:
     assert files == listed
     tested = Path(__file__).read_text()
     assert [name for name in sorted(files) if f'"{name}"' not in tested] == []
+
+
+@pytest.mark.parametrize("strategy", ["ddp", "diloco"])
+def test_a_gang_trains_digits(tmp_path: Path, strategy: str) -> None:
+    output = run_example(tmp_path, "gang.py", "--strategy", strategy)
+    assert number_after("accuracy", output) > 0.85
+
+
+def test_workers_train_digits_through_servers(tmp_path: Path) -> None:
+    output = run_example(tmp_path, "parameter_server.py")
+    assert number_after("accuracy", output) > 0.75
+
+
+def test_a_model_split_over_two_processes_learns(tmp_path: Path) -> None:
+    output = run_example(tmp_path, "pipeline.py")
+    assert number_after("loss", output) < 0.6
+
+
+def test_keras_fits_digits_with_a_gang_on_tensorflow(tmp_path: Path) -> None:
+    output = run_example(tmp_path, "keras_gang.py")
+    assert number_after("accuracy", output) > 0.85

@@ -55,16 +55,27 @@ class PreparedLoader(DataLoader[Any]):
         """Connect the loader with the model and the optimizer that it feeds."""
         self._group, self._policy, self._pace = group, policy, pace
         self._joinables, self._agrees = list(joinables), agrees
+        self._passes = 0
 
     def __iter__(self) -> Iterator[Any]:  # type: ignore[override,unused-ignore]
         batches: Iterator[Any] = super().__iter__()
+        self._passes += 1
         if self._agrees:
             batches = self._agree(batches)
         batches = self._count(batches)
         return self._join(batches) if self._joinables else batches
 
+    @property
+    def epoch(self) -> int:
+        """The epoch that the next pass draws."""
+        for sampler in (self.batch_sampler, self.sampler):
+            if isinstance(sampler, ShardedSampler):
+                return sampler.epoch
+        return self._passes
+
     def set_epoch(self, epoch: int) -> None:
         """Go on with this epoch's order: for training that continues from a checkpoint."""
+        self._passes = epoch
         for sampler in (self.batch_sampler, self.sampler):
             if hasattr(sampler, "set_epoch"):
                 sampler.set_epoch(epoch)

@@ -95,8 +95,13 @@ class OuterLoop:
             "syncs": self.syncs,
         }
 
-    def load_state_dict(self, state: dict[str, object]) -> None:
-        """Go on from such a state."""
+    @torch.no_grad()
+    def load_state_dict(self, state: dict[str, object] | None) -> None:
+        """Go on from such a state; without one, from the model as it is now."""
+        if state is None:
+            for anchor, p in zip(self._anchors, self._parameters, strict=True):
+                anchor.copy_(p)
+            return
         for name, own in (("anchors", self._anchors), ("velocities", self._velocities)):
             saved = state[name]
             assert isinstance(saved, list)

@@ -83,6 +83,48 @@ class Prepared:
         if self.outer is not None:
             self.outer.sync()
 
+    def state(self) -> dict[str, Any]:
+        """Return everything a later attempt needs, whole, in rank 0 (the others get an empty dict); all must call it.
+
+        Goes with `trial.checkpoint.save`, which only rank 0 follows. What is saved fits every strategy and any number
+        of ranks.
+        """
+        from cargobike.training.states import whole_state  # noqa: PLC0415 - a second to import
+
+        state = whole_state(
+            self.plain_model, _inner(self.optimizer), is_divided=self._is_divided, is_main=self.group.is_main
+        )
+        if state:
+            state["epoch"] = self.loader.epoch if self.loader is not None else 0
+            state["outer"] = self.outer.state_dict() if self.outer is not None else None
+        return state
+
+    def load(self, state: dict[str, Any]) -> None:
+        """Go on from such a state, in every rank: `run.load(trial.checkpoint.load())`."""
+        from cargobike.training.states import load_whole_state  # noqa: PLC0415 - a second to import
+
+        load_whole_state(self.plain_model, _inner(self.optimizer), state, is_divided=self._is_divided)
+        if self.loader is not None:
+            self.loader.set_epoch(state.get("epoch", 0))
+        if self.outer is not None:
+            self.outer.load_state_dict(state.get("outer"))
+
+    def sharded_state(self) -> dict[str, Any]:
+        """Return this rank's part of model and optimizer, for `trial.checkpoint.save_sharded` and `load_sharded`."""
+        from cargobike.training.states import sharded_state  # noqa: PLC0415 - a second to import
+
+        return sharded_state(self.plain_model, _inner(self.optimizer))
+
+    def load_sharded(self, state: dict[str, Any]) -> None:
+        """Go on from the parts that `trial.checkpoint.load_sharded` has filled in."""
+        from cargobike.training.states import load_sharded_state  # noqa: PLC0415 - a second to import
+
+        load_sharded_state(self.plain_model, _inner(self.optimizer), state)
+
+    @property
+    def _is_divided(self) -> bool:
+        return isinstance(self.strategy, FSDP) and self.group.world_size > 1
+
     def barrier(self, timeout_s: float | None = None) -> None:
         """Wait for all ranks; the error after the deadline names those that are missing."""
         barrier(self.group, timeout_s)

@@ -21,6 +21,7 @@ import torch.distributed as dist
 
 from cargobike.core.errors import WaitError
 from cargobike.training.place import Place, find_place
+from cargobike.worker import context
 
 DEFAULT_TIMEOUT_S = 300.0
 """How long a collective may take before it fails, unless `timeout_s` says otherwise."""
@@ -84,7 +85,8 @@ def _is_ours() -> bool:
 def _device(place: Place) -> torch.device:
     if not torch.cuda.is_available():
         return torch.device("cpu")
-    device = torch.device("cuda", place.local_rank % torch.cuda.device_count())
+    own = context.current().device_index
+    device = torch.device("cuda", place.local_rank % torch.cuda.device_count() if own is None else own)
     torch.cuda.set_device(device)
     return device
 

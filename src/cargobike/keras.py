@@ -1,0 +1,10 @@
+"""The door for train functions written in Keras 3: `prepare` a model and call `fit` as ever.
+
+Works on Keras' TensorFlow and torch backends; see `cargobike.training.keras_averaging`.
+"""
+
+from __future__ import annotations
+
+from cargobike.training.keras_averaging import prepare, shard
+
+__all__ = ["prepare", "shard"]
