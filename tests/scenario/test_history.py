@@ -161,3 +161,42 @@ def test_wrong_resources_are_refused_before_anything_starts() -> None:
     with pytest.raises(InvalidInputError, match="no-such-file"):
         experiment.launch(lambda x: x, {"x": [1]}, versioned_resources=["no-such-file"], quiet=True)
     assert project.experiment_ids() == []
+
+
+def test_of_a_notebook_the_cells_are_kept_in_the_order_of_their_runs(tmp_path: Path) -> None:
+    """IPython keeps the text of every cell in a list named In; the notebook's own file may lag behind it."""
+    place = run_script(
+        tmp_path / "code",
+        """
+        import json, os
+        from pathlib import Path
+        from cargobike import experiment
+
+        In = ["", "import cargobike", "", "result = launch()"]
+        os.environ["JPY_SESSION_NAME"] = str(Path("study.ipynb").resolve())
+        Path("study.ipynb").write_text('{"cells": []}')
+
+        if __name__ == "__main__":
+            result = experiment.launch(lambda x: x, {"x": [1]}, quiet=True)
+            print(json.dumps(str(result.folder)))
+        """,
+    )
+    folder = ExperimentFolder(Path(place))
+    snapshot = experiment.load(folder.id).snapshot
+    assert snapshot is not None
+    assert snapshot.launcher is not None
+    assert (snapshot.launcher.kind, snapshot.launcher.file) == ("notebook", "launcher.ipynb")
+    assert (folder.code / "cells.py").read_text() == "# %% [1]\nimport cargobike\n\n# %% [3]\nresult = launch()\n\n"
+
+
+def test_a_driver_that_died_before_its_snapshot_gets_one_when_it_is_resumed() -> None:
+    result = experiment.launch(lambda x: x, {"x": [1]}, quiet=True)
+    folder = ExperimentFolder(result.folder)
+    folder.snapshot.unlink()
+    again = experiment.resume(result.id, num_trials=1, quiet=True)
+    assert again.snapshot is None, "nothing was run, so nothing is known"
+    lines = folder.journal.read_bytes().splitlines(keepends=True)
+    folder.journal.write_bytes(b"".join(lines[:2]))
+    again = experiment.resume(result.id, quiet=True)
+    assert again.snapshot is not None
+    assert again.snapshot.problems == ("the snapshot was taken when the experiment was taken up again",)

@@ -84,7 +84,11 @@ def take_up(request: Request, folder: ExperimentFolder) -> ExperimentRecord:
         scheduler = Scheduler(request.plan, record)
         scheduler.take_up(replay, clock.now())
         payload = (folder.code / PAYLOAD).read_bytes()
-        stage = _Stage(request, folder, payload, journal, clock, ())
+        late: tuple[CodeKeeper, ...] = ()
+        if not folder.snapshot.exists():
+            late = (CodeKeeper(folder, {}, remark="the snapshot was taken when the experiment was taken up again"),)
+            exits.callback(late[0].close)
+        stage = _Stage(request, folder, payload, journal, clock, late)
         _run(stage, scheduler, dialogue, [header, *past], exits)
     return record
 

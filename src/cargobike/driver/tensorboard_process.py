@@ -14,7 +14,8 @@ import msgspec
 from cargobike.core.errors import CargobikeError
 from cargobike.driver.tensorboard_server import TensorboardOrder
 from cargobike.store.curves_view import CurvesView
-from cargobike.store.layout import ExperimentFolder
+from cargobike.store.layout import ExperimentFolder, ProjectFolder
+from cargobike.store.mirror import refresh
 from cargobike.worker.processes import die_with_parent
 
 _FOLLOW_EVERY_S = 1.0
@@ -49,6 +50,7 @@ def main() -> None:
 def _follow(views: list[CurvesView]) -> None:
     for view in views:
         try:
+            refresh(ProjectFolder(view.folder.root.parent.parent))
             while view.update():
                 pass
         except CargobikeError as error:

@@ -70,7 +70,12 @@ def read_snapshot(folder: ExperimentFolder) -> Snapshot | None:
 
 
 def take_snapshot(
-    folder: ExperimentFolder, *, function_file: str, directory: str, resources: tuple[Path, ...] = ()
+    folder: ExperimentFolder,
+    *,
+    function_file: str,
+    directory: str,
+    resources: tuple[Path, ...] = (),
+    remark: str = "",
 ) -> Snapshot:
     """Keep the code and the environment of this process in an experiment's folder.
 
@@ -79,10 +84,11 @@ def take_snapshot(
         function_file: File that the train function is defined in, if it is in one.
         directory: The working directory at launch.
         resources: Files and folders to keep.
+        remark: Said among the problems.
     """
     code = folder.code
     code.mkdir(parents=True, exist_ok=True)
-    problems: list[str] = []
+    problems: list[str] = [remark] if remark else []
     launcher, start = _keep_launcher(code, function_file, problems)
     home = start.parent if start is not None else Path(directory)
     found = read_git(home)
