@@ -59,7 +59,7 @@ KINDS_ON_SPARK = {
     "kill worker": 4,
     **{kind: weight for kind, weight in KINDS.items() if not kind.startswith("cut network")},
 }
-OPTIMIZERS = ("random", "grid", "asha", "hyperband", "bohb", "dehb", "tpe", "de", "sobol", "pbt", "auto")
+OPTIMIZERS = ("random", "sobol", "asha", "hyperband", "bohb", "dehb", "tpe", "de", "random", "pbt", "auto")
 FATAL = ("kill driver", "disk full")
 
 
@@ -84,15 +84,18 @@ def draw(seed: int, engine: str = "local") -> dict[str, Any]:
     for _ in range(rng.choice([1, 1, 2, 3])):
         kinds = rng.choices(list(known), weights=list(known.values()), k=rng.choice([1, 2, 3]))
         rounds.append([{"kind": kind, "at": rng.randint(1, 90)} for kind in kinds])
-    optimizer = rng.choice(OPTIMIZERS)
-    return {
+    schedule = {
         "seed": seed,
-        "optimizer": "random" if optimizer == "grid" else optimizer,
+        "optimizer": rng.choice(OPTIMIZERS),
         "num_trials": rng.randint(6, 14),
         "workers": rng.choice([1, 2, 3]),
         "isolation": rng.choice(["fresh", "fresh", "reuse"]),
         "rounds": rounds,
+        "gang": rng.choice([1, 1, 1, 2]),
     }
+    if schedule["gang"] == 2:
+        schedule["workers"], schedule["isolation"] = rng.choice([2, 4]), "fresh"
+    return schedule
 
 
 def play(seed: int, keep: Path | None = None, spark: dict[str, Any] | None = None) -> Verdict:
@@ -274,7 +277,7 @@ def _line(verdict: Verdict) -> str:
     return (
         f"{'ok  ' if not verdict.mistakes else 'FAIL'} seed {verdict.seed:<5} {verdict.seconds:5.1f} s  "
         f"{schedule['optimizer']:<9} {schedule['num_trials']:>2} trials, {schedule['workers']} workers, "
-        f"{schedule['isolation']}: {faults}"
+        f"{schedule['isolation']}, gang of {schedule['gang']}: {faults}"
     )
 
 

@@ -188,6 +188,7 @@ def main() -> None:
             num_trials=schedule["num_trials"],
             workers=schedule["workers"],
             isolation=schedule["isolation"],
+            gang=schedule["gang"],
             seed=schedule["seed"],
             engine=engine,
             callbacks=[misfortune],
