@@ -6,7 +6,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-REQUIREMENTS = {"optuna": "optuna", "ray": "ray[tune]", "syne-tune": "syne-tune"}
+REQUIREMENTS = {
+    "optuna": "optuna",
+    "ray": "ray[tune]",
+    "syne-tune": "syne-tune",
+    "mlflow": "mlflow",
+    "optuna-dashboard": "optuna-dashboard",
+}
 
 
 def python_of(peer: str, root: Path) -> Path:

@@ -186,7 +186,7 @@ class Result:
         """Figures: `result.plot.best_so_far()`, `.slices()`, `.timeline()` and more; needs Plotly."""
         from cargobike.ui.plots import Plots  # noqa: PLC0415 - NumPy is loaded only for who looks closer
 
-        return Plots(self._record)
+        return Plots(self._record, self.curves)
 
     def importance(self, *, step: int | None = None, metric: str | None = None) -> Importance:
         """Tell how much of the score's variance each parameter causes.

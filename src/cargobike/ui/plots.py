@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from cargobike.core.errors import MissingLibraryError
-from cargobike.core.records import Direction
+from cargobike.core.records import Curve, Direction, Trial
 from cargobike.store.fold import ExperimentRecord
 from cargobike.ui.analysis.progress import Order
+from cargobike.ui.analysis.scores import objective_name
 from cargobike.ui.analysis.views import seen_at, seen_by
 from cargobike.ui.figures.comparison import draw_ablation, draw_importance, draw_pareto
 from cargobike.ui.figures.contour import draw_contour
 from cargobike.ui.figures.look import Spec
 from cargobike.ui.figures.parameters import draw_parallel_coordinates, draw_slices
 from cargobike.ui.figures.progress import draw_best_so_far, draw_learning_curves
+from cargobike.ui.figures.trial import draw_trial_curves
 from cargobike.ui.figures.workers import draw_timeline
 
 if TYPE_CHECKING:
@@ -31,8 +33,11 @@ class Plots:
     very many trials a selection is drawn, the best always among them, and the figure says so.
     """
 
-    def __init__(self, record: ExperimentRecord) -> None:
+    def __init__(
+        self, record: ExperimentRecord, curves_of: Callable[[int], Mapping[str, Curve]] | None = None
+    ) -> None:
         self._record = record
+        self._curves_of = curves_of
 
     def best_so_far(self, by: Order = "trial", metric: str | None = None) -> go.Figure:
         """Draw the best score so far, by trial number or by `"time"`."""
@@ -41,6 +46,13 @@ class Plots:
     def learning_curves(self, most: int = 200) -> go.Figure:
         """Draw the objective of each trial against its steps."""
         return as_figure(draw_learning_curves(self._record, most))
+
+    def trial_curves(self, trial: Trial | int) -> go.Figure:
+        """Draw every metric that one trial reported against its steps."""
+        found = self._record.trials[trial] if isinstance(trial, int) else trial
+        objective = {objective_name(self._record): found.curve}
+        curves = objective if self._curves_of is None else self._curves_of(found.number)
+        return as_figure(draw_trial_curves(self._record, found, curves))
 
     def parallel_coordinates(
         self, params: Sequence[str] | None = None, metric: str | None = None, step: int | None = None

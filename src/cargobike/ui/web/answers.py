@@ -169,6 +169,7 @@ class TrialDetail(Trial):
     tries: list[Attempt]
     checkpoints: list[Checkpoint]
     metric_names: list[str]
+    ranks: Count = Field(description="How many workers ran its last attempt together.")
 
 
 class MetricCurve(BaseModel):
@@ -194,6 +195,7 @@ class LogPart(BaseModel):
 
     trial: Count
     stream: Literal["stdout", "stderr"]
+    rank: Count
     text: str
     offset: Count
     next_offset: Count

@@ -177,6 +177,7 @@ def trial_detail(live: LiveExperiment, record: ExperimentRecord, trial: Trial) -
             for each in record.checkpoints.get(trial.number, ())
         ],
         "metric_names": list(live.metrics(trial.number)),
+        "ranks": max((len(each.workers) for each in record.attempts.get(trial.number, ())[-1:]), default=0),
     }
 
 

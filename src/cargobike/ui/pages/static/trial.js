@@ -14,6 +14,7 @@ document.querySelector("[data-curves]").append(card.element);
 const log = document.querySelector("[data-log]");
 const status = document.querySelector("[data-log-status]");
 const follow = document.querySelector("[data-follow]");
+const ranks = document.querySelector("[data-rank]");
 const tabs = [...document.querySelectorAll("[data-stream]")];
 const START = 120_000, LONGEST = 2_000_000;
 let stream = "stdout", offset = -START, isOver = false, timer = 0, run = 0;
@@ -22,7 +23,7 @@ const withoutCommands = (text) => text.replace(/\u001b(?:\[[0-?]*[ -/]*[@-~]|\][
 async function readOn() {
   const mine = run;
   try {
-    const part = await askJson(`${api}/logs/${stream}?offset=${offset}&limit=262144`);
+    const part = await askJson(`${api}/logs/${stream}?rank=${ranks?.value ?? 0}&offset=${offset}&limit=262144`);
     if (mine !== run) return;
     if (offset < 0 && part.offset > 0) log.append(`… ${part.offset.toLocaleString()} bytes before\n`);
     offset = part.next_offset;
@@ -62,6 +63,7 @@ for (const tab of tabs) {
     choose(other);
   });
 }
+ranks?.addEventListener("change", () => choose(tabs.find((tab) => tab.dataset.stream === stream)));
 readOn();
 
 /* Files. */

@@ -119,6 +119,8 @@ def trial_routes(state: ServerState) -> APIRouter:
         experiment_id: ExperimentId,
         number: TrialNumber,
         stream: Stream,
+        *,
+        rank: Annotated[int, Query(ge=0, le=100_000, description="Which rank of a gang.")] = 0,
         offset: Annotated[int, Query(ge=-(2**31), le=2**53, description="Byte to begin at; from the end if < 0.")] = 0,
         limit: Annotated[int, Query(ge=4, le=1 << 20, description="How many bytes at most.")] = 1 << 16,
     ) -> Response:
@@ -127,11 +129,11 @@ def trial_routes(state: ServerState) -> APIRouter:
         with live.reading() as record:
             trial = trial_in(record, number)
             is_final = trial.state.is_final or record.state is not ExperimentState.RUNNING
-        place = live.folder.trial(number)
-        part = read_part(place.stdout if stream == "stdout" else place.stderr, offset, limit, is_final=is_final)
+        part = read_part(live.folder.trial(number).output(stream, rank), offset, limit, is_final=is_final)
         told = {
             "trial": number,
             "stream": stream,
+            "rank": rank,
             "text": part.text,
             "offset": part.offset,
             "next_offset": part.next_offset,
