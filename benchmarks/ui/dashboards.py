@@ -193,7 +193,7 @@ def serving(system: System) -> Iterator[None]:
 
 def painted(system: System) -> dict[str, float]:
     """Open the system's page in a browser with an empty cache; returns seconds."""
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import TimeoutError, sync_playwright
 
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
@@ -203,10 +203,14 @@ def painted(system: System) -> dict[str, float]:
         page.goto(f"{system.address}{system.page}", wait_until="commit")
         page.wait_for_function("() => performance.getEntriesByName('first-contentful-paint').length > 0")
         first = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime") / 1000
-        page.locator(system.shown).first.wait_for(state="visible")
-        shown = time.perf_counter() - began
+        found = {"first paint": first}
+        try:
+            page.locator(system.shown).first.wait_for(state="visible", timeout=120_000)
+            found["data shown"] = time.perf_counter() - began
+        except TimeoutError as error:
+            print(f"{system.name} showed nothing: {error}", file=sys.stderr)
         browser.close()
-    return {"first paint": first, "data shown": shown}
+    return found
 
 
 def measure(found: list[System], rounds: int) -> dict[str, dict[str, list[float]]]:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import sqlalchemy as sa
 from data import METRIC, START_S, runs
-from mlflow.store.tracking.dbmodels.models import SqlExperiment, SqlLatestMetric, SqlMetric, SqlParam, SqlRun
+from mlflow.store.tracking.dbmodels.models import SqlExperiment, SqlLatestMetric, SqlMetric, SqlParam, SqlRun, SqlTag
 from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
 
 STATES = {"completed": "FINISHED", "stopped": "KILLED", "failed": "FAILED"}
@@ -38,6 +38,9 @@ def main() -> None:
             )  # fmt: skip
             params = [{"run_uuid": run_id, "key": key, "value": str(value)} for key, value in run.params.items()]
             connection.execute(sa.insert(SqlParam.__table__), params)
+            tags = {"mlflow.runName": f"trial {run.number}", "mlflow.user": "me", "mlflow.source.type": "LOCAL"}
+            labelled = [{"run_uuid": run_id, "key": key, "value": value} for key, value in tags.items()]
+            connection.execute(sa.insert(SqlTag.__table__), labelled)
             common = {"run_uuid": run_id, "key": METRIC, "is_nan": False}
             rows = [
                 {**common, "value": value, "step": step, "timestamp": start_ms + step}

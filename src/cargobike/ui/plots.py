@@ -33,9 +33,7 @@ class Plots:
     very many trials a selection is drawn, the best always among them, and the figure says so.
     """
 
-    def __init__(
-        self, record: ExperimentRecord, curves_of: Callable[[int], Mapping[str, Curve]] | None = None
-    ) -> None:
+    def __init__(self, record: ExperimentRecord, curves_of: Callable[[int], Mapping[str, Curve]] | None = None) -> None:
         self._record = record
         self._curves_of = curves_of
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,9 +16,11 @@ from cargobike.core.records import Curve, ExperimentState
 from cargobike.store.fold import ExperimentRecord, fold, settle
 from cargobike.store.journal import JournalReader
 from cargobike.store.layout import ExperimentFolder, ProjectFolder
+from cargobike.store.mirror import fetch, refresh
 
 _BYTES_AT_ONCE: Final = 4 << 20
 MOST_EXPERIMENTS: Final = 12
+_FETCH_EVERY_S: Final = 3.0
 MOST_POINTS: Final = 6_000_000
 
 
@@ -135,6 +138,17 @@ class LiveExperiments:
         self.project = project
         self._lock = threading.Lock()
         self._kept: OrderedDict[str, LiveExperiment] = OrderedDict()
+        self._fetched_at_s: dict[str, float] = {}
+
+    def with_files(self, experiment_id: str) -> LiveExperiment:
+        """Return an experiment like `get`, its logs and files brought here if the project is on shared storage."""
+        found = self.get(experiment_id)
+        if self.project.remote_url.exists():
+            now_s = time.monotonic()
+            if now_s - self._fetched_at_s.get(experiment_id, -_FETCH_EVERY_S) >= _FETCH_EVERY_S:
+                fetch(found.folder)
+                self._fetched_at_s[experiment_id] = time.monotonic()
+        return found
 
     def get(self, experiment_id: str) -> LiveExperiment:
         """Return an experiment by its full id, whether it has been read or not.
@@ -142,6 +156,7 @@ class LiveExperiments:
         Raises:
             NotFoundError: If there is none.
         """
+        refresh(self.project)  # does nothing unless the project is on shared storage
         with self._lock:
             found = self._kept.get(experiment_id)
             if found is None:

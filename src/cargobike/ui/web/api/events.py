@@ -44,7 +44,7 @@ def event_routes(state: ServerState) -> APIRouter:
     ) -> Response:
         """Tell what changes, from now on: of one experiment its summary, else which experiments there are."""
         if experiment is not None:
-            state.live.get(experiment)
+            await run_in_threadpool(state.live.get, experiment)
         if listeners[0] >= MOST_LISTENERS:
             return JSONResponse({"detail": f"{MOST_LISTENERS} are listening already; close some pages."}, 429)
         watching = _one(state, experiment) if experiment is not None else _all(state)

@@ -12,6 +12,7 @@ from cargobike.core.records import ExperimentState
 from cargobike.core.version import __version__
 from cargobike.store.index import ExperimentSort
 from cargobike.store.layout import ExperimentFolder
+from cargobike.store.mirror import share_stop
 from cargobike.ui.web import answers
 from cargobike.ui.web.api.inputs import REFUSALS, ExperimentId, Limit, Offset, Words
 from cargobike.ui.web.describing import answer, experiment_detail, experiment_summary, snapshot_told
@@ -54,7 +55,7 @@ def experiment_routes(state: ServerState) -> APIRouter:
     @routes.get("/experiments/{experiment_id}/snapshot", response_model=answers.SnapshotAnswer | None)
     def snapshot(experiment_id: ExperimentId) -> Response:
         """Return what was run and in which environment; `null` if that was not recorded."""
-        return answer(snapshot_told(state.live.get(experiment_id).folder))
+        return answer(snapshot_told(state.live.with_files(experiment_id).folder))
 
     @routes.post(
         "/experiments/{experiment_id}/stop",
@@ -88,5 +89,6 @@ def experiment_routes(state: ServerState) -> APIRouter:
 def _request_stop(folder: ExperimentFolder) -> None:
     try:
         folder.stop_request.touch()
+        share_stop(folder)
     except OSError as error:
         raise StoreError(f"Cannot ask {folder.id} to stop: {error.strerror}.") from error

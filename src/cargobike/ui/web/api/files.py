@@ -23,7 +23,7 @@ def file_routes(state: ServerState) -> APIRouter:
     @routes.get("/files", response_model=answers.FolderAnswer)
     def files(experiment_id: ExperimentId, path: InnerPath = "") -> Response:
         """Return what lies in a folder of an experiment; links are listed as `other` and never followed."""
-        folder = state.live.get(experiment_id).folder
+        folder = state.live.with_files(experiment_id).folder
         entries, left_out = list_folder(folder.root, path)
         told = [
             {
@@ -47,7 +47,7 @@ def file_routes(state: ServerState) -> APIRouter:
         path: Annotated[str, Query(min_length=1, max_length=1000, description="A file in the experiment's folder.")],
     ) -> Response:
         """Return a file as bytes to be saved, whatever it holds: no browser shows or runs it."""
-        folder = state.live.get(experiment_id).folder
+        folder = state.live.with_files(experiment_id).folder
         file, size, name = open_file(folder.root, path)
         headers = {
             "content-length": str(size),

@@ -125,7 +125,7 @@ def trial_routes(state: ServerState) -> APIRouter:
         limit: Annotated[int, Query(ge=4, le=1 << 20, description="How many bytes at most.")] = 1 << 16,
     ) -> Response:
         """Return a part of what a trial printed; ask again with `next_offset` to follow it."""
-        live = state.live.get(experiment_id)
+        live = state.live.with_files(experiment_id)
         with live.reading() as record:
             trial = trial_in(record, number)
             is_final = trial.state.is_final or record.state is not ExperimentState.RUNNING
