@@ -120,10 +120,10 @@ class Roster:
         for worker in self._idle:
             by_host.setdefault(self._hosts[worker], []).append(worker)
         enough = [workers for workers in by_host.values() if len(workers) >= count]
-        if enough:
-            return tuple(min(enough, key=len)[:count])  # what is left elsewhere stays whole
-        largest_first = sorted(by_host.values(), key=len, reverse=True)
-        return tuple(worker for workers in largest_first for worker in workers)[:count]
+        # From the smallest host that is large enough, so that larger ones stay whole; else from the largest ones.
+        chosen = [min(enough, key=len)[:count]] if enough else sorted(by_host.values(), key=len, reverse=True)
+        in_order = [sorted(workers, key=lambda name: int(name[len(self._prefix) :])) for workers in chosen]
+        return tuple([worker for workers in in_order for worker in workers][:count])
 
     def host_of(self, worker: str) -> str:
         """Return where a worker is."""
