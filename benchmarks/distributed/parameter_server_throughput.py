@@ -97,8 +97,12 @@ def main() -> None:
     processes = [
         subprocess.Popen([sys.executable, *sys.argv], env={**variables, "RANK": str(rank)}) for rank in range(2)
     ]
-    for process in processes:
-        process.wait(timeout=600)
+    try:
+        for process in processes:
+            process.wait(timeout=600)
+    finally:
+        for process in processes:
+            process.kill()
 
 
 if __name__ == "__main__":

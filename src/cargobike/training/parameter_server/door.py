@@ -25,6 +25,7 @@ _OPTIONS = (
     "compression",
     "parameter_compression",
     "timeout_s",
+    "checkpoint_every_s",
 )
 
 
@@ -49,7 +50,7 @@ def parameter_client(
         **options: Instead of those of `experiment.parameter_server`: `staleness` (versions; None for no bound),
             `on_stale` (`drop` or `wait`), `warmup_steps` (worker 0 trains alone so long), `scale_by_delay` (divide the
             learning rate by 1 + delay), `compression` (`fp16`, `bf16`, `int8`, `topk`, `topk:0.05`),
-            `parameter_compression` (`fp16`, `bf16`, `int8`), `timeout_s`.
+            `parameter_compression` (`fp16`, `bf16`, `int8`), `timeout_s`. (`checkpoint_every_s` is the servers'.)
 
     Raises:
         InvalidInputError: If something given cannot be used.

@@ -237,10 +237,14 @@ class _Session:
 
 
 def serve() -> None:
-    """Be a server of this gang until its workers are done: what the gang calls in each server's process."""
+    """Be a server of this gang until its workers are done: what the gang calls in each server's process.
+
+    The shard is saved in the trial's folder, every `checkpoint_every_s` seconds; the next attempt goes on from it.
+    """
     here = context.current()
     path = here.folder / "servers" / str(here.rank) / "shard.bin"
-    with Server(here.secret, host=here.gang.address, checkpoint=path) as server:
+    every_s = float(here.options.get("checkpoint_every_s", CHECKPOINT_EVERY_S))
+    with Server(here.secret, host=here.gang.address, checkpoint=path, checkpoint_every_s=every_s) as server:
         here.gang.publish("ps-address", server.address.encode())
         stop = threading.Event()
         while not here.should_stop:
