@@ -1,8 +1,8 @@
 """The user's own Python files as they were at launch, in one zip file.
 
 Its entries are `<number of a root>/<path below it>`; a root is a folder from which modules were imported. Files of a
-git repository are taken if git knows them or would; other folders only as far as modules came from there or lie
-beside the script.
+git repository are taken if git knows them or would; of other folders what was imported from there, and what lies beside
+the script, in packages or by itself.
 """
 
 from __future__ import annotations
@@ -85,17 +85,12 @@ def _own_modules() -> Iterator[tuple[Path, Path]]:
 
 
 def _python_files(folder: Path) -> Iterator[Path]:
-    """Yield Python files in and below a folder that is in no repository, not far and not many."""
+    """Yield Python files in a folder that is in no repository and in packages below it, not deep and not many."""
     found = 0
     for parent, folders, names in os.walk(folder):
         depth = len(Path(parent).relative_to(folder).parts)
         folders[:] = sorted(
-            name
-            for name in folders
-            if depth < _DEEPEST
-            and not name.startswith((".", "__"))
-            and name not in {"node_modules", "site-packages", "build", "dist"}
-            and not os.path.exists(os.path.join(parent, name, "pyvenv.cfg"))
+            name for name in folders if depth < _DEEPEST and os.path.exists(os.path.join(parent, name, "__init__.py"))
         )
         for name in sorted(names):
             if name.endswith(".py") and not name.startswith("."):
