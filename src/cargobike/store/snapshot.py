@@ -22,7 +22,7 @@ from cargobike.store.environment import Environment, read_environment
 from cargobike.store.git_state import GitState, read_git
 from cargobike.store.layout import ExperimentFolder, ProjectFolder
 from cargobike.store.resources import Resource, keep_resources
-from cargobike.store.sources import Sources, collect_sources
+from cargobike.store.sources import Sources, collect_sources, is_own
 
 _SECRET: Final = re.compile(r"(?i)(pass(word|wd|phrase)?|secret|token|api[-_]?key|credential)")
 _NOTEBOOK_BYTES: Final = 16 << 20
@@ -151,8 +151,9 @@ def _keep_launcher(code: Path, function_file: str, problems: list[str]) -> tuple
     if isinstance(main.get("In"), list):
         return _keep_notebook(code, main, problems)
     for file in (main.get("__file__"), function_file):
-        if isinstance(file, str) and os.path.isfile(file) and not _is_ours(file):
-            path = Path(os.path.abspath(file))
+        path = Path(os.path.abspath(file)) if isinstance(file, str) else None
+        # A program that was installed (pytest, torchrun, our own command) is no launcher of the user's.
+        if path is not None and path.is_file() and is_own(path) and path.suffix:
             kept = _copy(path, code / "launcher.py", problems)
             return Launcher(kind="script", path=str(path), file="launcher.py" if kept else ""), path
     return Launcher(kind="interactive"), None
@@ -169,13 +170,6 @@ def _keep_notebook(code: Path, main: Mapping[str, Any], problems: list[str]) -> 
         kept = _copy(path, code / "launcher.ipynb", problems)
         return Launcher(kind="notebook", path=str(path), file="launcher.ipynb" if kept else "cells.py"), path
     return Launcher(kind="notebook", path=str(name), file="cells.py"), None
-
-
-def _is_ours(file: str) -> bool:
-    return Path(file).resolve().is_relative_to(Path(__file__).resolve().parents[1]) or os.path.basename(file) in {
-        "cargobike",
-        "pytest",
-    }
 
 
 def _copy(source: Path, target: Path, problems: list[str]) -> bool:

@@ -65,6 +65,11 @@ def collect_sources(repository: Path | None, beside: Path | None) -> tuple[Sourc
     return _pack(roots, list(wanted))
 
 
+def is_own(path: Path) -> bool:
+    """Tell whether a file is the user's own: not Python's, not installed, not ours."""
+    return not str(path).startswith(_INSTALLED) and not {"site-packages", "dist-packages"} & set(path.parts)
+
+
 def read_source(archive: Path, entry: str) -> str:
     """Return one file of a zip file of sources as text."""
     with zipfile.ZipFile(archive) as packed:
@@ -78,7 +83,7 @@ def _own_modules() -> Iterator[tuple[Path, Path]]:
         if not isinstance(file, str) or not file.endswith(".py"):
             continue
         path = Path(os.path.abspath(file))
-        if str(path).startswith(_INSTALLED) or {"site-packages", "dist-packages"} & set(path.parts):
+        if not is_own(path):
             continue
         levels = name.count(".") + (path.name == "__init__.py")
         yield path, path.parents[min(levels, len(path.parents) - 1)]

@@ -15,8 +15,9 @@ from cargobike.core.errors import InvalidInputError
 from cargobike.store import sources
 from cargobike.store.environment import normalized, read_environment
 from cargobike.store.git_state import read_git
+from cargobike.store.layout import ExperimentFolder
 from cargobike.store.resources import Resource, check_resources, copy_out, keep_resources, safe_name, sweep_pool
-from cargobike.store.snapshot import without_secrets
+from cargobike.store.snapshot import take_snapshot, without_secrets
 from cargobike.store.sources import collect_sources
 
 
@@ -163,3 +164,15 @@ def test_hostile_names_are_refused(name: str, tmp_path: Path) -> None:
         safe_name(name)
     with pytest.raises(InvalidInputError, match="refused"):
         copy_out(tmp_path, Resource(name=name, path="", sha256="0", size_bytes=0), tmp_path / "out")
+
+
+def test_a_program_that_was_installed_launches_nothing_of_its_own(tmp_path: Path) -> None:
+    """These tests run in pytest: the launcher is the file of the train function, not pytest's."""
+    folder = ExperimentFolder(tmp_path / "experiments" / "x")
+    found = take_snapshot(folder, function_file=__file__, directory=str(tmp_path))
+    assert found.launcher is not None
+    assert found.launcher.path == __file__
+    nothing = take_snapshot(folder, function_file="<stdin>", directory=str(tmp_path))
+    assert nothing.launcher is not None
+    assert nothing.launcher.kind == "interactive"
+    assert nothing.git is None
