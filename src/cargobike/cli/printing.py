@@ -141,6 +141,7 @@ def experiment_as_json(row: ExperimentRow) -> dict[str, Any]:
         "ended_at": _utc(row.ended_at),
         "duration_s": round(spent_s(row), 3),
         "user": row.header.user,
+        "worker_seconds": round(row.worker_seconds, 3),
         "tags": row.tags,
         "problem": row.problem,
     }

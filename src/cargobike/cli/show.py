@@ -121,6 +121,7 @@ def _print_header(row: ExperimentRow, snapshot: Snapshot | None) -> None:
         "search": asked,
         "workers": place,
         "started": f"{moment(row.started_at)}, took {duration(spent_s(row))}",
+        "cost": f"{duration(row.worker_seconds)} of workers",
         "by": f"{header.user}@{header.host}, process {header.pid}",
         "trials": f"{counts or 'none'}" + (f" of {header.num_trials}" if header.num_trials else ""),
     }

@@ -83,6 +83,7 @@ class ExperimentRecord:
         counts: How many trials are in each state.
         best: The completed trial with the best finite value, the earliest one among equals.
         last_at: Time of the latest fact.
+        past_worker_s: Time of workers whose names were given to others since.
     """
 
     header: ExperimentStarted
@@ -97,6 +98,7 @@ class ExperimentRecord:
     counts: dict[TrialState, int] = field(default_factory=dict)
     best: Trial | None = None
     last_at: float = 0.0
+    past_worker_s: float = 0.0
     goals: Goals = field(default_factory=Goals)
 
     def __post_init__(self) -> None:
@@ -127,7 +129,8 @@ class ExperimentRecord:
     def worker_seconds(self) -> float:
         """What the experiment cost: the time that its workers were there, added up."""
         end = self.last_at if self.ended_at is None else self.ended_at
-        return sum((end if one.lost_at is None else one.lost_at) - one.joined_at for one in self.workers.values())
+        there = sum((end if one.lost_at is None else one.lost_at) - one.joined_at for one in self.workers.values())
+        return self.past_worker_s + there
 
     @property
     def busy_seconds(self) -> float:
@@ -139,12 +142,21 @@ class ExperimentRecord:
             for one in attempts
         )
 
+    def _dismiss_workers(self) -> None:
+        """Take in that a new driver has come, and that the workers of the one before are gone."""
+        end = self.last_at if self.ended_at is None else self.ended_at
+        for worker in self.workers.values():
+            if worker.lost_at is None:
+                worker.lost_at, worker.reason = max(end, worker.joined_at), "its driver had ended"
+
     def apply(self, fact: AnyFact) -> None:
         """Take one more fact into account.
 
         Raises:
             StoreError: If the fact speaks of a trial that was never suggested, or a trial is suggested twice.
         """
+        if type(fact) is ExperimentResumed:
+            self._dismiss_workers()
         self.last_at = fact.at
         if type(fact) is Reported:
             trial = self.trials.get(fact.trial)
@@ -234,6 +246,9 @@ class ExperimentRecord:
         return better(value, best.value, self.header.direction) or (value == best.value and trial.number < best.number)
 
     def _worker_joined(self, fact: WorkerJoined) -> None:
+        before = self.workers.get(fact.worker)
+        if before is not None:  # names begin anew with each driver
+            self.past_worker_s += (fact.at if before.lost_at is None else before.lost_at) - before.joined_at
         self.workers[fact.worker] = WorkerSeen(fact.worker, fact.host, fact.pid, fact.gpus, fact.at)
 
     def _worker_lost(self, fact: WorkerLost) -> None:

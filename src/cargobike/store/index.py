@@ -28,6 +28,7 @@ class ExperimentRow:
         best_value: Value of the best completed trial, always finite; `None` if there is none.
         tags: What people called it.
         notes: How many notes people wrote about it.
+        worker_seconds: What it cost: the time that its workers were there, added up.
         torn_bytes: What follows the last whole line of its journal: a torn tail, or a line being written.
         problem: Why its journal could not be read to the end, or an empty string.
     """
@@ -46,6 +47,7 @@ class ExperimentRow:
     best_params: Params | None = None
     tags: tuple[str, ...] = ()
     notes: int = 0
+    worker_seconds: float = 0.0
     torn_bytes: int = 0
     problem: str = ""
 

@@ -1,6 +1,6 @@
 """The index in a PostgreSQL database that a team shares: many projects, drivers, dashboards and versions of Cargobike.
 
-Everything lies in a schema named after the version of the tables, `cargobike_3`. A newer Cargobike makes a schema of
+Everything lies in a schema named after the version of the tables, `cargobike_4`. A newer Cargobike makes a schema of
 its own and fills it from the journals, while those that were not upgraded go on with theirs.
 """
 

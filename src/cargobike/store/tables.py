@@ -11,10 +11,10 @@ import sqlalchemy as sa
 from cargobike.core.facts import ExperimentStarted, encode_fact, pack_number, pack_numbers, unpack_numbers
 from cargobike.core.records import ExperimentState, Trial, TrialState
 from cargobike.store.annotations import Annotations
-from cargobike.store.fold import ExperimentRecord
+from cargobike.store.fold import ExperimentRecord, WorkerSeen
 from cargobike.store.index import ExperimentRow, TrialRow
 
-SCHEMA_VERSION: Final = 3
+SCHEMA_VERSION: Final = 4
 """Raise it with every change of the tables or their content: an index of another version is rebuilt."""
 
 metadata = sa.MetaData()
@@ -45,6 +45,9 @@ experiments = sa.Table(
     sa.Column("best_value", sa.Double),
     sa.Column("best_params", sa.Text),
     sa.Column("user", sa.Text, nullable=False),
+    sa.Column("worker_seconds", sa.Double, nullable=False),
+    sa.Column("past_worker_s", sa.Double, nullable=False),
+    sa.Column("workers", sa.Text, nullable=False),
     sa.Column("tags", sa.Text, nullable=False),
     sa.Column("notes", sa.Integer, nullable=False),
     sa.Column("annotations_mtime_ns", sa.BigInteger, nullable=False),
@@ -94,6 +97,9 @@ def experiment_values(record: ExperimentRecord) -> Values:
         "objective": record.objective and _text(record.objective),
         "direction": record.header.direction,
         "user": _text(record.header.user),
+        "worker_seconds": record.worker_seconds,
+        "past_worker_s": record.past_worker_s,
+        "workers": _dump([(one.name, one.joined_at, one.lost_at) for one in record.workers.values()]),
         "started_at": record.started_at,
         "ended_at": record.ended_at,
         "last_at": record.last_at,
@@ -147,6 +153,11 @@ def restore_record(row: Mapping[str, Any], trial_rows: list[Mapping[str, Any]]) 
         ended_at=row["ended_at"],
         objective=row["objective"],
         last_at=row["last_at"],
+        past_worker_s=row["past_worker_s"],
+        workers={
+            name: WorkerSeen(name, "", 0, (), joined_at, lost_at)
+            for name, joined_at, lost_at in msgspec.json.decode(row["workers"])
+        },
     )
 
 
@@ -172,6 +183,7 @@ def experiment_row(row: Mapping[str, Any]) -> ExperimentRow:
         best_params=None if row["best_params"] is None else msgspec.json.decode(row["best_params"]),
         tags=tuple(msgspec.json.decode(row["tags"])),
         notes=row["notes"],
+        worker_seconds=row["worker_seconds"],
         torn_bytes=max(0, row["journal_bytes"] - row["read_bytes"]),
         problem=row["problem"],
     )

@@ -402,6 +402,7 @@ def assert_rows_equal_record(index: Index, folder: ExperimentFolder) -> None:
     assert (row.started_at, row.ended_at, row.last_at) == (record.started_at, record.ended_at, record.last_at)
     assert row.counts == record.counts
     assert row.duration_s == record.duration_s
+    assert row.worker_seconds == pytest.approx(record.worker_seconds)
     best = record.best
     assert row.best_trial == (best.number if best else None)
     assert row.best_value == (best.value if best else None)

@@ -56,7 +56,7 @@ def test_ls_json_has_stable_keys(filled: ProjectFolder) -> None:
     assert set(rows[0]) == {
         *("id", "name", "state", "reason", "function", "optimizer", "direction", "metric", "num_trials"),
         *("trials", "trials_done", "counts", "best", "started_at", "ended_at", "duration_s", "problem"),
-        *("user", "tags"),
+        *("user", "tags", "worker_seconds"),
     }
     assert rows[0]["best"] == {"trial": 1, "value": 0.9, "params": {"lr": 0.2, "act": "gelu"}}
     assert rows[0]["started_at"] == "2027-01-15T08:00:00.000+00:00"

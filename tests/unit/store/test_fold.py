@@ -182,3 +182,17 @@ def test_a_damaged_journal_is_not_read_as_a_shorter_one(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes().replace(b'"value":0.5', b'"value":0.6'))
     with pytest.raises(StoreError, match="damaged"):
         read_record(journal.folder)
+
+
+def test_the_cost_is_the_time_that_workers_were_there_whatever_became_of_their_drivers() -> None:
+    record = fold([ExperimentStarted(at=0.0, id="x", name="x")])
+    record.apply(WorkerJoined(at=1.0, worker="w0"))
+    record.apply(WorkerJoined(at=2.0, worker="w1"))
+    record.apply(WorkerLost(at=5.0, worker="w1", reason="released"))
+    record.apply(OptimizerIdled(at=7.0))
+    assert record.worker_seconds == (7 - 1) + (5 - 2)
+    record.apply(ExperimentResumed(at=100.0))  # the driver had died after 7
+    assert record.worker_seconds == 9
+    record.apply(WorkerJoined(at=101.0, worker="w0"))
+    record.apply(ExperimentEnded(at=103.0, state="completed"))
+    assert record.worker_seconds == 9 + 2
