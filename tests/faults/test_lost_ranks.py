@@ -192,3 +192,37 @@ def test_nothing_is_left_of_a_gang(tmp_path: Path, how: signal.Signals) -> None:
     script.send(how)
     script.end()
     wait_for(lambda: not marked(tmp_path), "the end of every process")
+
+
+RESUMED = """
+    import time
+    from pathlib import Path
+    from cargobike import experiment, trial
+
+    def train(folder):
+        begun = trial.checkpoint.load(0)
+        for step in range(begun, 6):
+            trial.report(value=step, step=step)
+            trial.checkpoint.save(step + 1)
+            trial.barrier()
+            if step == 2 and trial.attempt == 1:
+                Path(folder, "is there").touch()
+                time.sleep(600)
+        print("rank", trial.rank)
+        return begun
+
+    if __name__ == "__main__":
+        experiment.allreduce(train, params={"folder": str(Path.cwd())}, workers=2, quiet=True)
+"""
+
+
+def test_a_gang_whose_driver_is_killed_is_taken_up_again(tmp_path: Path) -> None:
+    script = Script(tmp_path / "work", RESUMED)
+    script.wait_for_file("is there")
+    script.send(signal.SIGKILL)
+    script.end()
+    wait_for(lambda: not marked(tmp_path), "the end of every process")
+    result = experiment.resume("last", quiet=True)
+    assert result.values == [3.0, 3.0]
+    assert result.reforms[0].reason == "its driver was lost"
+    assert [result.logs(0, rank=rank) for rank in range(2)] == ["rank 0\n", "rank 1\n"]

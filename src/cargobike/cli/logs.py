@@ -25,7 +25,9 @@ _CHUNK_BYTES: Final = 1 << 16
 
 def logs(
     experiment: Annotated[str, typer.Argument(metavar="ID", help="Id, start or end of one, name, or `last`.")],
+    *,
     trial: Annotated[int | None, typer.Option(min=0, help="Only this trial.")] = None,
+    rank: Annotated[int, typer.Option(min=0, help="Of this rank, if trials ran on several workers.")] = 0,
     stdout: Annotated[bool, typer.Option("--stdout", help="Only standard output.")] = False,
     stderr: Annotated[bool, typer.Option("--stderr", help="Only standard error.")] = False,
     follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on until it has ended.")] = False,
@@ -39,7 +41,7 @@ def logs(
         known = f"trials 0 to {len(record.trials) - 1}" if record.trials else "no trials yet"
         raise NotFoundError(f"There is no trial {trial} in {folder.id}; it has {known}.")
     streams = [name for name, wanted in (("stdout", stdout), ("stderr", stderr)) if wanted or stdout == stderr]
-    output = _Output(folder, streams, only=trial)
+    output = _Output(folder, streams, only=trial, rank=rank)
     while True:
         # Looked at before copying: what was written until the end is copied after the end was seen.
         is_over = not follow or _is_over(record, trial)
@@ -61,8 +63,9 @@ def _is_over(record: ExperimentRecord, trial: int | None) -> bool:
 class _Output:
     """Copies what is new in several files to standard output, with a line between that says whose it is."""
 
-    def __init__(self, folder: ExperimentFolder, streams: Sequence[str], *, only: int | None) -> None:
+    def __init__(self, folder: ExperimentFolder, streams: Sequence[str], *, only: int | None, rank: int) -> None:
         self._folder = folder
+        self._rank = rank
         self._streams = streams
         self._only = only
         self._files: dict[tuple[int, str], _Tail] = {}
@@ -74,9 +77,8 @@ class _Output:
             place = self._folder.trial(number)
             for stream in self._streams:
                 key = number, stream
-                path = place.stdout if stream == "stdout" else place.stderr
                 if key not in self._files:
-                    self._files[key] = _Tail(path)
+                    self._files[key] = _Tail(place.output(stream, self._rank))
                 self._copy(key)
 
     def _copy(self, key: tuple[int, str]) -> None:
