@@ -33,7 +33,8 @@ __all__ = [
     "trial",
 ]
 
-_DOORS = frozenset({"devices", "experiment", "project", "tensorboard", "trial"})
+_DOORS = frozenset({"devices", "experiment", "keras", "project", "tensorboard", "torch", "trial"})
+"""Not all are in `__all__`: opening those of a framework imports it."""
 _NAMES = {
     "IDLE": "cargobike.core.records",
     "AbstractOptimizer": "cargobike.search.optimizer",

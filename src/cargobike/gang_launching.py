@@ -12,6 +12,7 @@ from cargobike.driver.plan import GangShape
 from cargobike.engines.boot import Boot
 from cargobike.launching import launch_experiment
 from cargobike.result import Result
+from cargobike.training.server_options import check_options
 
 PARAMETER_SERVER = "cargobike.training.parameter_server:serve"
 _ROLES = ("chief", "worker", "ps", "evaluator")
@@ -58,6 +59,7 @@ def launch_parameter_server(
     """Run one function on a gang with servers; takes what `experiment.parameter_server` takes."""
     size = None if workers is None else at_least_one("workers", workers)
     check_plain(options, InvalidInputError)
+    check_options(options)
     return launch_experiment(
         boot,
         params=dict(params or {}),

@@ -146,7 +146,8 @@ def prepare(
 ) -> Prepared:
     """Prepare a model, an optimizer and a loader, or some of them, for training by the whole gang.
 
-    The loop stays as it is. Outside a gang, or in a gang of one, it also computes what it computed before.
+    The loop stays as it is. Outside a gang, or in a gang of one, it also computes what it computed before (with DiLoCo,
+    after its outer steps).
 
     Args:
         model: The model, before its first step.
@@ -267,15 +268,23 @@ def _prepare_loader(prepared: Prepared, loader: Any, uneven: str, pace: Pace, *,
         can_join=can_join,
         accumulate=pace.accumulate,
     )
+    if type(loader) not in (DataLoader, PreparedLoader):
+        _log.warning("%s is a DataLoader of its own kind; what it adds to one is not kept", type(loader).__name__)
     ours: PreparedLoader = shard_loader(loader, group, policy, shard=shard)
     joinables: list[Any] = []
     agrees = False
     if group.world_size > 1 and trains:
-        unknown = is_stream(ours) or not shares
         if policy == "join":
             joinables = [thing for thing in (prepared.model, _inner(prepared.optimizer)) if hasattr(thing, "join_hook")]
-        elif unknown:
-            agrees = is_stream(ours) or not steps_agree(len(ours), group)
+        elif is_stream(ours):
+            agrees = True
+        elif not steps_agree(len(ours), group):
+            if shares:
+                raise InvalidInputError(
+                    f"Ranks have data of different lengths (rank {group.rank} would take {len(ours)} steps). Make the "
+                    "same dataset in every rank, or, if each has read its own part, say shard=False."
+                )
+            agrees = True
     ours.attach(group, policy, pace, joinables, agrees)
     prepared.loader, prepared.uneven = ours, policy
 

@@ -14,6 +14,7 @@ import torch
 from torch import nn
 
 import cargobike.torch
+from cargobike import experiment
 from cargobike.core.errors import InvalidInputError, StoreError, WaitError
 from cargobike.training.parameter_server.connection import AuthenticationError
 from cargobike.training.parameter_server.division import divide
@@ -300,6 +301,28 @@ def test_a_server_that_lost_everything_is_told_again() -> None:
         client.close()
 
 
+@pytest.mark.parametrize("kind", [torch.float64, torch.bfloat16])
+def test_parameters_of_other_types_are_copied(server: cargobike.torch.ParameterServer, kind: torch.dtype) -> None:
+    model, plain = line().to(kind), line().to(kind)
+    optimizer = torch.optim.SGD(plain.parameters(), lr=0.1)
+    with join(server, model, torch.optim.SGD(model.parameters(), lr=0.1)) as client:
+        for _ in range(2):
+            for each in (model, plain):
+                each(torch.ones((4, 3), dtype=kind)).square().mean().backward()
+            client.step()
+            optimizer.step()
+            optimizer.zero_grad()
+    assert model.weight.dtype == kind
+    torch.testing.assert_close(model.weight, plain.weight, rtol=0.02, atol=0.02)
+
+
+def test_an_experiment_with_wrong_options_starts_nothing() -> None:
+    with pytest.raises(
+        InvalidInputError, match=r"(?s)no option 'stalenes'.*mean 'staleness'.*compression must be one of"
+    ):
+        experiment.parameter_server(line, workers=1, stalenes=8, compression="zip")
+
+
 def test_parameters_are_divided_evenly() -> None:
     specs = [TensorSpec(f"p{i}", (size,)) for i, size in enumerate([100, 1, 50, 49, 2, 98])]
     parts = divide(specs, 3)
@@ -314,7 +337,7 @@ def test_wrong_options_are_named() -> None:
         ({"compression": "topk:2"}, "is not understood"),
         ({"parameter_compression": "topk"}, "parameter_compression must be one of none, fp16, bf16, int8,"),
         ({"staleness": -1, "on_stale": "x"}, r"(?s)staleness must be.*on_stale must be 'drop' or 'wait'"),
-        ({"stalenes": 1}, "has no option 'stalenes'"),
+        ({"stalenes": 1}, "there is no option 'stalenes'.*mean 'staleness'"),
         ({"servers": []}, "at least one address"),
     ]:
         with pytest.raises(InvalidInputError, match=words):

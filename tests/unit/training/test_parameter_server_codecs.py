@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from cargobike.core.errors import InvalidInputError
-from cargobike.training.parameter_server.codecs import CODECS, ErrorFeedback, pack, packed_bytes, read_codec, unpack
+from cargobike.training.parameter_server.codecs import ErrorFeedback, pack, packed_bytes, unpack
+from cargobike.training.server_options import CODECS, read_codec
 
 
 def there_and_back(codec: str, values: torch.Tensor, ratio: float = 0.1) -> torch.Tensor:

@@ -180,6 +180,20 @@ def test_uneven_data_never_hangs(host: RankHost) -> None:
     assert "do not go together" in zero["refused"][1]
 
 
+def bring_other_data() -> str:
+    model = nn.Linear(1, 1)
+    data = TensorDataset(torch.ones(10 + 4 * int(os.environ["RANK"]), 1))
+    try:
+        cargobike.torch.prepare(model, torch.optim.SGD(model.parameters(), lr=0.1), DataLoader(data))
+    except InvalidInputError as error:
+        return str(error)
+    return ""
+
+
+def test_different_data_in_each_rank_is_refused_instead_of_hanging(host: RankHost) -> None:
+    assert all("say shard=False" in text for text in host.ranks(bring_other_data))
+
+
 def combine() -> list[Any]:
     rank = int(os.environ["RANK"])
     together = cargobike.torch

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from cargobike.core.errors import InvalidInputError, WaitError
-from cargobike.training.parameter_server.codecs import memory_of, read_codec
+from cargobike.training.parameter_server.codecs import memory_of
 from cargobike.training.parameter_server.division import divide
 from cargobike.training.parameter_server.holding import Holding
 from cargobike.training.parameter_server.link import Link
@@ -31,6 +31,7 @@ from cargobike.training.parameter_server.messages import (
     Terms,
 )
 from cargobike.training.parameter_server.serving import Server
+from cargobike.training.server_options import read_codec
 from cargobike.training.traffic import Traffic
 
 _POLL_S = 0.02

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 import torch
 
-from cargobike.core.errors import InvalidInputError, nearest
+from cargobike.core.errors import InvalidInputError
 
-CODECS = ("none", "fp16", "bf16", "int8", "topk")
 _HALVES = {"fp16": torch.float16, "bf16": torch.bfloat16}
 _BLOCK = 1024
 
@@ -19,30 +18,6 @@ class Packed:
 
     pieces: tuple[torch.Tensor, ...]
     count: int = 0
-
-
-def read_codec(given: str | None, *, for_parameters: bool = False) -> tuple[str, float]:
-    """Return the codec's name and, for `topk` or `topk:0.05`, the share that is sent.
-
-    Raises:
-        InvalidInputError: If there is no such codec, or it cannot be used for parameters.
-
-    Example:
-        >>> read_codec("topk:0.05")
-        ('topk', 0.05)
-    """
-    name, _, share = (given or "none").partition(":")
-    choices = CODECS[:-1] if for_parameters else CODECS
-    if name not in choices:
-        what = "parameter_compression" if for_parameters else "compression"
-        raise InvalidInputError(f"{what} must be one of {', '.join(choices)}, not {given!r}.{nearest(name, choices)}")
-    try:
-        ratio = float(share) if share else 0.01
-    except ValueError:
-        ratio = 0.0
-    if not 0 < ratio <= 1 or (share and name != "topk"):
-        raise InvalidInputError(f"compression {given!r} is not understood; a share is written as 'topk:0.05'.")
-    return name, ratio
 
 
 def pack(codec: str, values: torch.Tensor, ratio: float = 0.01) -> Packed:

@@ -14,19 +14,8 @@ from cargobike.core.errors import InvalidInputError
 from cargobike.training.parameter_server.client import ParameterClient
 from cargobike.training.parameter_server.messages import Rule, Terms
 from cargobike.training.parameter_server.serving import Server
+from cargobike.training.server_options import check_options
 from cargobike.worker import context
-
-DEFAULT_TIMEOUT_S = 300.0
-_OPTIONS = (
-    "staleness",
-    "on_stale",
-    "warmup_steps",
-    "scale_by_delay",
-    "compression",
-    "parameter_compression",
-    "timeout_s",
-    "checkpoint_every_s",
-)
 
 
 def parameter_client(
@@ -67,16 +56,13 @@ def parameter_client(
         3
     """
     here = context.current()
-    chosen = {**{k: v for k, v in getattr(here, "options", {}).items() if k in _OPTIONS}, **options}
-    unknown = [name for name in chosen if name not in _OPTIONS]
-    if unknown:
-        raise InvalidInputError(f"parameter_client has no option {unknown[0]!r}; there are {', '.join(_OPTIONS)}.")
+    chosen = check_options({**here.options, **options})
     settings: dict[str, Any] = {
         "rule": read_rule(optimizer),
-        "terms": _read_terms(chosen),
-        "compression": chosen.get("compression"),
-        "parameter_compression": chosen.get("parameter_compression"),
-        "timeout_s": float(chosen.get("timeout_s") or DEFAULT_TIMEOUT_S),
+        "terms": Terms(**{name: chosen[name] for name in Terms.__struct_fields__}),
+        "compression": chosen["compression"],
+        "parameter_compression": chosen["parameter_compression"],
+        "timeout_s": float(chosen["timeout_s"]),
         "learning_rate": (lambda: None) if optimizer is None else (lambda: float(optimizer.param_groups[0]["lr"])),
     }
     if servers is not None:
@@ -84,7 +70,7 @@ def parameter_client(
             raise InvalidInputError("servers needs at least one address, and the secret that they were started with.")
         found = [partial(str, address) for address in servers]
         return ParameterClient(model, found, secret, rank=rank or 0, **settings)
-    if getattr(here, "num_servers", 0):
+    if here.num_servers:
         addresses = [a.decode() for a in here.gang.gather("ps-address", of="servers", timeout_s=settings["timeout_s"])]
         return ParameterClient(model, [partial(str, a) for a in addresses], here.secret, rank=here.rank, **settings)
     if here.world_size > 1:
@@ -126,22 +112,3 @@ def read_rule(optimizer: Optimizer | None) -> Rule:
     betas = (float(settings["betas"][0]), float(settings["betas"][1]))
     decoupled = isinstance(optimizer, AdamW) or bool(settings.get("decoupled_weight_decay"))
     return Rule("adam", lr, betas=betas, eps=settings["eps"], weight_decay=decay, decoupled=decoupled)
-
-
-def _read_terms(options: dict[str, Any]) -> Terms:
-    terms = Terms(
-        options.get("staleness"),
-        options.get("on_stale") or "drop",
-        options.get("warmup_steps") or 0,
-        bool(options.get("scale_by_delay")),
-    )
-    mistakes = []
-    if terms.staleness is not None and (type(terms.staleness) is not int or terms.staleness < 0):
-        mistakes.append(f"staleness must be None or a whole number of at least 0, not {terms.staleness!r}")
-    if terms.on_stale not in ("drop", "wait"):
-        mistakes.append(f"on_stale must be 'drop' or 'wait', not {terms.on_stale!r}")
-    if type(terms.warmup_steps) is not int or terms.warmup_steps < 0:
-        mistakes.append(f"warmup_steps must be a whole number of at least 0, not {terms.warmup_steps!r}")
-    if mistakes:
-        raise InvalidInputError("parameter_client cannot use what it was given:", mistakes)
-    return terms

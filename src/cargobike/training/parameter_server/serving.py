@@ -36,12 +36,12 @@ from cargobike.training.parameter_server.messages import (
 )
 from cargobike.training.parameter_server.shard import RefusedError, Shard
 from cargobike.training.parameter_server.shard_file import load_shard, save_shard
+from cargobike.training.server_options import DEFAULTS, check_options
 from cargobike.worker import context
 
 _log = logging.getLogger(__name__)
 
 POLL_S = 0.1
-CHECKPOINT_EVERY_S = 30.0
 _MOST_BODY_BYTES = 1 << 40
 
 
@@ -63,7 +63,7 @@ class Server:
         host: str = "127.0.0.1",
         port: int = 0,
         checkpoint: Path | None = None,
-        checkpoint_every_s: float = CHECKPOINT_EVERY_S,
+        checkpoint_every_s: float = DEFAULTS["checkpoint_every_s"],
     ) -> None:
         self._secret = secret
         self._checkpoint, self._every_s = checkpoint, checkpoint_every_s
@@ -243,7 +243,7 @@ def serve() -> None:
     """
     here = context.current()
     path = here.folder / "servers" / str(here.rank) / "shard.bin"
-    every_s = float(here.options.get("checkpoint_every_s", CHECKPOINT_EVERY_S))
+    every_s = float(check_options(here.options)["checkpoint_every_s"])
     with Server(here.secret, host=here.gang.address, checkpoint=path, checkpoint_every_s=every_s) as server:
         here.gang.publish("ps-address", server.address.encode())
         stop = threading.Event()
