@@ -93,7 +93,7 @@ def _shared(
     verbose: Annotated[int, typer.Option("-v", "--verbose", count=True, help="Say more; twice for everything.")] = 0,
     project: Annotated[
         str,
-        typer.Option(metavar="FOLDER", help="Project to use. [default: $CARGOBIKE_PROJECT or .cargobike]"),
+        typer.Option(metavar="FOLDER|URL", help="Project to use. [default: $CARGOBIKE_PROJECT or .cargobike]"),
     ] = "",
 ) -> None:
     level = (logging.WARNING, logging.INFO, logging.DEBUG)[min(verbose, 2)]

@@ -149,7 +149,11 @@ class Uploader:
         self._over.set()
         self._thread.join()
         try:
-            patiently(self._sender.send_all, time.monotonic() + END_S)
+            try:
+                self._sender.send_all()
+            except (StoreError, OSError) as error:
+                _log.warning("%s; waiting up to %g s for the storage, Ctrl-C to send it later.", error, END_S)
+                patiently(self._sender.send_all, time.monotonic() + END_S)
         except (StoreError, OSError) as error:
             _log.error(
                 "%s is not whole on the shared storage (%s). It is in %s, and is sent when the project is used next.",
