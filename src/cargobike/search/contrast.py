@@ -66,6 +66,11 @@ class Contrast:
         ordered = rows[np.argsort(-gains, kind="stable")]
         return ordered if together else np.vstack([self._combined(rows, wanted, unwanted), ordered])
 
+    def gains(self, rows: Floats) -> Floats:
+        """Return how much more likely each of some rows is in the better half than in the other, as a logarithm."""
+        wanted, unwanted = self._densities(None, math.ceil(len(self) / 2))
+        return wanted.log_density(rows) - unwanted.log_density(rows)
+
     def _combined(self, rows: Floats, good: Parzen, bad: Parzen) -> Floats:
         """Put a row together from the best value of each column."""
         best = np.empty(rows.shape[1])

@@ -1,6 +1,6 @@
 """A Gaussian process over a search space: what a score might be where nobody has looked yet, and how sure that is.
 
-Small on purpose: NumPy alone, for up to some hundred trials. How much each column matters is not fitted once but
+Small on purpose: NumPy alone, for a hundred trials or so. How much each column matters is not fitted once but
 sampled, so that with few trials no single explanation of them is believed.
 """
 

@@ -10,7 +10,7 @@ from cargobike.search.encoding import Encoding, Floats
 from cargobike.search.gaussian import GaussianProcess
 from cargobike.search.standing import Standing
 
-MOST_TRIALS = 200
+MOST_TRIALS = 100
 """Beyond this a process takes too long to think, and others search as well."""
 _ANYWHERE = 256
 _NEAR_BEST = 128

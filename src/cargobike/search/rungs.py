@@ -113,6 +113,10 @@ class Rung:
             heapq.heappop(self._waiting)
         return self._waiting[0][2] if self._waiting else None
 
+    def waiting(self) -> list[int]:
+        """Return the trials that stand still here, best first."""
+        return [trial for _, _, trial in sorted(self._waiting) if trial not in self._gone_on]
+
     def share_of_best_waiting(self) -> float | None:
         """Return which share of those that got here is better than the best one that stands still here."""
         trial = self.best_waiting()

@@ -8,6 +8,7 @@ import pytest
 from functions import PLANE, branin, typical_best
 
 from cargobike.core.records import Params, Suggestion, Trial, TrialState
+from cargobike.driver.simulation import SimulatedRun, simulate
 from cargobike.search.auto import Auto
 from cargobike.search.randomsearch import RandomSearch
 from cargobike.search.space import Searchspace
@@ -89,6 +90,29 @@ def test_trials_are_compared_from_a_ninth_of_their_training_on() -> None:
     trial.state, trial.value = TrialState.COMPLETED, 1.0
     optimizer.observe(trial)
     assert first_milestones(optimizer, 9) == [9, 9, 9, None, 9, 9, 9, 9, 27]
+
+
+def test_in_a_small_space_those_that_wait_go_on_when_nothing_new_is_left() -> None:
+    space = Searchspace(a=("INTEGER", [1, 10]), b=("INTEGER", [1, 10]))
+
+    def late(params: Params) -> list[float]:
+        # Whoever has a large a starts slowly, and is the best in the end.
+        return [params["b"] + params["a"] * (epoch > 9) - params["a"] * (epoch <= 9) for epoch in range(1, 28)]
+
+    result = simulate(
+        lambda params, seed: SimulatedRun(steps=[(1.0, {"y": y}) for y in late(params)], value=late(params)[-1]),
+        space,
+        optimizer="auto",
+        workers=4,
+        timeout_s=270.0,
+        seed=1,
+    )
+    first = [trial.curve.steps[-1] for trial in result.trials]
+    assert len(result.trials) == 100
+    assert min(first) == 1, "a hundred combinations can all be looked at, so that they are compared from the start"
+    assert result.best is not None
+    assert result.best.value == 20
+    assert result.usage.steps > 1000, "the time is used up"
 
 
 def curve(params: Params) -> list[float]:
