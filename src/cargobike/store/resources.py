@@ -149,6 +149,21 @@ def _place(temporary: Path, target: Path, shared: Path) -> None:
         os.rename(temporary, target)
 
 
+def keep_bytes(data: bytes, target: Path, pool: Path) -> None:
+    """Write a file, sharing its bytes with equal ones of other experiments where the disk can do that."""
+    pool.mkdir(parents=True, exist_ok=True)
+    descriptor, temporary = tempfile.mkstemp(prefix=".", dir=target.parent)
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(data)
+        os.chmod(temporary, 0o444)
+        target.unlink(missing_ok=True)
+        _place(Path(temporary), target, pool / hashlib.sha256(data).hexdigest())
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+
+
 def sweep_pool(pool: Path) -> None:
     """Remove from a pool what no experiment has any more."""
     try:

@@ -21,7 +21,7 @@ from cargobike.core.errors import CargobikeError
 from cargobike.store.environment import Environment, read_environment
 from cargobike.store.git_state import GitState, read_git
 from cargobike.store.layout import ExperimentFolder, ProjectFolder
-from cargobike.store.resources import Resource, keep_resources
+from cargobike.store.resources import Resource, keep_bytes, keep_resources
 from cargobike.store.sources import Sources, collect_sources, is_own
 
 _SECRET: Final = re.compile(r"(?i)(pass(word|wd|phrase)?|secret|token|api[-_]?key|credential)")
@@ -96,7 +96,7 @@ def take_snapshot(
         _write(code / "git.diff", found[1])
     repository = Path(found[0].root) if found is not None else None
     sources, packed = collect_sources(repository, None if start is None else home)
-    _write(code / "sources.zip", packed)
+    keep_bytes(packed, code / "sources.zip", ProjectFolder(folder.root.parent.parent).resource_pool)
     environment = read_environment()
     _write(code / "requirements.lock", environment.lock().encode())
     snapshot = Snapshot(

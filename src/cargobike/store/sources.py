@@ -118,22 +118,25 @@ _last = _LastPack()
 
 
 def _pack(roots: list[Path], paths: Iterable[Path]) -> tuple[Sources, bytes]:
-    chosen, left_out = _choose(paths)
+    chosen, left_out = _choose(map(str, paths))
     key = (tuple(roots), tuple(chosen.items()))
     with _last.lock:
         if _last.key != key:
-            _last.packed = _zip(roots, list(chosen), left_out)
+            _last.packed = _zip([str(root) for root in roots], list(chosen), left_out)
             _last.key = key
         return _last.packed
 
 
-def _choose(paths: Iterable[Path]) -> tuple[dict[Path, tuple[int, int]], int]:
+# From here on paths are texts: there are many, and a Path costs more than reading a small file.
+
+
+def _choose(paths: Iterable[str]) -> tuple[dict[str, tuple[int, int]], int]:
     """Return the files to keep with size and time of change, and how many are too many."""
-    chosen: dict[Path, tuple[int, int]] = {}
+    chosen: dict[str, tuple[int, int]] = {}
     left_out = total = 0
     for path in paths:
         try:
-            stat = path.stat()
+            stat = os.stat(path)
         except OSError:
             continue
         if stat.st_size > MOST_FILE_BYTES or total + stat.st_size > MOST_BYTES or len(chosen) >= MOST_FILES:
@@ -144,24 +147,25 @@ def _choose(paths: Iterable[Path]) -> tuple[dict[Path, tuple[int, int]], int]:
     return chosen, left_out
 
 
-def _zip(roots: list[Path], paths: list[Path], left_out: int) -> tuple[Sources, bytes]:
+def _zip(roots: list[str], paths: list[str], left_out: int) -> tuple[Sources, bytes]:
     files: dict[str, str] = {}
     buffer = io.BytesIO()
+    starts = [root.rstrip(os.sep) + os.sep for root in roots]
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as packed:
         for path in paths:
-            number = next((i for i, root in enumerate(roots) if _below(path, root)), None)
+            number = next((i for i, start in enumerate(starts) if path.startswith(start)), None)
             if number is None:
                 continue
             try:
-                data = path.read_bytes()
+                with open(path, "rb") as file:
+                    data = file.read(MOST_FILE_BYTES)
             except OSError:
                 left_out += 1
                 continue
-            name = f"{number}/{path.relative_to(roots[number]).as_posix()}"
-            name = name.encode("utf-8", "replace").decode()
+            name = f"{number}/{path[len(starts[number]) :]}".encode("utf-8", "replace").decode()
             files[name] = hashlib.sha256(data).hexdigest()
             packed.writestr(zipfile.ZipInfo(name, _EPOCH), data, zipfile.ZIP_DEFLATED, 1)
-    return Sources(roots=tuple(map(str, roots)), files=files, left_out=left_out), buffer.getvalue()
+    return Sources(roots=tuple(roots), files=files, left_out=left_out), buffer.getvalue()
 
 
 def _below(path: Path, root: Path) -> bool:

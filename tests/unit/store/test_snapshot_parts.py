@@ -176,3 +176,13 @@ def test_a_program_that_was_installed_launches_nothing_of_its_own(tmp_path: Path
     assert nothing.launcher is not None
     assert nothing.launcher.kind == "interactive"
     assert nothing.git is None
+
+
+def test_equal_sources_of_several_experiments_need_room_once(tmp_path: Path) -> None:
+    places = [ExperimentFolder(tmp_path / "experiments" / name) for name in ("x", "y")]
+    for place in places:
+        take_snapshot(place, function_file=__file__, directory=str(tmp_path))
+    first, second = (place.code / "sources.zip" for place in places)
+    assert first.samefile(second)
+    take_snapshot(places[0], function_file=__file__, directory=str(tmp_path))
+    assert first.samefile(second)
