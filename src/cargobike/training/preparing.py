@@ -25,6 +25,9 @@ from cargobike.training.loading import (
 )
 from cargobike.training.low_communication import OuterLoop
 from cargobike.training.pace import Pace
+from cargobike.training.parameter_server.client import ParameterClient
+from cargobike.training.parameter_server.door import parameter_client
+from cargobike.training.parameter_server.optimizer import ServerOptimizer
 from cargobike.training.process_group import Group, barrier, join_group
 from cargobike.training.replicated import wrap_ddp
 from cargobike.training.stepping import PacedOptimizer
@@ -35,6 +38,7 @@ from cargobike.training.strategies import (
     Compression,
     DiLoCo,
     LocalSGD,
+    ParameterServer,
     Strategy,
     Zero1,
     name_of,
@@ -58,6 +62,7 @@ class Prepared:
         strategy: How the gang trains.
         uneven: What happens to samples that do not divide evenly: `drop`, `pad` or `join`; None without a loader.
         traffic: What this rank has sent so far.
+        client: With parameter servers: the connection to them.
         group: This rank's place: `rank`, `world_size`, `local_rank`, `device`, `is_main`.
     """
 
@@ -69,6 +74,7 @@ class Prepared:
     loader: Any = None
     uneven: Policy | None = None
     outer: OuterLoop | None = None
+    client: ParameterClient | None = None
 
     def __iter__(self) -> Iterator[Any]:
         return (thing for thing in (self.model, self.optimizer, self.loader) if thing is not None)
@@ -153,7 +159,7 @@ def prepare(
         model: The model, before its first step.
         optimizer: Its optimizer.
         loader: The training data; each rank gets a share of every epoch, in an order that changes with the epoch.
-        strategy: `ddp`, `zero1`, `fsdp`, `local_sgd` or `diloco`, or a record of `cargobike.torch`, e.g. `DiLoCo(…)`.
+        strategy: `ddp`, `zero1`, `fsdp`, `local_sgd`, `diloco` or `parameter_server`, or a record such as `DiLoCo(…)`.
         uneven: What to do when samples do not divide evenly: `drop`, `pad`, `join`; `auto` chooses, and says what.
         precision: `fp32`, or `bf16` for autocast in the forward pass.
         accumulate: How many batches make one step.
@@ -202,7 +208,7 @@ def _check(model: Any, optimizer: Any, loader: Any, strategy: Strategy, accumula
         mistakes.append(f"accumulate must be a whole number of at least 1, not {accumulate!r}")
     elif accumulate > 1 and optimizer is None:
         mistakes.append(f"accumulate={accumulate} needs the optimizer, which waits for it")
-    if model is not None and optimizer is None and isinstance(strategy, LocalSGD | DiLoCo | Zero1):
+    if model is not None and optimizer is None and isinstance(strategy, LocalSGD | DiLoCo | Zero1 | ParameterServer):
         mistakes.append(f"strategy {name_of(strategy)!r} needs the optimizer")
     if mistakes:
         raise InvalidInputError("prepare cannot use what it was given:", mistakes)
@@ -226,6 +232,10 @@ def _prepare_model(
         cast = compression if isinstance(compression, Cast) else None
         prepared.outer = OuterLoop(model, strategy, group, prepared.traffic, cast)
         after_step = prepared.outer.count_step
+    elif isinstance(strategy, ParameterServer):
+        prepared.client = parameter_client(model, optimizer)
+        prepared.traffic = prepared.client.traffic
+        prepared.optimizer = ServerOptimizer(optimizer, prepared.client)
     elif group.world_size > 1 and isinstance(strategy, FSDP):
         # A second of imports each: only who asks for it pays.
         from cargobike.training.fully_sharded import wrap_fsdp  # noqa: PLC0415
@@ -258,7 +268,9 @@ def _count_whole_gradients(prepared: Prepared) -> None:
 def _prepare_loader(prepared: Prepared, loader: Any, uneven: str, pace: Pace, *, shard: bool) -> None:
     group = prepared.group
     trains = prepared.model is not None
-    can_join = isinstance(prepared.strategy, DDP | Zero1)
+    can_join = isinstance(prepared.strategy, DDP | Zero1 | ParameterServer)
+    if isinstance(prepared.strategy, ParameterServer) and uneven == "auto":
+        uneven = "join"  # nobody waits for anybody
     shares = group.world_size > 1 and shard and not is_sharded(loader)
     policy = choose_policy(
         uneven,
@@ -267,6 +279,7 @@ def _prepare_loader(prepared: Prepared, loader: Any, uneven: str, pace: Pace, *,
         shuffles=not keeps_order(loader),
         can_join=can_join,
         accumulate=pace.accumulate,
+        waits=not isinstance(prepared.strategy, ParameterServer),
     )
     if type(loader) not in (DataLoader, PreparedLoader):
         _log.warning("%s is a DataLoader of its own kind; what it adds to one is not kept", type(loader).__name__)
@@ -274,7 +287,9 @@ def _prepare_loader(prepared: Prepared, loader: Any, uneven: str, pace: Pace, *,
     joinables: list[Any] = []
     agrees = False
     if group.world_size > 1 and trains:
-        if policy == "join":
+        if isinstance(prepared.strategy, ParameterServer):
+            pass
+        elif policy == "join":
             joinables = [thing for thing in (prepared.model, _inner(prepared.optimizer)) if hasattr(thing, "join_hook")]
         elif is_stream(ours):
             agrees = True
@@ -298,7 +313,7 @@ def _report(prepared: Prepared, precision: str, accumulate: int, compression: Co
     words = [f"rank {group.rank} of {group.world_size} on {group.device}", f"strategy {name_of(prepared.strategy)}"]
     if group.backend:
         words.append(f"{group.backend}, deadline {group.timeout_s:g} s")
-    if prepared.uneven is not None:
+    if prepared.uneven is not None and group.world_size > 1:
         words.append(f"uneven data: {prepared.uneven} ({MEANINGS[prepared.uneven]})")
     if precision != "fp32":
         words.append(f"autocast {precision}")

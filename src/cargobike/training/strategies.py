@@ -49,13 +49,19 @@ class DiLoCo:
     outer_momentum: float = 0.9
 
 
-Strategy = DDP | Zero1 | FSDP | LocalSGD | DiLoCo
+@dataclass(frozen=True, slots=True)
+class ParameterServer:
+    """Servers hold the parameters; each rank pushes gradients and pulls parameters without waiting for the others."""
+
+
+Strategy = DDP | Zero1 | FSDP | LocalSGD | DiLoCo | ParameterServer
 STRATEGIES: Mapping[str, type[Strategy]] = {
     "ddp": DDP,
     "zero1": Zero1,
     "fsdp": FSDP,
     "local_sgd": LocalSGD,
     "diloco": DiLoCo,
+    "parameter_server": ParameterServer,
 }
 
 
@@ -102,12 +108,12 @@ def read_strategy(given: Any, sync_every: int | None = None) -> Strategy:
     """
     if isinstance(given, str) and given in STRATEGIES:
         strategy = STRATEGIES[given]()
-    elif isinstance(given, DDP | Zero1 | FSDP | LocalSGD | DiLoCo):
+    elif isinstance(given, DDP | Zero1 | FSDP | LocalSGD | DiLoCo | ParameterServer):
         strategy = given
     else:
         raise InvalidInputError(
             f"strategy must be one of {', '.join(STRATEGIES)}, or a record such as DiLoCo(sync_every=50), not "
-            f"{given!r}.{nearest(str(given), STRATEGIES)} A parameter server has a door of its own: parameter_client."
+            f"{given!r}.{nearest(str(given), STRATEGIES)}"
         )
     if sync_every is not None:
         if not isinstance(strategy, LocalSGD | DiLoCo):
@@ -131,6 +137,10 @@ def read_compression(given: Any, strategy: Strategy) -> Compression | None:
     """
     if given is None or given == "none":
         return None
+    if isinstance(strategy, ParameterServer):
+        raise InvalidInputError(
+            "With 'parameter_server' compression is an option of experiment.parameter_server, for all workers alike."
+        )
     compression = COMPRESSIONS.get(given) if isinstance(given, str) else given
     if not isinstance(compression, Cast | PowerSGD | TopK):
         raise InvalidInputError(

@@ -21,7 +21,14 @@ Item = TypeVar("Item")
 
 
 def choose_policy(
-    asked: str, *, is_stream: bool, trains: bool, shuffles: bool, can_join: bool, accumulate: int = 1
+    asked: str,
+    *,
+    is_stream: bool,
+    trains: bool,
+    shuffles: bool,
+    can_join: bool,
+    accumulate: int = 1,
+    waits: bool = True,
 ) -> Policy:
     """Return the policy to use; with `auto` the one that cannot hang and distorts least.
 
@@ -41,7 +48,7 @@ def choose_policy(
             "uneven='join' needs strategy 'ddp' or 'zero1', whose collectives a rank without data can answer; "
             "with the others every rank must take equally many steps: use 'drop' or 'pad'."
         )
-    if asked == "join" and trains and accumulate > 1:
+    if asked == "join" and trains and accumulate > 1 and waits:
         raise InvalidInputError(
             f"uneven='join' and accumulate={accumulate} do not go together: ranks that end at different batches would "
             "exchange gradients at different ones. Use uneven='pad' or 'drop'."

@@ -43,6 +43,7 @@ _log = logging.getLogger(__name__)
 
 POLL_S = 0.1
 _MOST_BODY_BYTES = 1 << 40
+_MOST_STRANGERS = 64
 
 
 class Server:
@@ -68,10 +69,11 @@ class Server:
         self._secret = secret
         self._checkpoint, self._every_s = checkpoint, checkpoint_every_s
         self._saved_version = -1
-        self._declaring = threading.Lock()
+        self._lock = threading.Lock()
         self._stopping = threading.Event()
         self._connections: set[socket.socket] = set()
         self._threads: list[threading.Thread] = []
+        self._strangers = 0
         self.shard: Shard | None = load_shard(checkpoint) if checkpoint else None
         if self.shard is not None:
             _log.info("restored a shard at version %d from %s", self.shard.version, checkpoint)
@@ -114,7 +116,12 @@ class Server:
                 continue
             except OSError:
                 return
+            if self._strangers >= _MOST_STRANGERS:
+                connection.close()  # they come back; those who belong here prove it in milliseconds
+                continue
             self._connections.add(connection)
+            with self._lock:
+                self._strangers += 1
             thread = threading.Thread(target=self._serve, args=[connection], name="parameter server", daemon=True)
             thread.start()
 
@@ -134,8 +141,12 @@ class Server:
     def _serve(self, connection: socket.socket) -> None:
         session = _Session(self, connection)
         try:
-            tune(connection)
-            prove_as_server(connection, self._secret)
+            try:
+                tune(connection)
+                prove_as_server(connection, self._secret)
+            finally:
+                with self._lock:
+                    self._strangers -= 1
             connection.settimeout(None)
             while session.answer_one():
                 pass
@@ -152,7 +163,7 @@ class Server:
 
     def declare(self, message: Declare, body: object) -> Counts:
         """Make the shard, or check that another worker means the same one."""
-        with self._declaring:
+        with self._lock:
             if self.shard is None:
                 self.shard = Shard(message, body)  # type: ignore[arg-type,unused-ignore]
             elif not self.shard.same_as(message):
