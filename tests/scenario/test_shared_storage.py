@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from scripts import environment, run_script
+from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
 from cargobike import experiment, project, trial
@@ -25,6 +26,8 @@ from cargobike.core.records import ExperimentState
 from cargobike.store import mirror, uploading
 from cargobike.store.fold import read_record
 from cargobike.store.remote import RemoteProject, Segment, open_remote
+from cargobike.ui.web.app import create_app
+from cargobike.ui.web.state import ServerState
 
 s3fs = pytest.importorskip("s3fs")
 moto_server = pytest.importorskip("moto.server")
@@ -324,3 +327,16 @@ def test_other_storages_that_have_folders_work_alike(tmp_path: Path, monkeypatch
     assert experiment.resume(result.id, quiet=True).counts == {"completed": 2}
     assert CliRunner().invoke(app, ["rm", result.id, "--yes"]).exit_code == 0
     assert [path for path in (tmp_path / "shared").rglob("*") if path.is_file()] == []
+
+
+def test_a_dashboard_elsewhere_shows_what_lies_on_the_storage(url: str, elsewhere: Callable[[], None]) -> None:
+    result = experiment.launch(train, {"x": [1, 2]}, workers=1, quiet=True)
+    elsewhere()
+    with TestClient(create_app(ServerState.of(project.current())), base_url="http://127.0.0.1") as client:
+        assert url in client.get("/").text
+        (row,) = client.get("/api/v1/experiments").json()["experiments"]
+        assert (row["id"], row["best"]["value"]) == (result.id, 2)
+        one = f"/api/v1/experiments/{result.id}"
+        assert client.get(f"{one}/trials/0/logs/stdout").json()["text"] == "trying 1\n"
+        assert client.get(f"{one}/files/content", params={"path": "files/0001/weights.txt"}).text == "2"
+        assert "def train" in client.get(f"{one}/snapshot").json()["function"]

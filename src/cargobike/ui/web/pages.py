@@ -44,7 +44,7 @@ _templates.globals.update(sparkline=sparkline, crates=crates, version=__version_
 def page_routes(state: ServerState) -> APIRouter:
     """Make the routes of pages."""
     routes = APIRouter()
-    common = {"project": state.project.root.name if state.project.root.name != ".cargobike" else _parent(state)}
+    common = {"project": _project_name(state)}
 
     @routes.get("/")
     def experiments(
@@ -156,5 +156,9 @@ def _names(state: ServerState) -> list[tuple[str, str]]:
     return [(row.id, row.name) for row in state.listing.experiments()]
 
 
-def _parent(state: ServerState) -> str:
-    return state.project.root.parent.name or str(state.project.root)
+def _project_name(state: ServerState) -> str:
+    """Return what people call the project: its address on shared storage, or the folder that it lies in."""
+    project = state.project
+    if project.remote_url.exists():
+        return project.remote_url.read_text("utf-8").strip()
+    return (project.root.parent if project.root.name == ".cargobike" else project.root).name or str(project.root)

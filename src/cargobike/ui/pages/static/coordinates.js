@@ -34,7 +34,7 @@ export class Coordinates {
     this.place = place;
     this.onBrush = onBrush;
     this.ranges = new Map();
-    this.canvas = make("canvas", { role: "presentation" });
+    this.canvas = make("canvas");
     this.scroll = make("div", { class: "coordinates" }, this.canvas);
     this.status = make("p", { class: "soft", role: "status" });
     this.keys = make("div", { class: "controls", role: "group", "aria-label": "Select by keyboard" });

@@ -112,8 +112,10 @@ export class FigureCard {
         });
       }
     }
-    this.plot.setAttribute("role", "img");
-    this.plot.setAttribute("aria-label", `${this.titleElement.textContent}. ${this.hint.textContent}. The data follows as a table.`);
+    // Of parallel coordinates only the canvas: what can be operated beside it must not be hidden from screen readers.
+    const image = this.drawing?.canvas ?? this.plot;
+    image.setAttribute("role", "img");
+    image.setAttribute("aria-label", `${this.titleElement.textContent}. ${this.hint.textContent}. The data follows as a table.`);
     if (this.details.open) this.fillTable();
   }
 
