@@ -9,6 +9,7 @@ import msgspec
 import sqlalchemy as sa
 
 from cargobike.core.facts import ExperimentStarted, encode_fact, pack_number, pack_numbers, unpack_numbers
+from cargobike.core.goals import Goals, read_constraints
 from cargobike.core.records import ExperimentState, Trial, TrialState
 from cargobike.store.annotations import Annotations
 from cargobike.store.fold import ExperimentRecord, WorkerSeen
@@ -144,9 +145,11 @@ def trial_values(experiment_id: str, trial: Trial, before: Mapping[str, Any] | N
 def restore_record(row: Mapping[str, Any], trial_rows: list[Mapping[str, Any]]) -> ExperimentRecord:
     """Make the record from which new facts can be folded on; curves begin empty."""
     state = ExperimentState(row["state"])
+    header = msgspec.json.decode(row["header"], type=ExperimentStarted)
+    goals = Goals(constraints=read_constraints(header.constraints))
     return ExperimentRecord(
-        msgspec.json.decode(row["header"], type=ExperimentStarted),
-        trials={one["number"]: _restore_trial(one) for one in trial_rows},
+        header,
+        trials={one["number"]: _restore_trial(one, goals) for one in trial_rows},
         # Lost is what a reader concludes; as far as the facts go, it is running.
         state=ExperimentState.RUNNING if state is ExperimentState.LOST else state,
         reason=row["reason"],
@@ -213,8 +216,9 @@ def trial_row(row: Mapping[str, Any]) -> TrialRow:
     )
 
 
-def _restore_trial(row: Mapping[str, Any]) -> Trial:
+def _restore_trial(row: Mapping[str, Any], goals: Goals) -> Trial:
     seen = trial_row(row)
+    is_limited = bool(goals.constraints) and seen.state is TrialState.COMPLETED
     return Trial(
         seen.params,
         number=seen.number,
@@ -228,6 +232,7 @@ def _restore_trial(row: Mapping[str, Any]) -> Trial:
         seed=seen.seed,
         worker=seen.worker,
         peak_memory_bytes=seen.peak_memory_bytes,
+        violation=goals.violation(seen.metrics) if is_limited else 0.0,
         info=seen.info,
     )
 

@@ -68,6 +68,7 @@ class JournalBuilder:
         direction: Direction = "max",
         metric: str | None = None,
         num_trials: int | None = None,
+        constraints: tuple[str, ...] = (),
         start_s: float = START_S,
     ) -> None:
         self.folder: ExperimentFolder = project.experiment(experiment_id)
@@ -83,6 +84,7 @@ class JournalBuilder:
                 direction=direction,
                 metric=metric,
                 num_trials=num_trials,
+                constraints=constraints,
                 function="train",
                 optimizer="random",
             )
@@ -361,6 +363,19 @@ class IndexContract(ABC):
         running = index.trials(journal.folder.id, states=[TrialState.RUNNING])
         assert [row.number for row in running] == [3]
         assert math.isnan(index.trials(journal.folder.id)[1].value or 0.0)
+
+    def test_a_trial_that_breaks_a_limit_is_never_the_best(self, index: Index, project: ProjectFolder) -> None:
+        """Also not after the index has read on from what it remembered."""
+        journal = JournalBuilder(project, "20270101-000000-aaaa", constraints=("cost <= 5",))
+        for value, cost in ((0.9, 50.0), (0.5, 1.0)):
+            number = journal.start(lr=value)
+            journal.add(
+                TrialEnded(at=journal.tick(), trial=number, state="completed", value=value, metrics={"cost": cost})
+            )
+        for _ in range(2):
+            index.sync()
+            assert index.experiment(journal.folder.id).best_trial == 1
+            journal.start(lr=1)
 
     def test_scores_come_in_the_order_in_which_trials_ended(self, index: Index, project: ProjectFolder) -> None:
         """Only finite values are scores."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Sequence
 from typing import Final
 
 from cargobike.core.errors import NotFoundError
-from cargobike.core.records import ExperimentState, better
+from cargobike.core.goals import Goals, read_constraints
+from cargobike.core.records import ExperimentState, TrialState, better
 from cargobike.store.index import ExperimentRow, ExperimentSort, Index
 from cargobike.store.layout import ProjectFolder
 from cargobike.store.opening import open_index
@@ -57,9 +59,19 @@ class Listing:
         """Return the best value so far as a few points, `None` if nothing has a value yet."""
         known = self._progress.get(row.id)
         if known is None or known[0] != row.last_at:
-            scores = self._opened().scores(row.id)
+            scores = self._allowed(row) if row.header.constraints else self._opened().scores(row.id)
             known = self._progress[row.id] = (row.last_at, _best_so_far(scores, row))
         return known[1]
+
+    def _allowed(self, row: ExperimentRow) -> list[tuple[int, float]]:
+        """Return the scores of trials that keep all limits."""
+        goals = Goals(constraints=read_constraints(row.header.constraints))
+        trials = self._opened().trials(row.id, states=[TrialState.COMPLETED], sort="ended")
+        return [
+            (each.number, each.value)
+            for each in trials
+            if each.value is not None and math.isfinite(each.value) and not goals.violation(each.metrics) > 0
+        ]
 
     def catch_up(self) -> None:
         """Bring the index up to date unless that was just done."""
