@@ -8,17 +8,44 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
-from cargobike.core.errors import NotFoundError
+from cargobike.core.errors import NotFoundError, StoreError
 from cargobike.core.goals import Goals, read_constraints
 from cargobike.core.records import ExperimentState, TrialState, better
 from cargobike.store.index import ExperimentRow, ExperimentSort, Index
+from cargobike.store.journal import read_header
 from cargobike.store.layout import ProjectFolder
+from cargobike.store.locking import is_held
 from cargobike.store.opening import open_index
 
 _REST_S: Final = 1.0
 _SHARE: Final = 10.0
 """Catching up may take so small a part of the time: one that took a second is not repeated for ten."""
 MOST_POINTS: Final = 40
+_GOODBYE_S: Final = 1.0
+PATIENCE_S: Final = 30.0
+"""How long an answer waits for the index to catch up; a page waits less."""
+
+
+class _Sync(threading.Thread):
+    """One catching up with all journals."""
+
+    def __init__(self, index: Index) -> None:
+        super().__init__(name="cargobike-ui-sync", daemon=True)
+        self._index = index
+        self.done = threading.Event()
+        self.took_s = 0.0
+        self.error: StoreError | None = None
+
+    def run(self) -> None:
+        """Catch up, and keep what went wrong for whoever waits."""
+        began = time.monotonic()
+        try:
+            self._index.sync()
+        except StoreError as error:
+            self.error = error
+        finally:
+            self.took_s = time.monotonic() - began
+            self.done.set()
 
 
 class Listing:
@@ -30,6 +57,7 @@ class Listing:
         self._opening = threading.Lock()
         self._index: Index | None = None
         self._rest_until = 0.0
+        self._syncing: _Sync | None = None
         self._progress: dict[str, tuple[float, list[float] | None]] = {}
 
     def experiments(
@@ -39,10 +67,13 @@ class Listing:
         sort: ExperimentSort = "started",
         descending: bool = True,
         words: str = "",
+        patience_s: float = PATIENCE_S,
     ) -> list[ExperimentRow]:
         """Return experiments whose name, id, function, description or optimizer holds all words."""
-        self.catch_up()
+        is_complete = self.catch_up(patience_s)
         rows = self._opened().experiments(states=states, sort=sort, descending=descending)
+        if not is_complete and not states:
+            rows = [*self._unknown(rows), *rows]
         wanted = words.lower().split()
         if not wanted:
             return rows
@@ -73,18 +104,53 @@ class Listing:
             if each.value is not None and math.isfinite(each.value) and not goals.violation(each.metrics) > 0
         ]
 
-    def catch_up(self) -> None:
-        """Bring the index up to date unless that was just done."""
+    def catch_up(self, patience_s: float = PATIENCE_S) -> bool:
+        """Bring the index up to date unless that was just done; returns whether it is.
+
+        A first look at very long journals takes a while. Whoever does not want to wait for it gets what is known after
+        `patience_s`; the rest follows in the background.
+
+        Raises:
+            StoreError: If the index cannot be used.
+        """
         with self._lock:
-            if time.monotonic() < self._rest_until:
-                return
-            began = time.monotonic()
-            self._opened().sync()
-            took = time.monotonic() - began
-            self._rest_until = time.monotonic() + max(_REST_S, _SHARE * took)
+            syncing = self._syncing
+            if syncing is None:
+                if time.monotonic() < self._rest_until:
+                    return True
+                syncing = self._syncing = _Sync(self._opened())
+                syncing.start()
+        if not syncing.done.wait(patience_s):
+            return False
+        with self._lock:
+            if self._syncing is syncing:
+                self._syncing = None
+                self._rest_until = time.monotonic() + max(_REST_S, _SHARE * syncing.took_s)
+        if syncing.error is not None:
+            raise syncing.error
+        return True
+
+    def _unknown(self, known: Sequence[ExperimentRow]) -> list[ExperimentRow]:
+        """Return experiments that the index has not seen yet, as the first lines of their journals tell them."""
+        ids = {row.id for row in known}
+        rows = []
+        for journal in self.project.experiments.glob("[!.]*/journal.jsonl"):
+            folder = self.project.experiment(journal.parent.name)
+            header = None if folder.id in ids else read_header(journal)
+            if header is not None:
+                state = ExperimentState.RUNNING if is_held(folder) else ExperimentState.COMPLETED
+                note = "its journal is being read"
+                rows.append(
+                    ExperimentRow(
+                        id=folder.id, header=header, state=state, started_at=header.at, last_at=header.at, problem=note
+                    )
+                )
+        return sorted(rows, key=lambda row: -row.started_at)
 
     def close(self) -> None:
-        """Give back the index."""
+        """Give back the index, after a catching up that is under way has ended."""
+        if self._syncing is not None:
+            self._syncing.join(_GOODBYE_S)
         with self._opening:
             if self._index is not None:
                 self._index.close()

@@ -24,6 +24,7 @@ from cargobike.ui.web.state import ServerState
 
 PAGE_LENGTH = 50
 _MOST_NOTES = 5
+_PAGE_PATIENCE_S = 0.5
 
 
 def _number(value: object) -> str:
@@ -57,7 +58,9 @@ def page_routes(state: ServerState) -> APIRouter:
         limit: Limit = PAGE_LENGTH,
         fragment: bool = False,
     ) -> Response:
-        rows = state.listing.experiments(states=wanted, sort=sort, descending=descending, words=q)
+        rows = state.listing.experiments(
+            states=wanted, sort=sort, descending=descending, words=q, patience_s=_PAGE_PATIENCE_S
+        )
         shown = [{**experiment_summary(row), "progress": state.listing.progress(row)} for row in rows[offset:][:limit]]
         return _page(
             "rows.html" if fragment else "experiments.html",

@@ -1,5 +1,5 @@
 /* One experiment, live. */
-import { askJson, askText, listen, localTimes, make, ride, say, send, shown } from "/static/shell.js";
+import { askJson, askText, listen, make, renderParts, ride, say, send, shown } from "/static/shell.js";
 import { FigureCard, isDrawing, refreshFigures, warmUp } from "/static/figure.js";
 import { TrialTable } from "/static/trial_table.js";
 import { fillFiles } from "/static/files.js";
@@ -115,12 +115,11 @@ async function fillFailures() {
 
 /* Keeping up: the head at once, figures and table as fast as they can be made. */
 function dressHead() {
-  localTimes(head);
   const state = head.querySelector(".badge")?.className.split(" ")[1];
   document.body.dataset.state = state;
   ride(state === "running");
-  head.querySelector("[data-stop]")?.addEventListener("click", stop);
 }
+head.addEventListener("click", (event) => { if (event.target.matches("[data-stop]")) stop(event); });
 async function stop(event) {
   if (!confirm("Stop this experiment? Trials that have ended are kept, and it can be resumed.")) return;
   event.target.disabled = true;
@@ -132,15 +131,14 @@ async function stop(event) {
     event.target.disabled = false;
   }
 }
-let version = -1, latest = -1, isUpdating = false;
+const REST_MS = 1000;
+let version = -1, latest = -1, isUpdating = false, isResting = false;
 async function update() {
-  if (isUpdating) return;
+  if (isUpdating || isResting) return;
   isUpdating = true;
   try {
-    const isFocused = head.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
-    head.innerHTML = await askText(`/experiments/${id}?fragment=true`); // made by the server from a template in which every text is escaped
+    renderParts(head, await askText(`/experiments/${id}?fragment=true`));
     dressHead();
-    if (isFocused) head.querySelector(`a[href="${CSS.escape(isFocused)}"]`)?.focus();
     detail = await askJson(api);
     const sample = await askJson(`${api}/trials?limit=50`);
     detail.tableParams = [...new Set([...detail.params, ...sample.trials.flatMap((trial) => Object.keys(trial.params))])].slice(0, 40);
@@ -157,10 +155,12 @@ async function update() {
   }
   // Not before the figures that were asked for are drawn: a slow machine gets fewer updates, not a queue of them.
   const rest = () => {
-    if (isDrawing() || document.hidden) setTimeout(rest, 300);
-    else if (latest > version) update();
+    isResting = isDrawing() || document.hidden;
+    if (isResting) setTimeout(rest, 300);
+    else if (latest !== version) update();
   };
-  setTimeout(rest, 1000);
+  isResting = true;
+  setTimeout(rest, REST_MS);
 }
 dressHead();
 warmUp();

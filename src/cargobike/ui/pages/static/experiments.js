@@ -49,6 +49,5 @@ compare.addEventListener("click", () => location.assign(`/compare?${[...chosen].
 let waiting = 0;
 form.addEventListener("input", () => { clearTimeout(waiting); waiting = setTimeout(refresh, 180); });
 form.addEventListener("submit", (event) => { event.preventDefault(); refresh(); });
-let first = true;
-listen("/api/v1/events", { experiments: () => { if (!first) refresh(); first = false; } });
+listen("/api/v1/events", { experiments: () => refresh() });
 dress();

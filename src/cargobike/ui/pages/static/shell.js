@@ -98,6 +98,26 @@ export function localTimes(within = document) {
 localTimes();
 export const ride = (isRunning) => document.body.classList.toggle("running-somewhere", isRunning);
 
+/* Replaces those parts of a place that have changed, and no others: what is being clicked or read stays where it is. */
+const shownParts = new WeakMap();
+export function renderParts(place, html) {
+  const box = document.createElement("template");
+  box.innerHTML = html; // made by the server from a template in which every text is escaped
+  const before = shownParts.get(place) ?? [];
+  const parts = [...box.content.children];
+  const now = parts.map((part) => part.outerHTML);
+  parts.forEach((part, at) => {
+    if (now[at] === before[at]) return;
+    const old = place.children[at];
+    const focused = old?.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
+    if (old) old.replaceWith(part); else place.append(part);
+    if (focused) part.querySelector(`a[href="${CSS.escape(focused)}"]`)?.focus();
+  });
+  while (place.children.length > parts.length) place.lastElementChild.remove();
+  shownParts.set(place, now);
+  localTimes(place);
+}
+
 export function save(blob, name) {
   const url = URL.createObjectURL(blob);
   const link = make("a", { href: url, download: name });

@@ -1,5 +1,5 @@
 /* One trial: its curves, its output as it is written, its files. */
-import { askJson, askText, listen, localTimes, make, ride, say } from "/static/shell.js";
+import { askJson, askText, listen, make, renderParts, ride, say } from "/static/shell.js";
 import { FigureCard, refreshFigures } from "/static/figure.js";
 import { fillFiles } from "/static/files.js";
 import { fillSnapshot } from "/static/snapshot.js";
@@ -78,7 +78,7 @@ async function fillOwnFiles() {
 fillOwnFiles().catch((error) => say(error.message));
 fillSnapshot(document.querySelector("[data-snapshot]"), id);
 
-const dress = () => { localTimes(head); ride(head.querySelector(".badge.running") !== null); };
+const dress = () => { ride(head.querySelector(".badge.running") !== null); };
 dress();
 if (["running", "pending", "paused"].includes(document.body.dataset.state)) {
   let isFirst = true;
@@ -86,7 +86,7 @@ if (["running", "pending", "paused"].includes(document.body.dataset.state)) {
     experiment: async () => {
       if (isFirst) { isFirst = false; return; }
       try {
-        head.innerHTML = await askText(`/experiments/${id}/trials/${number}?fragment=true`); // made by the server from a template in which every text is escaped
+        renderParts(head, await askText(`/experiments/${id}/trials/${number}?fragment=true`));
       } catch (error) { say(error.message); return; }
       dress();
       refreshFigures();
