@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import shutil
 import statistics
@@ -50,7 +51,8 @@ from cargobike.store.layout import ProjectFolder
 HERE = Path(__file__).resolve().parent
 OURS = "20231114-221320-bigg"
 PORTS = {"cargobike": 18520, "mlflow": 18521, "optuna-dashboard": 18522}
-PATIENCE_S = 300.0
+PATIENCE_S = 120.0
+"""Who has not answered by then has not answered."""
 SPACE: list[dict[str, Any]] = [
     {"name": "lr", "type": "DOUBLE", "low": 1e-4, "high": 1e-1, "scale": "log"},
     {"name": "layers", "type": "INTEGER", "low": 1, "high": 5},
@@ -224,7 +226,12 @@ def measure(found: list[System], rounds: int) -> dict[str, dict[str, list[float]
                     for name, seconds in painted(system).items():
                         mine.setdefault(f"page cold: {name}", []).append(seconds)
                 for place, (name, (path, body)) in enumerate(system.questions.items()):
-                    seconds, size = ask(f"{system.address}{path}", body)
+                    try:
+                        seconds, size = ask(f"{system.address}{path}", body)
+                    except OSError as error:
+                        print(f"{system.name}: {name}: {error}", file=sys.stderr)
+                        mine.setdefault(name, []).append(math.inf)
+                        continue
                     if number % 2 == 1 and place == 0:
                         mine.setdefault(f"{name}: first", []).append(seconds)
                     mine[f"{name}: kB"] = [size / 1000]
@@ -233,6 +240,7 @@ def measure(found: list[System], rounds: int) -> dict[str, dict[str, list[float]
                 if number % 2 == 0:
                     for name, seconds in painted(system).items():
                         mine.setdefault(f"page warm: {name}", []).append(seconds)
+            table(samples)
             print(f"round {number + 1}: {system.name} done, load {os.getloadavg()[0]:.1f}", file=sys.stderr)
     return samples
 
@@ -251,7 +259,14 @@ def main() -> None:
         folder.mkdir(parents=True, exist_ok=True)
         found = list(systems(folder, trials, points, options.only))
         samples = measure(found, options.rounds)
-    print(f"{trials:,} trials, {trials * points:,} points. {machine_facts()}\n")
+    print(f"\n{trials:,} trials, {trials * points:,} points. {machine_facts()}\n")
+    table(samples)
+    if options.json:
+        options.json.write_text(json.dumps(samples, indent=2))
+
+
+def table(samples: dict[str, dict[str, list[float]]]) -> None:
+    """Print what is known so far."""
     print("| system | question | median s | range |\n| --- | --- | ---: | --- |")
     for system, questions in samples.items():
         for name, values in questions.items():
@@ -262,8 +277,6 @@ def main() -> None:
             print(
                 f"| {system} | {name}{note} | {statistics.median(values):.3f} | {min(values):.3f} … {max(values):.3f} |"
             )
-    if options.json:
-        options.json.write_text(json.dumps(samples, indent=2))
 
 
 if __name__ == "__main__":
