@@ -18,7 +18,7 @@ def down_sampled(x: Floats, y: Floats, most: int, method: Method = "lttb") -> li
     Args:
         x: Where the points lie, in order.
         y: What was measured there; NaN is a gap, and stays one.
-        most: How many points may stay, at least three.
+        most: How many points may stay, at least three; with three `"minmax"` keeps the ends alone.
         method: `"lttb"` keeps what the eye sees as the shape (largest triangle of three buckets), `"minmax"` the
             highest and the lowest of each stretch, so that no spike is lost.
     """
@@ -45,12 +45,12 @@ def _triangles(x: Floats, y: Floats, most: int) -> list[int]:
 
 
 def _extremes(y: Floats, most: int) -> list[int]:
-    edges = np.linspace(0, len(y), max(2, (most - 2) // 2 + 1)).astype(int)
+    stretches = (most - 2) // 2  # two points of each, besides both ends
     kept = {0, len(y) - 1}
-    for start, end in pairwise(edges):
+    for start, end in pairwise(np.linspace(0, len(y), stretches + 1).astype(int).tolist()):
         part = y[start:end]
         if np.isfinite(part).any():
             kept.update((start + int(np.nanargmin(part)), start + int(np.nanargmax(part))))
         elif len(part):
-            kept.add(int(start))
+            kept.add(start)
     return sorted(kept)
