@@ -71,7 +71,17 @@ class SparkApplications:
             self._now, self._settings = OwnContext(self.cluster.master, chosen), chosen
             if self._now.java_pid is not None:
                 _shared.add(self._now.java_pid)
+            self._await_executors(int(chosen.get("spark.cores.max", "4")), chosen)
         return self._now.context
+
+    def _await_executors(self, cores: int, settings: dict[str, str]) -> None:
+        """Wait until the executors are there, except those that come when they are needed."""
+        if settings.get("spark.dynamicAllocation.enabled") == "true" or self._now is None:
+            return
+        deadline = time.monotonic() + 60.0
+        while self._now.context.defaultParallelism < cores:
+            assert time.monotonic() < deadline, f"the executors did not come\n{self.cluster.words()}"
+            time.sleep(0.05)
 
     def close(self) -> None:
         """Stop the application that runs."""

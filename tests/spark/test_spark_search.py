@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import importlib.util
+import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from pyspark import SparkContext
 
 from cargobike import experiment, project, trial
+from cargobike.core.errors import MissingLibraryError
 from cargobike.core.records import Resources
 from cargobike.engines.spark import SparkEngine
+from cargobike.engines.spark_java import find_java, java_home, write_wrapper
+from cargobike.testing.spark_cluster import SparkCluster
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -21,13 +28,53 @@ def train(x: int) -> float:
     return -float((x - 3) ** 2)
 
 
-def test_a_search_on_a_session_of_our_own() -> None:
+def test_a_search_on_a_session_of_our_own_with_java_from_pypi(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", "/there/is/none")
+    assert find_java(os.environ) is None
     result = experiment.launch(train, {"x": [1, 2, 3, 4]}, engine="spark", workers=2, quiet=True)
     assert result.best is not None
     assert result.best.params == {"x": 3}
     assert [t.state.value for t in result.trials] == ["completed"] * 4
     folder = Path(project.current().root) / "experiments" / result.id / "trials" / "0002"
     assert (folder / "stdout.log").read_text() == "trying 3\n"
+    assert os.environ["JAVA_HOME"] == "/there/is/none"
+
+
+def test_java_is_called_without_what_it_does_not_understand(tmp_path: Path) -> None:
+    java = tmp_path / "real java"
+    java.write_text('#!/bin/sh\nfor word do echo "<$word>"; done\n')
+    java.chmod(0o755)
+    home = write_wrapper(tmp_path / "home", java)
+    said = subprocess.run(
+        [f"{home}/bin/java", "-cp", "a b", "--add-modules=jdk.incubator.vector", "", "Main", "*"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert said.splitlines() == ["<-cp>", "<a b>", "<>", "<Main>", "<*>"]
+
+
+def test_without_any_java_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    with pytest.raises(MissingLibraryError, match="apt install default-jre-headless"), java_home({"PATH": "/nowhere"}):
+        pass
+
+
+def test_the_command_line_runs_on_spark(spark_cluster: SparkCluster, tmp_path: Path) -> None:
+    (tmp_path / "job.py").write_text("def train(x):\n    return 2 * x\n")
+    command = [sys.executable, "-m", "cargobike.cli", "run", f"{tmp_path}/job.py:train", "--param", "x=21"]
+    conf = tmp_path / "spark-defaults.conf"
+    settings = spark_cluster.settings(spark__master=spark_cluster.master, spark__cores__max="1")
+    conf.write_text("".join(f"{name} {value}\n" for name, value in settings.items()))
+    done = subprocess.run(
+        [*command, "--engine", "spark", "--json"],
+        env=dict(os.environ, SPARK_CONF_DIR=str(tmp_path), PYTHONPATH=os.pathsep.join(sys.path)),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["best"]["value"] == 42.0
 
 
 def test_a_search_on_a_cluster_leaves_the_session_as_it_was(

@@ -15,7 +15,7 @@ from cargobike.driver.plain import check_plain
 from cargobike.driver.plan import GangShape
 from cargobike.driver.request import Callback
 from cargobike.engines.boot import Boot
-from cargobike.engines.engine import Engine
+from cargobike.engines.engine import NO_LIMIT, Engine
 from cargobike.engines.local import LocalEngine
 from cargobike.search.listed import Listed, read_sets
 from cargobike.search.optimizer import AbstractOptimizer
@@ -141,7 +141,7 @@ def number_of_workers(
     asked = workers if workers is not None else told.workers
     if asked is not None:
         at_least_one("workers", asked)
-        engine.check_workers(asked if trials is None else min(asked, trials), resources)
+        engine.check_workers(asked if trials is None else min(asked, trials * gang), resources)
     room = engine.capacity(resources)
     if resources.gpus and room < 1 and engine.capacity(msgspec.structs.replace(resources, gpus=_CRUMB)) < 1:
         raise InvalidInputError(
@@ -152,6 +152,10 @@ def number_of_workers(
         raise InvalidInputError(
             f"{asked or 1} workers with {resources.gpus or 0:g} GPUs each were asked for, but there is room for "
             f"{room} here; ask for fewer workers or a smaller share, such as Resources(gpus=0.5)."
+        )
+    if room >= NO_LIMIT and asked is None and trials is None:
+        raise InvalidInputError(
+            "There may be any number of workers here (Spark's dynamic allocation without a maximum); say workers=…."
         )
     wanted = asked if asked is not None else max(room, gang)
     if gang > 1 and asked is None and resources.gpus and room < gang:

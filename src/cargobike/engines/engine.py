@@ -8,6 +8,9 @@ import msgspec
 
 from cargobike.core.records import Resources
 
+NO_LIMIT = 1 << 30
+"""The capacity of an engine that takes as many workers as anybody wants."""
+
 
 class WorkerSpec(msgspec.Struct, frozen=True, kw_only=True):
     """Everything an engine needs to start one worker.

@@ -95,6 +95,7 @@ class SparkEngine(Engine):
         self._exclusion = Exclusion()
         self._told: set[str] = set()
         self._unfit: list[str] = []
+        self._enough: int | None = None
         self._somebody_was_placed = False
         self._lock = threading.RLock()
 
@@ -123,17 +124,18 @@ class SparkEngine(Engine):
 
     def capacity(self, resources: Resources) -> int:
         """Return how many workers fit into the cluster, once its executors are there."""
-        return self.cluster.most(self._need(resources))
+        return self.cluster.most(self._need(resources), enough=self._enough)
 
     def check_workers(self, workers: int, resources: Resources) -> None:
         """Refuse more workers than the cluster can ever give."""
         need = self._need(resources)
-        most = self.cluster.most(need)
+        most = self.cluster.most(need, enough=workers)
         if workers > most:
             raise InvalidInputError(
                 f"{workers} workers with {need} each were asked for, but there is room for {most}: "
                 f"{self.cluster.describe()}. Ask for fewer or smaller workers, or give Spark more."
             )
+        self._enough = workers
 
     def _need(self, resources: Resources) -> Need:
         task = self.cluster.task
@@ -157,7 +159,7 @@ class SparkEngine(Engine):
             raise EngineError(self._unfit[-1])  # it would be the same everywhere
         with self._lock:
             living = sum(handle.gone is None and handle.need == need for handle in self._handles.values())
-            most = self.cluster.most(need)
+            most = self.cluster.most(need, enough=living + 1)
             if living >= most:
                 raise EngineError(
                     f"{spec.name} asks for {need}, which are not free: {living} such workers run already. "
@@ -221,7 +223,7 @@ class SparkEngine(Engine):
                     payload.destroy()
         for handle in handles:
             handle.end("was ended with its engine")
-        self._cluster, self._context = None, None
+        self._cluster, self._context, self._enough = None, None, None
 
     def pull(self, worker: str) -> bool:
         """Tell a worker to end; returns whether it could be told."""

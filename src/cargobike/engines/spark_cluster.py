@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from cargobike.core.errors import EngineError
+from cargobike.engines.engine import NO_LIMIT
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
 log = logging.getLogger(__name__)
 
-NO_LIMIT = 1 << 30
-_STABLE_S = 1.5
+_STABLE_S = 3.0
 _NEW_S = 20.0
 _LOOK_S = 0.1
 _SAY_AFTER_S = 3.0
@@ -87,8 +87,12 @@ class Cluster:
         self._seen[need] = max(fits, self._seen.get(need, 0))
         return fits
 
-    def most(self, need: Need) -> int:
+    def most(self, need: Need, enough: int | None = None) -> int:
         """Return how many workers can ever run at once, `NO_LIMIT` if nobody knows; waits for executors to come.
+
+        Args:
+            need: What one worker takes.
+            enough: If there is room for so many, it need not be known for how many more.
 
         Raises:
             EngineError: If none comes in time.
@@ -101,7 +105,7 @@ class Cluster:
         if self._instances and slots is not None:
             return self._instances * slots
         if not self._is_settled:
-            self._await_executors()
+            self._await_executors(need, enough)
         self.now(need)
         return self._seen.get(need, 0)
 
@@ -132,18 +136,24 @@ class Cluster:
             slots = min(slots, share if share is not None else int(self._executor_gpus // need.gpus))
         return slots
 
-    def _await_executors(self) -> None:
-        """Wait until executors have come and no more are coming."""
+    def _await_executors(self, need: Need, enough: int | None) -> None:
+        """Wait until enough executors have come, or no more are coming."""
         any_core = Need(cpus=1, gpus=0)
         start = time.monotonic()
         has_run_s = time.time() - self._context.startTime / 1000
         stable_s = _STABLE_S if has_run_s < _NEW_S else 0.0
         changed_at, before, has_said = start, -1, False
         while True:
+            if self._context._jsc is None or self._context._jsc.sc().isStopped():
+                raise EngineError(
+                    f"Spark has given up the connection to {self.master}: is that its address, and is it running?"
+                )
             cores = self.now(any_core)
             now = time.monotonic()
             if cores != before:
                 before, changed_at = cores, now
+            if enough is not None and cores >= enough and self.now(need) >= enough:
+                return
             if cores and now - changed_at >= stable_s:
                 self._is_settled = True
                 return
