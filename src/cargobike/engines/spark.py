@@ -25,7 +25,6 @@ from cargobike.engines.spark_tether import Placed, TetherServer
 
 log = logging.getLogger(__name__)
 
-_COME_BACK_S = 0.5
 _ENOUGH_UNFIT = 2
 
 
@@ -278,10 +277,13 @@ class SparkEngine(Engine):
         with self._lock:
             handles = list(self._handles.values())
         for handle in handles:
-            if handle.cut_at is not None and now - handle.cut_at > _COME_BACK_S and handle.place is not None:
-                self._judge(handle, died=True)
-                handle.end(f"was lost with its executor on {handle.place.host}, or killed there")
+            handle.poll()
             handle.look_after(now, self._wait_s)
+
+    def lost(self, handle: SparkHandle, place: Placed) -> None:
+        """Give up a worker whose connection has closed and which has not come back."""
+        self._judge(handle, died=True)
+        handle.end(f"was lost with its executor on {place.host}, or killed there")
 
     def trial_ended(self, worker: str, *, died: bool) -> None:
         """Count what dies on an executor and what does not."""

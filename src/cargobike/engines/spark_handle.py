@@ -16,6 +16,9 @@ from cargobike.engines.spark_tether import Placed
 CANCEL_AFTER_S = 2.0
 """How long a worker that was told to end may take before Spark is asked to end it."""
 
+COME_BACK_S = 0.3
+"""How long a worker whose connection has closed may take to connect again before it counts as lost."""
+
 _TRY_ELSEWHERE_AFTER_S = 2.0
 _TURNED_AWAY = "was turned away from an excluded executor"
 
@@ -29,6 +32,9 @@ class Owner(Protocol):
 
     def pull(self, worker: str) -> bool:
         """Tell a worker to end; returns whether it could be told."""
+
+    def lost(self, handle: SparkHandle, place: Placed) -> None:
+        """Give up a worker whose connection has closed and which has not come back."""
 
 
 class SparkHandle(WorkerHandle):
@@ -57,6 +63,9 @@ class SparkHandle(WorkerHandle):
 
     def poll(self) -> str | None:
         """Return how the worker ended, or `None`."""
+        cut_at, place = self.cut_at, self.place
+        if self.gone is None and cut_at is not None and place is not None and time.monotonic() - cut_at > COME_BACK_S:
+            self._engine.lost(self, place)
         return self.gone
 
     def kill(self) -> None:

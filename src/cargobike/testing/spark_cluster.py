@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import shutil
@@ -20,6 +21,7 @@ from typing import Any
 import pyspark
 
 from cargobike.engines.spark_java import java_home
+from cargobike.worker.processes import die_with_parent
 
 START_S = 120.0
 QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
@@ -156,6 +158,7 @@ class SparkCluster:
                     stdout=log,
                     stderr=log,
                     start_new_session=True,
+                    preexec_fn=functools.partial(die_with_parent, os.getpid()),  # noqa: PLW1509 - no threads of ours
                 )
             )
 
