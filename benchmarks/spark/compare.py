@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
+from trials import SLOWNESS, TRIAL_S, executor_above, hang_once, one_trial, train, train_locally
 
 from cargobike import experiment, project
 from cargobike.core.facts import AttemptLost, AttemptStarted, Fact, Reported, unpack_number
@@ -30,40 +31,10 @@ from cargobike.testing.spark_cluster import SparkCluster
 
 HERE = Path(__file__).resolve().parent
 TRIALS = 40
-TRIAL_S = 0.5
-SLOWNESS = 4
 ROUNDS = 3
 SEARCH_ROUNDS = 2
 PATIENCE_S = 120.0
 FAST, SLOW = "127.0.0.2", "127.0.0.3"
-
-
-def trial_s() -> float:
-    return TRIAL_S * float(os.environ.get("SLOWNESS", "1"))
-
-
-def one_trial(i: int) -> tuple[str, float]:
-    """A trial for a plain map: says where it ran and for how long it was busy."""
-    time.sleep(trial_s())
-    return os.environ.get("SPARK_LOCAL_IP", ""), trial_s()
-
-
-def train(i: int) -> float:
-    """The same for Cargobike; returns for how long it was busy."""
-    time.sleep(trial_s())
-    return trial_s()
-
-
-def train_locally(i: int, folder: str) -> float:
-    """The same on this machine without Spark, where the first worker that asks is the slow one."""
-    agent = Path(f"/proc/{os.getppid()}/stat").read_text().rpartition(")")[2].split()[1]
-    try:
-        (Path(folder) / "slow").symlink_to(agent)
-    except FileExistsError:
-        pass
-    seconds = TRIAL_S * (SLOWNESS if os.readlink(Path(folder) / "slow") == agent else 1)
-    time.sleep(seconds)
-    return seconds
 
 
 Figures = tuple[float, float]
@@ -213,23 +184,6 @@ class Killer:
                 self.lost_at = time.monotonic()
             elif isinstance(fact, AttemptStarted) and self.lost_at and not self.again_at:
                 self.again_at = time.monotonic()
-
-
-def executor_above() -> int:
-    pid = os.getpid()
-    while Path(f"/proc/{pid}/comm").read_text().strip() != "java":
-        pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-    return pid
-
-
-def hang_once(i: int) -> float:
-    from cargobike import trial
-
-    if i == 0 and trial.attempt == 1:
-        trial.report(step=0, executor=float(executor_above()))
-        time.sleep(600)
-    time.sleep(0.2)
-    return float(i)
 
 
 def killed(_: SparkCluster, session: SparkSession) -> None:

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from pyspark import SparkContext
@@ -25,10 +25,6 @@ from cargobike.engines import spark, spark_task
 from cargobike.engines.spark import SparkEngine
 from cargobike.engines.spark_exclusion import Exclusion
 from cargobike.testing.reception import wait_until
-
-if TYPE_CHECKING:
-    from conftest import SparkApplications
-
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -138,24 +134,6 @@ def test_ranks_of_a_gang_meet_across_nodes(spark_application: SparkContext) -> N
         quiet=True,
     )
     assert run.values == [6.0, 6.0]
-
-
-def test_executors_come_and_go_with_the_work(spark_applications: SparkApplications) -> None:
-    context = spark_applications.context(
-        spark__dynamicAllocation__enabled="true",
-        spark__dynamicAllocation__minExecutors="0",
-        spark__dynamicAllocation__maxExecutors="2",
-        spark__dynamicAllocation__executorIdleTimeout="1s",
-        spark__dynamicAllocation__schedulerBacklogTimeout="1s",
-    )
-    engine = SparkEngine(context)
-    assert engine.capacity(Resources(gpus=0)) == 4
-    with pytest.raises(InvalidInputError, match="may give at most 2 executors with 2 cores"):
-        engine.check_workers(5, Resources(gpus=0))
-    result = experiment.launch(lambda i: i / 2, {"i": [1, 2, 3, 4, 5, 6]}, engine=engine, quiet=True)
-    assert len(result.trials) == 6
-    infos = context._jsc.sc().statusTracker().getExecutorInfos
-    wait_until(lambda: len(infos()) == 1, lambda: time.sleep(0.1), "all executors but the driver have been given back")
 
 
 ORDER: dict[str, Any] = {

@@ -7,17 +7,23 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from pyspark import SparkContext
 
 from cargobike import experiment, project, trial
-from cargobike.core.errors import MissingLibraryError
+from cargobike.core.errors import InvalidInputError, MissingLibraryError
 from cargobike.core.records import Resources
 from cargobike.engines.spark import SparkEngine
 from cargobike.engines.spark_java import find_java, java_home, write_wrapper
+from cargobike.testing.reception import wait_until
 from cargobike.testing.spark_cluster import SparkCluster
+
+if TYPE_CHECKING:
+    from conftest import SparkApplications
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -26,18 +32,6 @@ def train(x: int) -> float:
     print(f"trying {x}")
     trial.report(closeness=-abs(x - 3), step=0)
     return -float((x - 3) ** 2)
-
-
-def test_a_search_on_a_session_of_our_own_with_java_from_pypi(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("JAVA_HOME", "/there/is/none")
-    assert find_java(os.environ) is None
-    result = experiment.launch(train, {"x": [1, 2, 3, 4]}, engine="spark", workers=2, quiet=True)
-    assert result.best is not None
-    assert result.best.params == {"x": 3}
-    assert [t.state.value for t in result.trials] == ["completed"] * 4
-    folder = Path(project.current().root) / "experiments" / result.id / "trials" / "0002"
-    assert (folder / "stdout.log").read_text() == "trying 3\n"
-    assert os.environ["JAVA_HOME"] == "/there/is/none"
 
 
 def test_java_is_called_without_what_it_does_not_understand(tmp_path: Path) -> None:
@@ -94,3 +88,36 @@ def test_a_search_on_a_cluster_leaves_the_session_as_it_was(
     assert all(t.state.value == "completed" for t in result.trials)
     assert (context.getConf().getAll(), context.getLocalProperty("spark.jobGroup.id"), context.getJobTags()) == before
     assert context.parallelize(range(10), 2).sum() == 45
+
+
+def test_a_search_on_a_session_of_our_own_with_java_from_pypi(
+    spark_applications: SparkApplications, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spark_applications.close()  # else its session would be used
+    monkeypatch.setenv("JAVA_HOME", "/there/is/none")
+    assert find_java(os.environ) is None
+    result = experiment.launch(train, {"x": [1, 2, 3, 4]}, engine="spark", workers=2, quiet=True)
+    assert result.best is not None
+    assert result.best.params == {"x": 3}
+    assert [t.state.value for t in result.trials] == ["completed"] * 4
+    folder = Path(project.current().root) / "experiments" / result.id / "trials" / "0002"
+    assert (folder / "stdout.log").read_text() == "trying 3\n"
+    assert os.environ["JAVA_HOME"] == "/there/is/none"
+
+
+def test_executors_come_and_go_with_the_work(spark_applications: SparkApplications) -> None:
+    context = spark_applications.context(
+        spark__dynamicAllocation__enabled="true",
+        spark__dynamicAllocation__minExecutors="0",
+        spark__dynamicAllocation__maxExecutors="2",
+        spark__dynamicAllocation__executorIdleTimeout="1s",
+        spark__dynamicAllocation__schedulerBacklogTimeout="1s",
+    )
+    engine = SparkEngine(context)
+    assert engine.capacity(Resources(gpus=0)) == 4
+    with pytest.raises(InvalidInputError, match="may give at most 2 executors with 2 cores"):
+        engine.check_workers(5, Resources(gpus=0))
+    result = experiment.launch(lambda i: i / 2, {"i": [1, 2, 3, 4, 5, 6]}, engine=engine, quiet=True)
+    assert len(result.trials) == 6
+    infos = context._jsc.sc().statusTracker().getExecutorInfos
+    wait_until(lambda: len(infos()) == 1, lambda: time.sleep(0.1), "all executors but the driver have been given back")
