@@ -254,6 +254,7 @@ def show(title: str, rows: list[list[str]], *heads: str) -> None:
 
 
 def main(wanted: list[str]) -> None:
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])  # for plain Spark jobs
     parts = {"search": search, "killed": killed, "gang": gang}
     with (
         tempfile.TemporaryDirectory() as folder,
