@@ -36,12 +36,14 @@ def train(folder: str, steps: int, die_at: int = -1) -> float:
     saved = Path(folder, "step")
     begin = int(saved.read_text()) if saved.exists() else 0
     times: list[float] = []
+    processor = 0.0
     for step in range(begin, steps):
         loss = torch.nn.functional.cross_entropy(model(x), y)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
         times.append(time.time())
+        processor = time.process_time() if len(times) == 1 else processor
         if step == begin and dist.get_rank() == 0:
             Path(folder, f"first-{begin}").write_text(repr(times[0]))
         if step == die_at and begin == 0:
@@ -54,6 +56,7 @@ def train(folder: str, steps: int, die_at: int = -1) -> float:
             time.sleep(60)
     speed = (len(times) - 1) / (times[-1] - times[0])
     if dist.get_rank() == 0:
+        Path(folder, "processor").write_text(repr((time.process_time() - processor) / (len(times) - 1)))
         Path(folder, "speed").write_text(repr(speed))
     dist.barrier()  # and no destroy_process_group: with the model alive it hangs under torchrun, now and then
     return speed

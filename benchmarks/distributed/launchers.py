@@ -9,11 +9,12 @@ In each round everybody has a turn, in a fresh process tree; ratios are taken wi
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import math
 import os
+import resource
 import shutil
-import signal
 import statistics
 import subprocess
 import sys
@@ -21,11 +22,13 @@ import tempfile
 import time
 from pathlib import Path
 
+import psutil
+
 HERE = Path(__file__).resolve().parent
 PROGRAM = str(HERE / "ddp_program.py")
 SOURCES = str(HERE.parents[1] / "src")
-TIMEOUT_S = 300
-FIGURES = ("steps_per_s", "first_step_s", "total_s", "recover_s")
+TIMEOUT_S = 90
+FIGURES = ("steps_per_s", "cpu_ms_per_step", "first_step_s", "total_s", "cpu_total_s", "recover_s")
 
 
 def command(launcher: str, folder: Path, *arguments: str, restarts: int = 0) -> list[str]:
@@ -47,7 +50,7 @@ def run(launcher: str, *arguments: str, restarts: int = 0) -> dict[str, float]:
         "CARGOBIKE_PROJECT": str(folder / "project"),
         "OMP_NUM_THREADS": "1",
     }
-    began = time.time()
+    began, processor = time.time(), processor_seconds()
     process = subprocess.Popen(
         command(launcher, folder, *arguments, restarts=restarts),
         env=environment,
@@ -58,17 +61,27 @@ def run(launcher: str, *arguments: str, restarts: int = 0) -> dict[str, float]:
         start_new_session=True,
     )
     try:
-        words = process.communicate(timeout=TIMEOUT_S)[1]
+        words = "it did not end in time"
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            words = process.communicate(timeout=TIMEOUT_S)[1]
         ended = time.time()
         found = {path.name: float(path.read_text()) for path in folder.iterdir() if path.is_file()}
     finally:
         if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
+            leader = psutil.Process(process.pid)
+            for each in [*leader.children(recursive=True), leader]:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    each.kill()
         shutil.rmtree(folder, ignore_errors=True)
     if "speed" not in found:
         print(f"{launcher} failed:\n{words[-1000:]}")
         return {}
-    figures = {"steps_per_s": found["speed"], "total_s": ended - began}
+    figures = {
+        "steps_per_s": found["speed"],
+        "cpu_ms_per_step": 1000 * found["processor"],
+        "total_s": ended - began,
+        "cpu_total_s": processor_seconds() - processor,
+    }
     if "killed" in found:
         begun_again = next(at for name, at in found.items() if name.startswith("first-") and name != "first-0")
         figures["recover_s"] = begun_again - found["killed"]
@@ -77,12 +90,19 @@ def run(launcher: str, *arguments: str, restarts: int = 0) -> dict[str, float]:
     return figures
 
 
+def processor_seconds() -> float:
+    """Return the processor time of everything that was started here and has ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=600)
     parser.add_argument("--torchdistributor", action="store_true", help="Spark's launcher too; needs pyspark and Java")
+    parser.add_argument("--no-recovery", action="store_true", help="do not kill ranks")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     launchers = ["torchrun", "cargobike"] + (["torchdistributor"] if options.torchdistributor else [])
@@ -91,7 +111,7 @@ def main() -> None:
         order = launchers if number % 2 == 0 else launchers[::-1]
         for name in order:
             figures = run(name, str(options.steps))
-            if name != "torchdistributor":
+            if name != "torchdistributor" and not options.no_recovery:
                 figures |= {k: v for k, v in run(name, "30", "10", restarts=2).items() if k == "recover_s"}
             for key in FIGURES:
                 samples[name].setdefault(key, []).append(figures.get(key, math.nan))
