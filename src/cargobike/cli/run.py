@@ -41,6 +41,7 @@ def run(
     num_trials: Annotated[int | None, typer.Option(min=1, help="How many trials.")] = None,
     timeout_s: Annotated[float | None, typer.Option("--timeout", help="Seconds after which to end.")] = None,
     workers: Annotated[int | None, typer.Option(min=1, help="How many at once. [default: one per core]")] = None,
+    gang: Annotated[int, typer.Option(min=1, help="How many workers run each trial together, as ranks.")] = 1,
     engine: Annotated[
         str, typer.Option(metavar="ENGINE", help="Where workers live: local, spark, or a Spark master's address.")
     ] = "local",
@@ -65,6 +66,7 @@ def run(
                 num_trials=num_trials,
                 timeout_s=timeout_s,
                 workers=workers,
+                gang=gang,
                 engine=engine,
                 direction=direction.value if direction else None,
                 metric=metric,
