@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import statistics
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -34,11 +35,14 @@ def family_table(family: str, chosen: list[Problem], found: Found) -> list[str]:
     """Return the regrets and ranks of everybody in a family."""
     names = names_of(family, chosen)
     per_share = [at(found, index, names) for index in range(len(SHARES))]
-    most = max(len(rows) for rows in per_share[-1].values())
-    whole = [name for name, rows in per_share[-1].items() if len(rows) == most]
+    # Means are taken over what all have searched, apart from those who have searched little.
+    usual = statistics.median(len(rows) for rows in per_share[-1].values())
+    whole = [name for name, rows in per_share[-1].items() if len(rows) >= usual / 2]
+    shared = set.intersection(*(set(per_share[-1][name]) for name in whole))
+    per_share = [{name: {key: one[name][key] for key in shared & set(one[name])} for name in one} for one in per_share]
     ranks = [mean_ranks({name: one[name] for name in whole}) for one in per_share]
     lines = [
-        f"### {family}: {len(names)} problems, {most} pairs of problem and seed",
+        f"### {family}: {len({key[0] for key in shared})} problems, {len(shared)} pairs of problem and seed",
         "",
         "| system | regret at 25 % | at 50 % | at 100 % | rank at 25 % | at 50 % | at 100 % |",
         "| --- |" + " ---: |" * 6,
@@ -46,8 +50,8 @@ def family_table(family: str, chosen: list[Problem], found: Found) -> list[str]:
     for name in sorted(found, key=lambda name: geometric_mean(per_share[-1][name])):
         count = len(per_share[-1][name])
         is_ours = next(system.is_ours for system in SYSTEMS if system.name == name)
-        title = (f"**{name}**" if is_ours else name) + (f" ({count} pairs only)" if count < most else "")
-        cells = [f"{geometric_mean(one[name]):.4f}" for one in per_share]
+        title = (f"**{name}**" if is_ours else name) + (f" ({count} of these pairs)" if count < len(shared) else "")
+        cells = [f"{geometric_mean(one[name]):.4f}" if count else "–" for one in per_share]
         cells += [f"{rank[name]:.1f}" if name in rank else "–" for rank in ranks]
         lines.append(f"| {title} | {' | '.join(cells)} |")
     return [*lines, ""]
