@@ -1,4 +1,4 @@
-"""A run whose model is divided among ranks is saved in parts through an experiment's checkpoints, and goes on exactly."""
+"""A run whose model is divided among ranks is saved in parts by an experiment's checkpoints, and goes on exactly."""
 
 from __future__ import annotations
 
