@@ -61,8 +61,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--family", choices=FAMILIES, action="append", help="may be repeated")
-    parser.add_argument("--problem", action="append", help="a problem's name; may be repeated")
-    parser.add_argument("--only", action="append", help="a system's name; may be repeated")
+    known = [name for name, *_ in problems(Path())]
+    parser.add_argument("--problem", choices=known, metavar="NAME", action="append", help="may be repeated")
+    who = [system.name for system in SYSTEMS]
+    parser.add_argument("--only", choices=who, metavar="NAME", action="append", help="who searches; may be repeated")
     parser.add_argument("--development", action="store_true", help="without the problems that are held out")
     parser.add_argument("--quick", action="store_true", help="2 seeds, without systems that take seconds for a search")
     parser.add_argument("--minutes", type=float, help="search no longer than this; the rest stays unknown")
@@ -80,6 +82,9 @@ def main() -> int:
         chosen, found = gather(options, systems)
     finally:
         LinePeer.dismiss_all()
+    if not found:
+        print("Nothing is known about these, and there was no time to search.", file=sys.stderr)
+        return 1
     families = [family for family in FAMILIES if any(problem.family == family for problem in chosen)]
     best, namesakes = against_best(chosen, found), against_namesakes(chosen, found)
     parts = {
