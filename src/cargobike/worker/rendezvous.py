@@ -29,6 +29,7 @@ from cargobike.worker.wire import Membership
 
 _SIOCGIFADDR = 0x8915
 _LEAVE_S = 1.0
+_MEET_S = 120.0
 _VISIBLE_DEVICES = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
 
 
@@ -114,7 +115,7 @@ def meet(place: TrialContext, gpus: tuple[str, ...]) -> Meeting:
         gpus=gpus,
         checkpoint=newest_checkpoint(place.checkpoints_root) if leads else "",
     )
-    patience_s = membership.stall_timeout_s or PATIENCE_S
+    patience_s = max(_MEET_S, membership.stall_timeout_s or PATIENCE_S)  # imports take as long as they take
     told = place.gang.exchange("rendezvous", msgspec.msgpack.encode(own), timeout_s=patience_s)
     everybody = [_decode(value) for value in told]
     if membership.role != SERVER:
