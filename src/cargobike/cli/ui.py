@@ -16,7 +16,7 @@ TOKEN_VARIABLE = "CARGOBIKE_UI_TOKEN"  # noqa: S105 - the name of a variable, no
 
 def ui(
     experiment: Annotated[
-        str, typer.Argument(metavar="[ID]", help="Show this one: id, start or end of one, name, or `last`.")
+        str, typer.Argument(metavar="ID", help="Show this one: id, start or end of one, name, or `last`.")
     ] = "",
     *,
     host: Annotated[str, typer.Option(help="Address to listen on; any but loopback needs a token.")] = "127.0.0.1",

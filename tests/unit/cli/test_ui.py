@@ -127,3 +127,12 @@ def test_mistakes_are_told_before_anything_is_started(tmp_path: Path) -> None:
     environment = {**os.environ, "CARGOBIKE_PROJECT": str(tmp_path / "nowhere")}
     done = subprocess.run(COMMAND, capture_output=True, text=True, timeout=PATIENCE_S, check=False, env=environment)
     assert "There is no project in" in done.stderr
+
+
+def test_without_the_extra_it_says_how_to_install_it(tmp_path: Path) -> None:
+    (tmp_path / "fastapi.py").write_text('raise ImportError("none here", name="fastapi")\n')
+    places = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "PYTHONPATH": places}
+    done = subprocess.run(COMMAND, capture_output=True, text=True, timeout=PATIENCE_S, check=False, env=environment)
+    assert done.returncode == 1
+    assert 'needs fastapi, which is not installed; install it with: pip install "cargobike[ui]"' in done.stderr
