@@ -104,6 +104,10 @@ class Listing:
             if each.value is not None and math.isfinite(each.value) and not goals.violation(each.metrics) > 0
         ]
 
+    def prepare(self) -> None:
+        """Open the index ahead of need; reads no journal."""
+        self._opened()
+
     def catch_up(self, patience_s: float = PATIENCE_S) -> bool:
         """Bring the index up to date unless that was just done; returns whether it is.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import socket
@@ -10,12 +11,15 @@ from typing import Final
 
 import uvicorn
 
-from cargobike.core.errors import InvalidInputError
+from cargobike.core.errors import CargobikeError, InvalidInputError
 from cargobike.ui.web.app import create_app
 from cargobike.ui.web.state import ServerState
+from cargobike.ui.web.static import PLOTLY, load_static
 
 DEFAULT_PORT: Final = 8520
 _LOOK_EVERY_S: Final = 0.5
+
+_log = logging.getLogger(__name__)
 
 
 class DashboardServer(uvicorn.Server):
@@ -74,6 +78,7 @@ def bind(host: str, port: int | None) -> socket.socket:
 def serve(state: ServerState, sock: socket.socket) -> None:
     """Answer requests until Ctrl-C, a termination signal, or the end of the process that started this one."""
     server = DashboardServer(state)
+    threading.Thread(target=_warm_up, args=(state,), name="cargobike-ui-warm-up", daemon=True).start()
     stop_watching = threading.Event()
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup says: stay when your owner is gone
         signal.signal(signal.SIGHUP, lambda *_: server.end())
@@ -87,6 +92,15 @@ def serve(state: ServerState, sock: socket.socket) -> None:
     finally:
         stop_watching.set()
         sock.close()
+
+
+def _warm_up(state: ServerState) -> None:
+    """Load what the first page needs while its reader is still on the way."""
+    try:
+        state.listing.prepare()
+        load_static(PLOTLY)
+    except CargobikeError:  # whoever asks will be told
+        _log.debug("Nothing could be prepared", exc_info=True)
 
 
 def _end_with_parent(server: DashboardServer, stop: threading.Event) -> None:

@@ -29,7 +29,7 @@ def static_routes(_: ServerState) -> APIRouter:
         """Return a file that belongs to the pages; no other can be named."""
         if name != PLOTLY and name not in _NAMES:
             raise HTTPException(404, "There is no such file.")
-        body, tag = _file(name)
+        body, tag = load_static(name)
         headers = {"etag": tag, "cache-control": "max-age=86400" if name == PLOTLY else "no-cache"}
         if known is not None and tag in known:
             return Response(status_code=304, headers=headers)
@@ -39,6 +39,7 @@ def static_routes(_: ServerState) -> APIRouter:
 
 
 @cache
-def _file(name: str) -> tuple[bytes, str]:
+def load_static(name: str) -> tuple[bytes, str]:
+    """Return a file of the pages with its tag; read once."""
     body = plotly_script().encode() if name == PLOTLY else _FOLDER.joinpath(name).read_bytes()
     return body, f'"{hashlib.sha256(body).hexdigest()[:20]}"'
