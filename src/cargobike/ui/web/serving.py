@@ -47,6 +47,8 @@ class DashboardServer(uvicorn.Server):
     def handle_exit(self, sig: int, frame: object) -> None:
         """End at Ctrl-C or a termination signal."""
         self._state.closing.set()
+        # An answer that is cut off now is no error that anybody needs to read about.
+        logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
         super().handle_exit(sig, None)
 
 
