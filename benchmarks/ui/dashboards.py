@@ -228,15 +228,14 @@ def measure(found: list[System], rounds: int) -> dict[str, dict[str, list[float]
                 for place, (name, (path, body)) in enumerate(system.questions.items()):
                     try:
                         seconds, size = ask(f"{system.address}{path}", body)
+                        mine[f"{name}: kB"] = [size / 1000]
+                        if number % 2 == 1 and place == 0:
+                            mine.setdefault(f"{name}: first", []).append(seconds)
+                        for _ in range(3):
+                            mine.setdefault(name, []).append(ask(f"{system.address}{path}", body)[0])
                     except OSError as error:
                         print(f"{system.name}: {name}: {error}", file=sys.stderr)
                         mine.setdefault(name, []).append(math.inf)
-                        continue
-                    if number % 2 == 1 and place == 0:
-                        mine.setdefault(f"{name}: first", []).append(seconds)
-                    mine[f"{name}: kB"] = [size / 1000]
-                    for _ in range(3):
-                        mine.setdefault(name, []).append(ask(f"{system.address}{path}", body)[0])
                 if number % 2 == 0:
                     for name, seconds in painted(system).items():
                         mine.setdefault(f"page warm: {name}", []).append(seconds)
