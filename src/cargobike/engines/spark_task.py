@@ -71,7 +71,7 @@ def _work(order: dict[str, Any], payload: bytes, place: dict[str, Any], tether: 
     gpus = tuple(place["gpus"])
     os.environ["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)  # with what Spark has added to it
     os.environ["CARGOBIKE_ADDRESS"] = place["address"]
-    scratch = tempfile.mkdtemp(prefix="cargobike-", dir=_spark_folder())
+    scratch = os.path.join(_spark_folder(), f"cargobike-{os.urandom(8).hex()}")  # made by who needs it
     os.environ["CARGOBIKE_SCRATCH"] = scratch
     engine = LocalEngine(cores=place["cpus"], gpus=gpus)
     try:
@@ -95,12 +95,12 @@ def _work(order: dict[str, Any], payload: bytes, place: dict[str, Any], tether: 
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _spark_folder() -> str | None:
+def _spark_folder() -> str:
     """Return a folder that Spark removes with the application, should we not come to it."""
     for folder in (os.environ.get("SPARK_LOCAL_DIRS") or os.environ.get("LOCAL_DIRS") or "").split(","):
         if folder and os.access(folder, os.W_OK):
             return folder
-    return None
+    return tempfile.gettempdir()
 
 
 def look_around(order: dict[str, Any]) -> dict[str, Any]:

@@ -32,6 +32,7 @@ SCRATCH = "CARGOBIKE_SCRATCH"
 def scratch_for(config: AgentConfig) -> Path:
     """Make the folder that stands for the project on this machine; returns it."""
     scratch = Path(os.environ.get(SCRATCH) or os.path.join(os.getcwd(), f"cargobike-{os.getpid()}"))
+    scratch.mkdir(mode=0o700, exist_ok=True)
     (scratch / "experiments" / Path(config.experiment).name).mkdir(parents=True, exist_ok=True)
     return scratch
 
