@@ -25,7 +25,7 @@ from pyspark.sql import SparkSession
 from trials import SLOWNESS, TRIAL_S, executor_above, hang_once, one_trial, train, train_locally
 
 from cargobike import experiment, project
-from cargobike.core.facts import AttemptLost, AttemptStarted, Fact, Reported, unpack_number
+from cargobike.core.facts import AttemptLost, AttemptStarted, Fact, Reported, TrialEnded, unpack_number
 from cargobike.engines.spark import SparkEngine
 from cargobike.testing.spark_cluster import SparkCluster
 
@@ -170,19 +170,24 @@ def gang(_: SparkCluster, session: SparkSession) -> None:
 
 
 class Killer:
-    """Kills the executor of the first trial when it has reported, and waits for its second attempt."""
+    """Kills the executor of the first trial when the other worker is at work, and waits for its second attempt."""
 
     def __init__(self) -> None:
         self.killed_at = self.lost_at = self.again_at = 0.0
+        self._executor = 0
+        self._ended = 0
 
     def on_facts(self, facts: Sequence[Fact]) -> None:
         for fact in facts:
-            if isinstance(fact, Reported) and not self.killed_at:
+            if isinstance(fact, Reported):
+                self._executor = int(unpack_number(fact.metrics["executor"]))
+            self._ended += isinstance(fact, TrialEnded)
+            if self._executor and self._ended >= 3 and not self.killed_at:
                 self.killed_at = time.monotonic()
-                os.kill(int(unpack_number(fact.metrics["executor"])), 9)
+                os.kill(self._executor, 9)
             elif isinstance(fact, AttemptLost) and not self.lost_at:
                 self.lost_at = time.monotonic()
-            elif isinstance(fact, AttemptStarted) and self.lost_at and not self.again_at:
+            elif isinstance(fact, AttemptStarted) and fact.attempt > 1 and not self.again_at:
                 self.again_at = time.monotonic()
 
 
