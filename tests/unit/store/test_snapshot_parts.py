@@ -166,8 +166,11 @@ def test_hostile_names_are_refused(name: str, tmp_path: Path) -> None:
         copy_out(tmp_path, Resource(name=name, path="", sha256="0", size_bytes=0), tmp_path / "out")
 
 
-def test_a_program_that_was_installed_launches_nothing_of_its_own(tmp_path: Path) -> None:
+def test_a_program_that_was_installed_launches_nothing_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """These tests run in pytest: the launcher is the file of the train function, not pytest's."""
+    monkeypatch.delitem(vars(sys.modules["__main__"]), "In", raising=False)  # of a notebook in another test
     folder = ExperimentFolder(tmp_path / "experiments" / "x")
     found = take_snapshot(folder, function_file=__file__, directory=str(tmp_path))
     assert found.launcher is not None
