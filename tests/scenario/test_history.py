@@ -33,7 +33,8 @@ if __name__ == "__main__":
 
 def launch_in(folder: Path, *, bonus: int = 0, seed: int = 1) -> ExperimentFolder:
     folder.mkdir(exist_ok=True)
-    (folder / "own_model.py").write_text(f"def score(x):\n    return x + {bonus}\n")
+    # As long as it is large: Python takes files of equal length and second for unchanged.
+    (folder / "own_model.py").write_text(f"def score(x):\n    return x + {bonus}\n" + "#" * bonus)
     (folder / "data.txt").write_text(f"data {bonus}")
     _, place = run_script(folder, SCRIPT.replace("SEED", str(seed)), "go.py")
     return ExperimentFolder(Path(place))
