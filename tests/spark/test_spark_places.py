@@ -9,9 +9,10 @@ import os
 import sys
 import threading
 import time
+import venv
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark import SparkContext
@@ -25,6 +26,9 @@ from cargobike.engines import spark, spark_task
 from cargobike.engines.spark import SparkEngine
 from cargobike.engines.spark_exclusion import Exclusion
 from cargobike.testing.reception import wait_until
+
+if TYPE_CHECKING:
+    from conftest import SparkApplications
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -163,6 +167,14 @@ def test_an_executor_with_another_version_runs_no_trial(
     ) as caught:
         experiment.launch(see_devices, {"i": [1]}, engine=SparkEngine(spark_application), workers=1, quiet=True)
     assert not [t for t in caught.value.result.trials if t.attempts]  # type: ignore[attr-defined]
+
+
+def test_a_python_without_cargobike_is_named(spark_applications: SparkApplications, tmp_path: Path) -> None:
+    venv.create(tmp_path / "bare")
+    python = str(tmp_path / "bare" / "bin" / "python")
+    context = spark_applications.context(spark__pyspark__python=python)
+    with pytest.raises(ExperimentFailedError, match=rf"imported there by {python} .*; install it, or name another"):
+        experiment.launch(see_devices, {"i": [1]}, engine=SparkEngine(context), workers=1, quiet=True)
 
 
 def test_a_local_module_travels_by_value(

@@ -108,8 +108,8 @@ class OwnContext:
 
                     self._gateway = launch_gateway(conf, popen_kwargs={"stderr": self._errors})
                 self.context: SparkContext = pyspark.SparkContext(conf=conf, gateway=self._gateway)
-                if is_local and "PYSPARK_PYTHON" not in os.environ:
-                    self.context.pythonExec = sys.executable
+                if python := self._python_of_executors(is_local):
+                    self.context.pythonExec = python
         except Exception as error:
             why = _first_lines(error)  # asked for now: it is Java that knows
             self._end_java()
@@ -117,6 +117,16 @@ class OwnContext:
             raise EngineError(
                 f"Spark could not be started with master {chosen or 'local[*]'}: {why}\n{words}".rstrip()
             ) from error
+
+    def _python_of_executors(self, is_local: bool) -> str | None:
+        """Return what runs tasks; `None` for Spark's own choice, the first `python3` that an executor finds.
+
+        Spark itself reads its property only where `spark-submit` starts the driver.
+        """
+        named: str | None = self.context.getConf().get("spark.pyspark.python")
+        if named:
+            return named
+        return sys.executable if is_local and "PYSPARK_PYTHON" not in os.environ else None
 
     @property
     def java_pid(self) -> int | None:

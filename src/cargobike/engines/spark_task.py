@@ -133,7 +133,10 @@ def _obstacles(order: dict[str, Any]) -> list[str]:
         version = __import__("cargobike.core.version", fromlist=["__version__"]).__version__
         __import__("cargobike.worker.host")
     except ImportError as error:
-        return [f"Cargobike cannot be imported there ({error})"]
+        return [
+            f"Cargobike cannot be imported there by {sys.executable} ({error}); install it, or name another Python: "
+            "PYSPARK_PYTHON, or the property spark.pyspark.python"
+        ]
     found = []
     if version != order["cargobike"]:
         found.append(f"Cargobike {version} is installed there and {order['cargobike']} in the driver")

@@ -55,7 +55,6 @@ class SparkCluster:
         self._environment = dict(
             os.environ,
             PYTHONPATH=os.pathsep.join(filter(None, [_SOURCE, os.environ.get("PYTHONPATH", "")])),
-            PYSPARK_PYTHON=sys.executable,
             SPARK_NO_DAEMONIZE="1",
             SPARK_DAEMON_JAVA_OPTS=QUICK_JAVA,
             SPARK_DAEMON_MEMORY="256m",
@@ -95,6 +94,7 @@ class SparkCluster:
             "spark.driver.extraJavaOptions": QUICK_JAVA,
             "spark.executor.extraJavaOptions": QUICK_JAVA,
             "spark.executor.memory": "512m",
+            "spark.pyspark.python": sys.executable,
             "spark.ui.enabled": "false",
             "spark.ui.showConsoleProgress": "false",
             "spark.log.level": "ERROR",
