@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from pyspark import SparkContext
@@ -19,6 +20,9 @@ from cargobike.core.records import ExperimentState, Resources
 from cargobike.engines.spark import SparkEngine
 from cargobike.testing.reception import descendants, is_running, wait_until
 from cargobike.testing.spark_cluster import SparkCluster
+
+if TYPE_CHECKING:
+    from conftest import SparkApplications
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -128,7 +132,9 @@ from cargobike.engines.spark import SparkEngine
 sys.path.insert(0, {folder!r})
 from test_spark_faults import Tell, hang_at_first
 engine = SparkEngine(master={master!r}, conf={conf!r})
-experiment.launch(hang_at_first, params={{"x": 0}}, engine=engine, callbacks=[Tell()], quiet=True)
+experiment.launch(
+    hang_at_first, {{"x": [1, 2, 0, 3]}}, optimizer="grid", workers=1, engine=engine, callbacks=[Tell()], quiet=True
+)
 """
 
 
@@ -141,7 +147,9 @@ class Tell:
                 print(" ".join(f"{unpack_number(pid):.0f}" for name, pid in fact.metrics.items()), flush=True)
 
 
-def test_nothing_outlives_a_driver_that_was_killed(spark_cluster: SparkCluster) -> None:
+def test_nothing_outlives_a_driver_that_was_killed_and_its_search_can_be_resumed(
+    spark_cluster: SparkCluster, spark_applications: SparkApplications
+) -> None:
     conf = spark_cluster.settings(spark__cores__max="1", spark__executor__cores="1")
     program = DRIVER.format(folder=str(Path(__file__).parent), master=spark_cluster.master, conf=conf)
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as driver:
@@ -151,3 +159,6 @@ def test_nothing_outlives_a_driver_that_was_killed(spark_cluster: SparkCluster) 
         theirs += descendants(driver.pid)
         driver.kill()
     wait_until(lambda: not any(map(is_running, theirs)), lambda: time.sleep(0.1), f"{theirs} have ended")
+    engine = SparkEngine(spark_applications.context())
+    result = experiment.resume("last", engine=engine, quiet=True)
+    assert [(t.params["x"], t.value, t.attempts) for t in result.trials] == [(1, 1, 1), (2, 2, 1), (0, 0, 2), (3, 3, 1)]

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark import SparkContext
 
-from cargobike import devices, experiment, trial
+from cargobike import devices, experiment, gang_launching, trial
 from cargobike.core.errors import ExperimentFailedError, InvalidInputError
 from cargobike.core.facts import Fact, Reported, unpack_number
 from cargobike.core.records import Resources
@@ -26,6 +26,7 @@ from cargobike.engines import spark, spark_task
 from cargobike.engines.spark import SparkEngine
 from cargobike.engines.spark_exclusion import Exclusion
 from cargobike.testing.reception import wait_until
+from cargobike.worker import context
 
 if TYPE_CHECKING:
     from conftest import SparkApplications
@@ -138,6 +139,33 @@ def test_ranks_of_a_gang_meet_across_nodes(spark_application: SparkContext) -> N
         quiet=True,
     )
     assert run.values == [6.0, 6.0]
+
+
+def test_parameter_servers_get_no_device(
+    spark_application: SparkContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "server_of_a_test.py").write_text(
+        "import os, time\n"
+        "from cargobike.worker import context\n"
+        "def serve():\n"
+        "    here = context.current()\n"
+        "    here.gang.publish('devices', os.environ['CUDA_VISIBLE_DEVICES'].encode())\n"
+        "    while not here.should_stop:\n"
+        "        time.sleep(0.02)\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(gang_launching, "PARAMETER_SERVER", "server_of_a_test:serve")
+    spark_application.addPyFile(str(tmp_path / "server_of_a_test.py"))
+
+    def train() -> float:
+        served = context.current().gang.gather("devices", of="servers", timeout_s=60)
+        assert served == [b"", b""], served
+        return float(set(os.environ["CUDA_VISIBLE_DEVICES"].split(",")) <= {"left", "right"})
+
+    run = experiment.parameter_server(
+        train, workers=2, servers=2, engine=SparkEngine(spark_application), resources=Resources(gpus=1), quiet=True
+    )
+    assert run.values == [1.0, 1.0]
 
 
 ORDER: dict[str, Any] = {

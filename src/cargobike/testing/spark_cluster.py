@@ -21,6 +21,7 @@ from typing import Any
 import pyspark
 
 from cargobike.engines.spark_java import java_home
+from cargobike.testing.networks import Networks
 from cargobike.worker.processes import die_with_parent
 
 START_S = 120.0
@@ -36,6 +37,7 @@ class SparkCluster:
         cores: Cores of each worker.
         gpus: Addresses of made-up GPUs of each worker.
         environment: Variables for the executors of each worker, by its address.
+        networks: Where the workers live, each in a network of its own; `hosts` are their addresses then.
     """
 
     def __init__(
@@ -45,8 +47,11 @@ class SparkCluster:
         cores: int = 2,
         gpus: Sequence[str] = (),
         environment: dict[str, dict[str, str]] | None = None,
+        networks: Networks | None = None,
     ) -> None:
-        self.hosts = tuple(hosts)
+        self.hosts = tuple(hosts) if networks is None else networks.addresses
+        self._networks = networks
+        self._head = "127.0.0.1" if networks is None else networks.head
         self._folder = Path(tempfile.mkdtemp(prefix="cargobike-spark-"))
         self._exits = contextlib.ExitStack()
         self._exits.callback(shutil.rmtree, self._folder, ignore_errors=True)
@@ -69,9 +74,9 @@ class SparkCluster:
 
     def _start(self, cores: int, gpus: tuple[str, ...], environment: dict[str, dict[str, str]]) -> None:
         port, self._page = _free_port(), _free_port()
-        self.master = f"spark://127.0.0.1:{port}"
-        where = ["--host", "127.0.0.1", "--port", str(port), "--webui-port", str(self._page)]
-        self._spawn("master", ["org.apache.spark.deploy.master.Master", *where], SPARK_LOCAL_IP="127.0.0.1")
+        self.master = f"spark://{self._head}:{port}"
+        where = ["--host", self._head, "--port", str(port), "--webui-port", str(self._page)]
+        self._spawn("master", ["org.apache.spark.deploy.master.Master", *where], SPARK_LOCAL_IP=self._head)
         self._await(lambda state: state is not None, "the master has come")
         for host in self.hosts:
             options = {"SPARK_LOCAL_IP": host, **environment.get(host, {})}
@@ -80,7 +85,10 @@ class SparkCluster:
             work = self._folder / f"work-{host}"
             command = ["org.apache.spark.deploy.worker.Worker", "--host", host, "--webui-port", str(_free_port())]
             self._spawn(
-                f"worker-{host}", [*command, "-c", str(cores), "-m", "8g", "-d", str(work), self.master], **options
+                f"worker-{host}",
+                [*command, "-c", str(cores), "-m", "8g", "-d", str(work), self.master],
+                inside=() if self._networks is None else self._networks.inside(host),
+                **options,
             )
         self._await(
             lambda state: state is not None and state["aliveworkers"] == len(self.hosts), "all workers have come"
@@ -89,8 +97,8 @@ class SparkCluster:
     def settings(self, **more: str) -> dict[str, str]:
         """Return Spark properties for an application that starts quickly here; dots in names as underscores."""
         return {
-            "spark.driver.host": "127.0.0.1",
-            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.driver.host": self._head,
+            "spark.driver.bindAddress": self._head,
             "spark.driver.extraJavaOptions": QUICK_JAVA,
             "spark.executor.extraJavaOptions": QUICK_JAVA,
             "spark.executor.memory": "512m",
@@ -103,7 +111,7 @@ class SparkCluster:
 
     def state(self) -> dict[str, Any] | None:
         """Return what the master's page says, `None` if it does not answer."""
-        page = f"http://127.0.0.1:{self._page}/json/"
+        page = f"http://{self._head}:{self._page}/json/"
         with contextlib.suppress(OSError, ValueError), urllib.request.urlopen(page, timeout=5) as answer:
             found: dict[str, Any] = json.load(answer)
             return found
@@ -147,12 +155,12 @@ class SparkCluster:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _spawn(self, name: str, command: list[str], **environment: str) -> None:
+    def _spawn(self, name: str, command: list[str], inside: Sequence[str] = (), **environment: str) -> None:
         program = Path(self._environment["SPARK_HOME"]) / "bin" / "spark-class"
         with (self._folder / f"{name}.log").open("wb") as log:
             self._processes.append(
                 subprocess.Popen(
-                    [str(program), *command],
+                    [*inside, str(program), *command],
                     env=self._environment | environment,
                     stdin=subprocess.DEVNULL,
                     stdout=log,

@@ -25,6 +25,7 @@ from cargobike.worker.processes import describe_exit, end_descendants
 from cargobike.worker.quiet import QuietWatch, StackReader
 from cargobike.worker.runner import LEAVE
 from cargobike.worker.template import Exit
+from cargobike.worker.whereabouts import name_of_machine
 from cargobike.worker.wire import (
     Assign,
     Beat,
@@ -75,7 +76,7 @@ class Agent:
             Hello(
                 config.worker,
                 os.getpid(),
-                socket.gethostname(),
+                name_of_machine(config.address),
                 ".".join(map(str, sys.version_info[:3])),
                 version,
                 gpus=gpus,

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from cargobike.core.errors import InvalidInputError, TrialStopped, WaitError
+from cargobike.worker.whereabouts import LOOPBACK, address_towards
 from cargobike.worker.wire import Gathered, Membership, Published, Wanted, encode_message
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ PATIENCE_S = 600.0
 _LAST_QUESTION_S = 10.0
 _LARGEST_VALUE = 64 << 10
 _LARGEST_ANSWER = 768 << 10
-_ADDRESS_OF_LOOPBACK = "127.0.0.1"
 
 
 class Gang(Protocol):
@@ -62,7 +62,7 @@ class Gang(Protocol):
 class Alone:
     """A gang of one, outside any experiment or in a trial that nobody shares."""
 
-    address = _ADDRESS_OF_LOOPBACK
+    address = LOOPBACK
 
     def __init__(self) -> None:
         self._published: dict[str, bytes] = {}
@@ -187,16 +187,6 @@ def chosen_members(roles: Sequence[str], of: str) -> list[int]:
     if of == "all":
         return list(range(len(roles)))
     return [index for index, role in enumerate(roles) if (role == SERVER) == (of == "servers")]
-
-
-def address_towards(host: str) -> str:
-    """Return the address of this host by which it reaches another: by that one the other can reach it."""
-    try:
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-            probe.connect((host, 9))  # sends nothing: the kernel only looks up the route
-            return str(probe.getsockname()[0])
-    except OSError:
-        return _ADDRESS_OF_LOOPBACK
 
 
 def pack_numbers(values: Sequence[float]) -> bytes:

@@ -28,6 +28,7 @@ from cargobike.worker.payload import Payload
 from cargobike.worker.processes import adopt_orphans, describe_exit, end_descendants
 from cargobike.worker.runner import Seat, open_stream
 from cargobike.worker.template import serve
+from cargobike.worker.whereabouts import host_of
 
 _encode = msgspec.msgpack.encode
 
@@ -211,11 +212,6 @@ class _Settings(msgspec.Struct, frozen=True):
     environment: dict[str, str]
     driver_host: str
     files_travel: bool
-
-
-def host_of(address: str) -> str:
-    """Return the host in an address such as `tcp://10.0.0.7:4711`."""
-    return address.rpartition(":")[0].partition("://")[2]
 
 
 def _redirect(stdout_fd: int, stderr_fd: int) -> None:

@@ -1,0 +1,31 @@
+"""Where a worker is, as the driver and its peers see it."""
+
+from __future__ import annotations
+
+import socket
+
+LOOPBACK = "127.0.0.1"
+
+
+def host_of(address: str) -> str:
+    """Return the host in an address such as `tcp://10.0.0.7:4711`."""
+    return address.rpartition(":")[0].partition("://")[2]
+
+
+def address_towards(host: str) -> str:
+    """Return the address of this machine by which it reaches another: by that one the other can reach it."""
+    try:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            probe.connect((host, 9))  # sends nothing: the kernel only looks up the route
+            return str(probe.getsockname()[0])
+    except OSError:
+        return LOOPBACK
+
+
+def name_of_machine(driver: str) -> str:
+    """Return what this machine is told from others by: its name, and its address where the driver may be elsewhere.
+
+    Names alone do not do: machines made from one image often share theirs.
+    """
+    name, address = socket.gethostname(), address_towards(host_of(driver))
+    return name if address == LOOPBACK else f"{name} ({address})"
