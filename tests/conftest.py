@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import sys
 import time
 from collections.abc import Iterator
@@ -119,6 +120,14 @@ class _Births:
 
 
 _births = _Births()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _signals_of_a_terminal() -> Iterator[None]:
+    """Let scripts that tests start hear what `nohup` would keep from them."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
 
 
 @pytest.fixture(scope="session", autouse=True)
