@@ -3,6 +3,7 @@
 torchrun --standalone --nproc-per-node 2 ddp_program.py torchrun FOLDER STEPS [DIE_AT]
 python ddp_program.py cargobike FOLDER STEPS [DIE_AT]
 python ddp_program.py torchdistributor FOLDER STEPS
+python ddp_program.py ray FOLDER STEPS        # by an interpreter that has Ray Train, and nothing of ours
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ WIDTH, BATCH = 512, 64
 
 def train(folder: str, steps: int, die_at: int = -1) -> float:
     """Train, and leave the time of every step in a file for each attempt; returns steps per second after the first."""
-    dist.init_process_group("gloo")
+    if not dist.is_initialized():  # Ray Train has done it
+        dist.init_process_group("gloo")
     torch.manual_seed(0)
     model = DistributedDataParallel(
         torch.nn.Sequential(
@@ -71,6 +73,16 @@ def main(launcher: str, folder: str, steps: str, die_at: str = "-1") -> None:
 
         params = {"folder": folder, "steps": int(steps), "die_at": int(die_at)}
         experiment.allreduce(train, params=params, workers=2, quiet=True)
+    elif launcher == "ray":
+        from ray.train import RunConfig, ScalingConfig
+        from ray.train.torch import TorchConfig, TorchTrainer
+
+        TorchTrainer(
+            lambda: train(folder, int(steps)),
+            torch_config=TorchConfig(backend="gloo"),
+            scaling_config=ScalingConfig(num_workers=2),
+            run_config=RunConfig(storage_path=str(Path(folder, "ray"))),
+        ).fit()
     else:
         from pyspark.ml.torch.distributor import TorchDistributor
         from pyspark.sql import SparkSession

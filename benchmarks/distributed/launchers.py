@@ -1,7 +1,7 @@
 """Compares launchers of distributed PyTorch on this machine: steps per second, time to the first step, recovery.
 
     python benchmarks/distributed/launchers.py --rounds 5
-    python benchmarks/distributed/launchers.py --rounds 3 --torchdistributor
+    python benchmarks/distributed/launchers.py --rounds 3 --steps 20000 --torchdistributor --ray --no-recovery
 
 In each round everybody has a turn, in a fresh process tree; ratios are taken within rounds.
 """
@@ -25,9 +25,14 @@ from pathlib import Path
 import psutil
 
 HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+
+from rig.venvs import python_of  # noqa: E402 - a neighbour of this folder
+
 PROGRAM = str(HERE / "ddp_program.py")
-SOURCES = str(HERE.parents[1] / "src")
-TIMEOUT_S = 90
+ROOT = HERE.parents[1]
+SOURCES = str(ROOT / "src")
+TIMEOUT_S = 300
 FIGURES = ("steps_per_s", "cpu_ms_per_step", "first_step_s", "total_s", "cpu_total_s", "recover_s")
 
 
@@ -37,7 +42,7 @@ def command(launcher: str, folder: Path, *arguments: str, restarts: int = 0) -> 
         start = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
         start += [f"--max-restarts={restarts}"]
     else:
-        start = [sys.executable]
+        start = [str(python_of("ray-train", ROOT)) if launcher == "ray" else sys.executable]
     return [*start, PROGRAM, launcher, str(folder), *arguments]
 
 
@@ -45,8 +50,8 @@ def run(launcher: str, *arguments: str, restarts: int = 0) -> dict[str, float]:
     """Run one training; returns what it wrote down, in seconds since it was called."""
     folder = Path(tempfile.mkdtemp(prefix="launchers-"))
     environment = {
-        **os.environ,
-        "PYTHONPATH": SOURCES,
+        **{name: value for name, value in os.environ.items() if not name.startswith("PYTHON")},
+        **({} if launcher == "ray" else {"PYTHONPATH": SOURCES}),
         "CARGOBIKE_PROJECT": str(folder / "project"),
         "OMP_NUM_THREADS": "1",
     }
@@ -102,16 +107,18 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=600)
     parser.add_argument("--torchdistributor", action="store_true", help="Spark's launcher too; needs pyspark and Java")
+    parser.add_argument("--ray", action="store_true", help="Ray Train too, in an environment of its own")
     parser.add_argument("--no-recovery", action="store_true", help="do not kill ranks")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    launchers = ["torchrun", "cargobike"] + (["torchdistributor"] if options.torchdistributor else [])
+    launchers = ["torchrun", "cargobike"]
+    launchers += [name for name in ("torchdistributor", "ray") if getattr(options, name)]
     samples: dict[str, dict[str, list[float]]] = {name: {} for name in launchers}
     for number in range(options.rounds):
         order = launchers if number % 2 == 0 else launchers[::-1]
         for name in order:
             figures = run(name, str(options.steps))
-            if name != "torchdistributor" and not options.no_recovery:
+            if name in ("torchrun", "cargobike") and not options.no_recovery:
                 figures |= {k: v for k, v in run(name, "30", "10", restarts=2).items() if k == "recover_s"}
             for key in FIGURES:
                 samples[name].setdefault(key, []).append(figures.get(key, math.nan))

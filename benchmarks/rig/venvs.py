@@ -6,13 +6,16 @@ import subprocess
 import sys
 from pathlib import Path
 
-REQUIREMENTS = {
-    "optuna": "optuna",
-    "ray": "ray[tune]",
-    "syne-tune": "syne-tune",
-    "mlflow": "mlflow",
-    "optuna-dashboard": "optuna-dashboard",
+REQUIREMENTS: dict[str, tuple[str, ...]] = {
+    "optuna": ("optuna",),
+    "ray": ("ray[tune]",),
+    "ray-train": ("torch==2.13.0", "ray[train]"),
+    "syne-tune": ("syne-tune",),
+    "mlflow": ("mlflow",),
+    "optuna-dashboard": ("optuna-dashboard",),
+    "hyperopt": ("setuptools<80", "hyperopt", "pyspark==4.3.0"),
 }
+"""What each needs, installed one after the other."""
 
 
 def python_of(peer: str, root: Path) -> Path:
@@ -27,18 +30,9 @@ def python_of(peer: str, root: Path) -> Path:
     if not done.exists():
         print(f"making a venv for {peer} in {folder} (once)", file=sys.stderr, flush=True)
         subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
-        subprocess.run(
-            [
-                str(python),
-                "-m",
-                "pip",
-                "install",
-                "--quiet",
-                "--disable-pip-version-check",
-                REQUIREMENTS[peer],
-            ],
-            check=True,
-        )
+        pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        for requirement in REQUIREMENTS[peer]:
+            subprocess.run([*pip, requirement], check=True)
         done.touch()
     return python
 

@@ -30,6 +30,10 @@ from cargobike.engines.spark import SparkEngine
 from cargobike.testing.spark_cluster import SparkCluster
 
 HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+
+from rig.venvs import python_of  # noqa: E402 - a neighbour of this folder
+
 TRIALS = 40
 ROUNDS = 3
 SEARCH_ROUNDS = 2
@@ -73,13 +77,15 @@ def waves(context: Any) -> Figures:
 
 
 def hyperopt(cluster: SparkCluster) -> Figures | None:
-    python = HERE.parents[1] / ".venvs" / "hyperopt" / "bin" / "python"
-    if not (python.parent.parent / "installed").exists():
+    try:
+        python = python_of("hyperopt", HERE.parents[1])
+    except subprocess.CalledProcessError as error:
+        print(f"hyperopt cannot be installed: {error}", file=sys.stderr)
         return None
     program = HERE / "hyperopt_trials.py"
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"} | {
         "PYSPARK_PYTHON": str(python),
-        "SETTINGS": json.dumps(cluster.settings() | {"spark.master": cluster.master}),
+        "SETTINGS": json.dumps(cluster.settings(spark__pyspark__python=str(python)) | {"spark.master": cluster.master}),
     }
     done = subprocess.run(
         [str(python), str(program), str(TRIALS), str(TRIAL_S)],
