@@ -46,7 +46,8 @@ class SuggestionMade(Event, frozen=True, gc=True):
 class PointsReported(Event, frozen=True, gc=True):
     """A train function reported; `waits` means that it stands still until it gets an `Answer`.
 
-    In a gang what rank 0 reports counts; the other ranks pass a milestone when it has passed.
+    In a gang what rank 0 reports counts; the other ranks pass a milestone when it has passed. `again` means that an
+    earlier attempt has reported it, and that it is news only if it was lost on its way.
     """
 
     worker: str
@@ -55,6 +56,7 @@ class PointsReported(Event, frozen=True, gc=True):
     step: int
     metrics: dict[str, float]
     waits: bool = False
+    again: bool = False
 
 
 class DecisionMade(Event, frozen=True):

@@ -215,6 +215,7 @@ class Loop:
                 step=message.step,
                 metrics=message.metrics,
                 waits=message.waits,
+                again=message.again,
             )
         if isinstance(message, wire.Ended):
             self._p.staff.trial_ended(worker, died=message.alike.startswith(("was ended by", "exited with code")))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from cargobike.core import facts
-from cargobike.core.records import Decision
+from cargobike.core.records import Decision, Trial
 from cargobike.driver import events as ev
 from cargobike.driver.attempt import ASKED_TO_END, KILLED, Attempt
 from cargobike.driver.outbox import Outbox
@@ -21,12 +21,20 @@ class Running:
 
     Args:
         out: Where facts and commands go.
+        trials: What is known of each trial.
         trial_timeout_s: How long an attempt may take.
         stall_timeout_s: How long a gang may stand still because of one of them.
     """
 
-    def __init__(self, out: Outbox, trial_timeout_s: float | None, stall_timeout_s: float | None = None) -> None:
+    def __init__(
+        self,
+        out: Outbox,
+        trials: Mapping[int, Trial],
+        trial_timeout_s: float | None,
+        stall_timeout_s: float | None = None,
+    ) -> None:
         self._out = out
+        self._trials = trials
         self._timeout_s = trial_timeout_s
         self._stall_timeout_s = stall_timeout_s
         self._attempts: dict[int, Attempt] = {}
@@ -69,7 +77,7 @@ class Running:
     def points_reported(self, event: ev.PointsReported) -> None:
         """Record what rank 0 reports, and see to those who wait at a milestone."""
         attempt = self._current(event.trial, event.attempt)
-        if attempt is None or event.worker not in attempt.open:
+        if attempt is None or event.worker not in attempt.open or (event.again and self._has_arrived(event)):
             return
         is_chief = event.worker == attempt.workers[0]
         attempt.active_at = event.at
@@ -94,6 +102,11 @@ class Running:
             self._out.command(ev.Judge(event.trial, event.attempt, event.step, attempt.horizon))
         elif event.waits and attempt.may_pass(event.step):
             self._answer(attempt, event.worker)
+
+    def _has_arrived(self, event: ev.PointsReported) -> bool:
+        """Tell whether a report is known that was made as late: they arrive in order."""
+        steps = self._trials[event.trial].curve.steps
+        return len(steps) > 0 and steps[-1] >= event.step
 
     def decision_made(self, event: ev.DecisionMade) -> bool:
         """Let those who wait go on, stop or pause; returns whether anybody did."""

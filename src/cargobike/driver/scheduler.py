@@ -46,7 +46,7 @@ class Scheduler:
         self._roster = self._gangs.roster
         self._live: dict[int, Live] = {}
         self._ready: deque[int] = deque()
-        self._running = Running(self._out, plan.trial_timeout_s, plan.stall_timeout_s)
+        self._running = Running(self._out, self._trials, plan.trial_timeout_s, plan.stall_timeout_s)
         self._paused: set[int] = set()
         self._resumable: set[int] = set()
         self._showing: Showing = AsSuggested(plan.horizon) if plan.deterministic else AsTheyEnd()

@@ -8,16 +8,18 @@ import operator
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cargobike.core.errors import InvalidInputError, StoreError
+from cargobike.core.facts import unpack_numbers
 from cargobike.core.records import Direction
 from cargobike.worker.checkpoint_files import SavedCheckpoint
 from cargobike.worker.checkpoint_folder import (
     DamagedError,
     Meta,
+    ReportedPoint,
     delete_folder,
     is_checkpoint,
     list_folders,
@@ -51,10 +53,11 @@ class Checkpoints:
         keep_best: How many of those with the best `metric` to keep besides.
         direction: Whether the best metric is the highest (`"max"`) or the lowest (`"min"`).
         on_saved: Called with each checkpoint once it is safe, before older ones are deleted.
-        start_from: Checkpoints of another trial, its root or a single one of them, that are read while this
-            trial has none of its own. A root is the safer choice if that trial still runs and may delete
-            its older ones.
+        start_from: Checkpoints of another trial, its root or a single one of them, that are read while this trial has
+            none of its own. A root is the safer choice if that trial still runs and may delete its older ones.
         current_step: Gives the step of the trial's last report, for a `save` that names none.
+        points: Gives the reports that may still be on their way at a `save`.
+        on_points: Takes them from the first `load`, as who goes on from there does not make them again.
         force_every_s: How many seconds of checkpoints a power cut may cost; 0 forces each to disk.
         gang: The other ranks, if several train together: then rank 0 saves, or all of them a share each.
         rank: Which of them this is.
@@ -72,6 +75,8 @@ class Checkpoints:
         on_saved: Callable[[SavedCheckpoint], None] | None = None,
         start_from: Path | None = None,
         current_step: Callable[[], int | None] | None = None,
+        points: Callable[[], Sequence[ReportedPoint]] = tuple,
+        on_points: Callable[[Sequence[ReportedPoint]], None] | None = None,
         force_every_s: float = 0.0,
         gang: Gang | None = None,
         rank: int = 0,
@@ -83,6 +88,8 @@ class Checkpoints:
         self._direction = direction
         self._on_saved = on_saved
         self._current_step = current_step
+        self._points = points
+        self._on_points = on_points
         self._force_every_s = force_every_s
         self._forced_at = time.monotonic()
         self._forced: Path | None = None
@@ -144,7 +151,7 @@ class Checkpoints:
                 self._forced = next(reversed(list_folders(self._root)), None)
                 self._has_saved = True
             try:
-                path, meta = write_folder(self._root, state, at, score, is_forced=is_forced)
+                path, meta = write_folder(self._root, state, at, score, is_forced=is_forced, points=self._points())
             except OSError as error:
                 raise StoreError(
                     f"The checkpoint of step {at} could not be saved in {self._root}: {error}. "
@@ -238,6 +245,7 @@ class Checkpoints:
                     try:
                         state = read_state(meta.kind, path / meta.entry)
                         self._has_begun = True
+                        self._pass_on(path, meta)
                         return state
                     except FileNotFoundError:
                         vanished = True
@@ -245,6 +253,11 @@ class Checkpoints:
                     break
             self._has_begun = True
         return default
+
+    def _pass_on(self, path: Path, meta: Meta) -> None:
+        on_points, self._on_points = self._on_points, None
+        if on_points is not None and meta.points and path.parent == self._root:
+            on_points([(point.step, unpack_numbers(point.metrics)) for point in meta.points])
 
     @property
     def exists(self) -> bool:

@@ -18,11 +18,12 @@ import platform
 import re
 import shutil
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
-from cargobike.core.facts import Number, pack_number, unpack_number
+from cargobike.core.facts import Number, pack_number, pack_numbers, unpack_number
 from cargobike.worker.checkpoint_files import Kind
 from cargobike.worker.checkpoint_state import write_state
 
@@ -41,6 +42,17 @@ class DamagedError(Exception):
     """A checkpoint is not what was saved; says why."""
 
 
+ReportedPoint = tuple[int, dict[str, float]]
+"""The step and the metrics of a report."""
+
+
+class KeptPoint(msgspec.Struct, frozen=True, array_like=True):
+    """A report that may not have reached the driver when a checkpoint was saved."""
+
+    step: int
+    metrics: dict[str, Number]
+
+
 class Meta(msgspec.Struct, frozen=True, kw_only=True):
     """What `meta.json` holds."""
 
@@ -53,6 +65,7 @@ class Meta(msgspec.Struct, frozen=True, kw_only=True):
     sha256: dict[str, str]
     links: dict[str, str] = {}
     packed_metric: Number | None = msgspec.field(name="metric", default=None)
+    points: tuple[KeptPoint, ...] = ()
 
     @property
     def metric(self) -> float | None:
@@ -79,7 +92,13 @@ def is_checkpoint(folder: Path) -> bool:
 
 
 def write_folder(
-    root: Path, state: object, step: int, metric: float | None, *, is_forced: bool = True
+    root: Path,
+    state: object,
+    step: int,
+    metric: float | None,
+    *,
+    is_forced: bool = True,
+    points: Sequence[ReportedPoint] = (),
 ) -> tuple[Path, Meta]:
     """Save a state under a root, atomically: it survives whatever happens to this process.
 
@@ -91,6 +110,7 @@ def write_folder(
         step: Where the training is.
         metric: How good the state is.
         is_forced: Whether it is on disk when this returns, so that it survives a power cut too.
+        points: Reports to remember with it.
     """
     _make_root(root)
     building = root / f"{_SAVING}{os.getpid()}.{next(_counter)}.{platform.node()}"
@@ -108,6 +128,7 @@ def write_folder(
             sha256=stored.sha256,
             links=stored.links,
             packed_metric=None if metric is None else pack_number(metric),
+            points=tuple([KeptPoint(at, pack_numbers(values)) for at, values in points]),
         )
         with (building / _META).open("xb") as file:
             file.write(msgspec.json.format(msgspec.json.encode(meta), indent=1))

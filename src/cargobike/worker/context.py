@@ -6,7 +6,8 @@ import mmap
 import os
 import socket
 import weakref
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -21,11 +22,13 @@ from cargobike.worker.wire import Verdict as VerdictMessage
 if TYPE_CHECKING:
     from cargobike.worker.checkpoint import Checkpoints
     from cargobike.worker.checkpoint_files import SavedCheckpoint
+    from cargobike.worker.checkpoint_folder import ReportedPoint
     from cargobike.worker.collectives import Operation
     from cargobike.worker.gang import Gang
 
 VERDICT_TIMEOUT_S = 600.0
 FILES_TIMEOUT_S = 3600.0
+_KEPT_POINTS = 100
 
 
 class Context:
@@ -147,10 +150,18 @@ class Context:
             rank=self.rank if self.role != "server" else 0,
             on_saved=self._announce,
             current_step=lambda: self.last_step,
+            points=self._points_on_their_way,
+            on_points=self._report_again,
             direction=self._direction,
             start_from=Path(self._start_from) if self._start_from else None,
             force_every_s=self.force_checkpoints_every_s,
         )
+
+    def _points_on_their_way(self) -> Sequence[ReportedPoint]:
+        return ()
+
+    def _report_again(self, points: Sequence[ReportedPoint]) -> None:
+        """Report what an earlier attempt may have reported in vain."""
 
     @property
     def should_stop(self) -> bool:
@@ -213,6 +224,7 @@ class TrialContext(Context):
         self._every = milestones == "every"
         self._milestones: list[int] = [] if isinstance(milestones, str) else sorted(milestones, reverse=True)
         self._reports = 0
+        self._on_their_way: deque[ReportedPoint] = deque(maxlen=_KEPT_POINTS)
         self._saves = 0
         self._saves_first = False
         self._is_pausing = False
@@ -263,10 +275,22 @@ class TrialContext(Context):
         waits = self._every or bool(self._milestones and step >= self._milestones[-1])
         kind = b"W" if waits else b"R"
         self._agent.send(kind + encode_message(Point(self.number, self.attempt, step, values, waits)))
+        self._on_their_way.append((step, values))
         if waits:
             self._await_verdict(step)
+            self._on_their_way.clear()  # the driver has seen this one, and so all before
         if self._flags[0]:
             raise TrialStopped(f"trial {self.id} was asked to stop")
+
+    def _points_on_their_way(self) -> Sequence[ReportedPoint]:
+        return self._on_their_way
+
+    def _report_again(self, points: Sequence[ReportedPoint]) -> None:
+        if self._reports or self.attempt == 1 or self.rank or self.role == "server":
+            return
+        for step, values in points:
+            self._agent.send(b"R" + encode_message(Point(self.number, self.attempt, step, values, again=True)))
+            self._on_their_way.append((step, values))
 
     def _await_verdict(self, step: int) -> None:
         while self._milestones and step >= self._milestones[-1]:

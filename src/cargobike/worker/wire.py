@@ -38,13 +38,17 @@ class Beat(Message, frozen=True, tag="beat"):
 
 
 class Point(Message, frozen=True, tag="point", gc=True):
-    """A report; with `waits`, the train function stands still until a `Verdict` comes."""
+    """A report; with `waits`, the train function stands still until a `Verdict` comes.
+
+    With `again` it was reported by the attempt before, and may or may not have arrived.
+    """
 
     trial: int
     attempt: int
     step: int
     metrics: dict[str, float]
     waits: bool = False
+    again: bool = False
 
 
 class Saved(Message, frozen=True, tag="saved"):

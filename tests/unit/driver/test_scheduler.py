@@ -412,3 +412,17 @@ def test_idle_workers_are_sent_home_when_nothing_more_will_come() -> None:
     story.end_on("w0")
     assert story.released == {"w0"}
     assert story.finish is None
+
+
+def test_a_report_that_is_repeated_counts_only_if_it_was_lost() -> None:
+    story = Story(workers=1, num_trials=1)
+    story.suggest_next()
+    story.join_all()
+    story.report_from("w0")
+    for step in (1, 2):
+        story.happen(
+            ev.PointsReported(
+                at=1.0, worker="w0", trial=0, attempt=1, step=step, metrics={"accuracy": 0.1 * step}, again=True
+            )
+        )
+    assert list(story.scheduler.record.trials[0].curve.steps) == [1, 2]

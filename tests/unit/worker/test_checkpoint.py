@@ -772,3 +772,17 @@ class TestForcing:
         assert len(list_folders(root)) == 2
         shutil.rmtree(list_folders(root)[-1])
         assert Checkpoints(root).load() == "of the first attempt"
+
+
+def test_reports_that_may_be_on_their_way_are_told_once_to_whoever_goes_on(root: Path) -> None:
+    points = [(3, {"loss": math.inf, "accuracy": 0.5}), (4, {"loss": 0.25})]
+    Checkpoints(root, points=lambda: points).save("state", step=4)
+    told: list[Any] = []
+    later = Checkpoints(root, on_points=told.append)
+    assert later.exists
+    assert told == []
+    assert [later.load(), later.load()] == ["state", "state"]
+    assert told == [points]
+    other = Checkpoints(root.parent / "other", start_from=root, on_points=told.append)
+    assert other.load() == "state"
+    assert told == [points], "another trial has not made them"
