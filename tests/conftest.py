@@ -142,6 +142,7 @@ def _no_test_writes_beside_the_code(tmp_path_factory: pytest.TempPathFactory) ->
 def _own_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Give each test a project folder of its own, and fail it if it leaves a process behind."""
     monkeypatch.setenv(PROJECT_VARIABLE, str(tmp_path))
+    monkeypatch.setattr(sys, "path", [*sys.path])  # a file whose function is launched leaves its folder there
     births, before = _births.count, _children()
     yield
     if door := sys.modules.get("cargobike.project"):
