@@ -15,7 +15,7 @@ from cargobike.store.annotations import Annotations
 from cargobike.store.fold import ExperimentRecord, WorkerSeen
 from cargobike.store.index import ExperimentRow, TrialRow
 
-SCHEMA_VERSION: Final = 4
+SCHEMA_VERSION: Final = 5
 """Raise it with every change of the tables or their content: an index of another version is rebuilt."""
 
 metadata = sa.MetaData()
