@@ -2,7 +2,8 @@
 
     python benchmarks/search/asha_real.py --runs 5
 
-An epoch is a sleep of 50 ms, or of 250 ms on the slow worker; what it reports comes from the drawn curves.
+An epoch is a sleep of 50 ms, or of 250 ms on the slow worker; what it reports comes from the drawn curves. Medians over
+the sets, least and most in brackets.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Literal
 
 from asha_variants import AlwaysPausing, NeverPausing, Synchronous
 from curve_sets import Curves, drawn_set
@@ -47,7 +49,9 @@ def train(number: int, curves: Curves, mark: str) -> float:
     return curves[number][-1]
 
 
-def run(make: Callable[[], ASHA], curves: Curves, seed: int) -> tuple[float, float, float, float]:
+def run(
+    make: Callable[[], ASHA], curves: Curves, seed: int, isolation: Literal["fresh", "reuse"]
+) -> tuple[float, float, float, float]:
     with tempfile.TemporaryDirectory() as folder:
         os.environ["CARGOBIKE_PROJECT"] = folder
         result = experiment.launch(
@@ -57,6 +61,7 @@ def run(make: Callable[[], ASHA], curves: Curves, seed: int) -> tuple[float, flo
             num_trials=len(curves),
             workers=2,
             seed=seed,
+            isolation=isolation,
             quiet=True,
         )
     assert result.best is not None
@@ -73,17 +78,18 @@ def main(arguments: Iterable[str]) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=5, help="how many sets")
     parser.add_argument("--only", choices=VARIANTS, action="append", help="a variant; may be repeated")
+    parser.add_argument("--reuse", action="store_true", help="one process for all trials of a worker")
     options = parser.parse_args(list(arguments))
+    isolation: Literal["fresh", "reuse"] = "reuse" if options.reuse else "fresh"
     found: dict[str, list[tuple[float, float, float, float]]] = {name: [] for name in options.only or VARIANTS}
     for seed in range(options.runs):
         for name, rows in found.items():
-            rows.append(run(VARIANTS[name], drawn_set(seed), seed))
+            rows.append(run(VARIANTS[name], drawn_set(seed), seed, isolation))
     print("| variant | total s | until best s | epochs | regret × 1000 |")
     print("| --- | ---: | ---: | ---: | ---: |")
     for name, rows in found.items():
-        means = [statistics.mean(column) for column in zip(*rows, strict=True)]
-        spread = [statistics.stdev(column) if len(rows) > 1 else 0.0 for column in zip(*rows, strict=True)]
-        cells = [f"{mean:.1f} (sd {sd:.1f})" for mean, sd in zip(means, spread, strict=True)]
+        columns = [*zip(*rows, strict=True)]
+        cells = [f"{statistics.median(column):.1f} ({min(column):.1f} … {max(column):.1f})" for column in columns]
         print(f"| {name} | {' | '.join(cells)} |")
 
 
