@@ -427,9 +427,9 @@ def assert_rows_equal_record(index: Index, folder: ExperimentFolder) -> None:
     for one in rows:
         trial = record.trials[one.number]
         for name in ("state", "params", "value", "metrics", "attempts", "error", "started_at", "ended_at"):
-            assert repr(getattr(one, name)) == repr(getattr(trial, name)), (one.number, name)
+            assert _alike(getattr(one, name), getattr(trial, name)), (one.number, name)
         for name in ("seed", "worker", "peak_memory_bytes", "info"):
-            assert repr(getattr(one, name)) == repr(getattr(trial, name)), (one.number, name)
+            assert _alike(getattr(one, name), getattr(trial, name)), (one.number, name)
         last = list(trial.curve)[-1] if len(trial.curve) else (None, None)
         assert repr((one.last_step, one.last_value)) == repr(last)
         assert one.points == len(trial.curve)
@@ -464,3 +464,8 @@ def _names(rows: list[ExperimentRow]) -> list[str]:
 
 def _without_identity(row: ExperimentRow) -> dict[str, object]:
     return {one.name: getattr(row, one.name) for one in fields(row) if one.name not in {"id", "torn_bytes"}}
+
+
+def _alike(found: object, wanted: object) -> bool:
+    """Tell whether two values are the same: NaN is itself here, and a database need not know the sign of nothing."""
+    return found == wanted or repr(found) == repr(wanted)
