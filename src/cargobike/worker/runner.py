@@ -279,7 +279,9 @@ def _tell_imports(seat: Seat) -> None:
 
 
 def _is_library(name: str) -> bool:
-    """Tell whether a module is installed, not the user's own: theirs may compute at import, which no fork survives."""
+    """Tell whether a module is installed or ours: the user's may compute at import, which no fork survives."""
+    if name.startswith("cargobike."):  # may lie anywhere, where it is developed
+        return True
     module = sys.modules.get(name)
     origin = getattr(getattr(module, "__spec__", None), "origin", None)
     return isinstance(origin, str) and origin.startswith(_LIBRARIES)
