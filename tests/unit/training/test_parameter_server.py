@@ -24,10 +24,34 @@ from cargobike.training.parameter_server.messages import TensorSpec
 SECRET = b"s" * 32
 
 
-@pytest.fixture
-def server() -> Iterator[cargobike.torch.ParameterServer]:
-    with cargobike.torch.ParameterServer(SECRET) as server:
-        yield server
+@pytest.fixture(params=["near", "far"])
+def server(request: pytest.FixtureRequest) -> Iterator[cargobike.torch.ParameterServer]:
+    """A server that workers reach past the network, or only by it: a stranger sits where it would be near."""
+    if request.param == "near":
+        with cargobike.torch.ParameterServer(SECRET) as server:
+            yield server
+        return
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    with socket.socket(socket.AF_UNIX) as stranger:
+        stranger.bind(f"\0cargobike parameter server 127.0.0.1:{port}")
+        stranger.listen()
+        greeter = threading.Thread(target=_greet_wrongly, args=[stranger])
+        greeter.start()
+        with cargobike.torch.ParameterServer(SECRET, port=port) as server:
+            yield server
+        stranger.shutdown(socket.SHUT_RDWR)
+        greeter.join()
+
+
+def _greet_wrongly(stranger: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        while True:
+            connection, _ = stranger.accept()
+            with connection:
+                connection.sendall(bytes(32))
+                connection.recv(64)
+                connection.sendall(bytes(32))
 
 
 def line(seed: int = 0) -> nn.Module:

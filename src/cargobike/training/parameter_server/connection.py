@@ -6,6 +6,7 @@ fresh random numbers). Bodies go from and into the memory they live in, without 
 
 from __future__ import annotations
 
+import contextlib
 import hmac
 import os
 import socket
@@ -16,6 +17,7 @@ from typing import Any
 from cargobike.core.errors import CargobikeError
 
 _PREFIX = struct.Struct("!IQ")
+_TIMEVAL = struct.Struct("@ll")
 _NONCE = 32
 _PROOF = 32
 MAX_HEADER_BYTES = 1 << 20
@@ -32,7 +34,63 @@ class ConnectionLostError(CargobikeError, ConnectionError):
 
 def tune(connection: socket.socket) -> None:
     """Have small headers sent at once. Buffers are left to the kernel, which makes them larger than we may."""
-    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    if connection.family != socket.AF_UNIX:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+
+def listen(host: str, port: int) -> tuple[str, list[socket.socket]]:
+    """Listen for workers, also for those on this machine; return the address and the sockets."""
+    listeners = [socket.create_server((host, port), backlog=128)]
+    address = "{}:{}".format(*listeners[0].getsockname()[:2])
+    near = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        near.bind(_near(address))
+        near.listen(128)
+        listeners.append(near)
+    except OSError:  # somebody has that name; then all come by the network
+        near.close()
+    return address, listeners
+
+
+def reach(address: str, secret: bytes, timeout_s: float) -> socket.socket:
+    """Connect to a server and prove that we belong to it, and it to us.
+
+    On its own machine that goes past the network, which costs more than half of the time. Who listens there without
+    knowing the secret is passed by.
+    """
+    with contextlib.suppress(OSError):
+        near = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        near.settimeout(timeout_s)
+        return _proved(near, _near(address), secret)
+    host, _, port = address.rpartition(":")
+    far = socket.create_connection((host, int(port)), timeout=timeout_s)
+    return _proved(far, None, secret)
+
+
+def _near(address: str) -> str:
+    """Return a name that exists only in this machine's memory, and only for its own network."""
+    return f"\0cargobike parameter server {address}"
+
+
+def _proved(connection: socket.socket, name: str | None, secret: bytes) -> socket.socket:
+    try:
+        if name is not None:
+            connection.connect(name)
+        tune(connection)
+        prove_as_worker(connection, secret)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def wait_in_kernel(connection: socket.socket, timeout_s: float | None) -> None:
+    """Set a deadline for each wait, without Python's own, which would go back and forth for every few packets."""
+    connection.settimeout(None)
+    whole = 0 if timeout_s is None else int(timeout_s)
+    limit = _TIMEVAL.pack(whole, 0 if timeout_s is None else int(1e6 * (timeout_s - whole)))
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
 
 
 def prove_as_server(connection: socket.socket, secret: bytes) -> None:
@@ -84,10 +142,15 @@ def read_into(connection: socket.socket, target: memoryview) -> None:
 
     Raises:
         ConnectionLostError: If the other end closes before it is full.
+        TimeoutError: If nothing comes for too long.
     """
     position = 0
+    flags = socket.MSG_WAITALL if connection.gettimeout() is None else 0
     while position < len(target):
-        count = connection.recv_into(target[position:])
+        try:
+            count = connection.recv_into(target[position:], 0, flags)
+        except BlockingIOError:
+            raise TimeoutError("nothing came") from None
         if count == 0:
             raise ConnectionLostError("the other end has closed the connection")
         position += count
@@ -99,7 +162,10 @@ def send_frame(connection: socket.socket, header: bytes, body: Sequence[memoryvi
     pieces = [memoryview(_PREFIX.pack(len(header), length) + header), *(piece for piece in body if len(piece))]
     total = len(pieces[0]) + length
     while pieces:
-        sent = connection.sendmsg(pieces)
+        try:
+            sent = connection.sendmsg(pieces)
+        except BlockingIOError:
+            raise TimeoutError("nothing is taken") from None
         while pieces and sent >= len(pieces[0]):
             sent -= len(pieces.pop(0))
         if sent:

@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from cargobike.core.errors import CargobikeError, WaitError
 from cargobike.training.parameter_server.connection import (
     AuthenticationError,
-    prove_as_worker,
+    reach,
     receive_header,
     send_frame,
-    tune,
+    wait_in_kernel,
 )
 from cargobike.training.parameter_server.messages import (
     Counts,
@@ -78,11 +78,8 @@ class Link:
                     "Look whether it runs and can be reached from here."
                 ) from problem
             try:
-                host, _, port = self._find_address().rpartition(":")
-                self._socket = socket.create_connection((host, int(port)), timeout=min(remaining, 10))
-                tune(self._socket)
-                prove_as_worker(self._socket, self._secret)
-                self._socket.settimeout(self._timeout_s + 10)
+                self._socket = reach(self._find_address(), self._secret, min(remaining, 10))
+                wait_in_kernel(self._socket, self._timeout_s + 10)
                 self.connects += 1
                 send_frame(self._socket, encode(self._hello))
                 reply = decode_reply(receive_header(self._socket)[0])

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import socket
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 
@@ -15,10 +17,12 @@ from cargobike.training.parameter_server.codecs import make_memory, memory_of
 from cargobike.training.parameter_server.connection import (
     AuthenticationError,
     Inbox,
+    listen,
     prove_as_server,
     receive_header,
     send_frame,
     tune,
+    wait_in_kernel,
 )
 from cargobike.training.parameter_server.messages import (
     Ask,
@@ -77,8 +81,7 @@ class Server:
         self.shard: Shard | None = load_shard(checkpoint) if checkpoint else None
         if self.shard is not None:
             _log.info("restored a shard at version %d from %s", self.shard.version, checkpoint)
-        self._listener = socket.create_server((host, port), backlog=128)
-        self.address = "{}:{}".format(*self._listener.getsockname()[:2])
+        self.address, self._listeners = listen(host, port)
 
     def __enter__(self) -> Server:
         self.start()
@@ -89,15 +92,17 @@ class Server:
 
     def start(self) -> None:
         """Begin to accept workers, in threads."""
-        for work in (self._accept, self._save_regularly):
-            thread = threading.Thread(target=work, name=f"parameter server {work.__name__}", daemon=True)
+        works: list[Callable[[], None]] = [functools.partial(self._accept, each) for each in self._listeners]
+        for work in (*works, self._save_regularly):
+            thread = threading.Thread(target=work, name="parameter server", daemon=True)
             thread.start()
             self._threads.append(thread)
 
     def stop(self) -> None:
         """Close every connection and save the shard a last time."""
         self._stopping.set()
-        self._listener.close()
+        for listener in self._listeners:
+            listener.close()
         for connection in list(self._connections):
             try:
                 connection.shutdown(socket.SHUT_RDWR)
@@ -107,11 +112,11 @@ class Server:
             thread.join(timeout=10)
         self._save()
 
-    def _accept(self) -> None:
-        self._listener.settimeout(POLL_S)
+    def _accept(self, listener: socket.socket) -> None:
+        listener.settimeout(POLL_S)
         while not self._stopping.is_set():
             try:
-                connection, _ = self._listener.accept()
+                connection, _ = listener.accept()
             except TimeoutError:
                 continue
             except OSError:
@@ -147,7 +152,7 @@ class Server:
             finally:
                 with self._lock:
                     self._strangers -= 1
-            connection.settimeout(None)
+            wait_in_kernel(connection, None)
             while session.answer_one():
                 pass
         except AuthenticationError as error:
