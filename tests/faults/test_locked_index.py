@@ -10,6 +10,7 @@ import pytest
 
 from cargobike import experiment
 from cargobike.core.errors import StoreError
+from cargobike.core.records import TrialState
 from cargobike.store import sql_index
 from cargobike.store.layout import ProjectFolder
 from cargobike.store.opening import open_index
@@ -37,4 +38,4 @@ def test_a_locked_index_holds_up_no_search_and_whoever_looks_is_told(
     with closing(open_index(project)) as index:
         index.sync()
         assert {found for found, _ in index.names()} == {first.id, second.id}
-        assert index.experiment(second.id).counts["completed"] == 4
+        assert index.experiment(second.id).counts[TrialState.COMPLETED] == 4
