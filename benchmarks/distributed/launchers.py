@@ -1,7 +1,7 @@
 """Compares launchers of distributed PyTorch on this machine: steps per second, time to the first step, recovery.
 
     python benchmarks/distributed/launchers.py --rounds 5
-    python benchmarks/distributed/launchers.py --rounds 3 --steps 20000 --torchdistributor --ray --no-recovery
+    python benchmarks/distributed/launchers.py --rounds 3 --steps 4500 --torchdistributor --ray --no-recovery
 
 In each round everybody has a turn, in a fresh process tree; ratios are taken within rounds.
 """
@@ -13,7 +13,6 @@ import contextlib
 import json
 import math
 import os
-import resource
 import shutil
 import statistics
 import subprocess
@@ -27,7 +26,8 @@ import psutil
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
-from rig.venvs import python_of  # noqa: E402 - a neighbour of this folder
+from rig.processes import cpu_of_children_s, plain_environment  # noqa: E402 - neighbours of this folder
+from rig.venvs import python_of  # noqa: E402
 
 PROGRAM = str(HERE / "ddp_program.py")
 ROOT = HERE.parents[1]
@@ -50,12 +50,12 @@ def run(launcher: str, *arguments: str, restarts: int = 0) -> dict[str, float]:
     """Run one training; returns what it wrote down, in seconds since it was called."""
     folder = Path(tempfile.mkdtemp(prefix="launchers-"))
     environment = {
-        **{name: value for name, value in os.environ.items() if not name.startswith("PYTHON")},
+        **plain_environment(),
         **({} if launcher == "ray" else {"PYTHONPATH": SOURCES}),
         "CARGOBIKE_PROJECT": str(folder / "project"),
         "OMP_NUM_THREADS": "1",
     }
-    began, processor = time.time(), processor_seconds()
+    began, processor = time.time(), cpu_of_children_s()
     process = subprocess.Popen(
         command(launcher, folder, *arguments, restarts=restarts),
         env=environment,
@@ -85,7 +85,7 @@ def run(launcher: str, *arguments: str, restarts: int = 0) -> dict[str, float]:
         "steps_per_s": found["speed"],
         "cpu_ms_per_step": 1000 * found["processor"],
         "total_s": ended - began,
-        "cpu_total_s": processor_seconds() - processor,
+        "cpu_total_s": cpu_of_children_s() - processor,
     }
     if "killed" in found:
         begun_again = next(at for name, at in found.items() if name.startswith("first-") and name != "first-0")
@@ -93,12 +93,6 @@ def run(launcher: str, *arguments: str, restarts: int = 0) -> dict[str, float]:
     else:
         figures["first_step_s"] = found["first-0"] - began
     return figures
-
-
-def processor_seconds() -> float:
-    """Return the processor time of everything that was started here and has ended."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
 
 
 def main() -> None:

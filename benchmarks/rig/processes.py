@@ -76,13 +76,13 @@ def run(
         RunFailed: With the end of what the program wrote.
     """
     folder = Path(tempfile.mkdtemp(prefix="bench-"))
-    cpu_before_s = _cpu_of_children_s()
+    cpu_before_s = cpu_of_children_s()
     try:
         with (folder / "stdout").open("wb") as stdout, (folder / "stderr").open("wb") as stderr:
             started_at = time.time()
             process = subprocess.Popen(
                 command,
-                env={**_plain_environment(), **env, "BENCH_FOLDER": str(folder)},
+                env={**plain_environment(), **env, "BENCH_FOLDER": str(folder)},
                 stdin=subprocess.DEVNULL,
                 stdout=stdout,
                 stderr=stderr,
@@ -104,7 +104,7 @@ def run(
             answer=answer,
             marks={name: float((folder / name).read_text()) - started_at for name in marks},
             wall_s=wall_s,
-            cpu_s=_cpu_of_children_s() - cpu_before_s,
+            cpu_s=cpu_of_children_s() - cpu_before_s,
             leftovers=leftovers,
         )
     finally:
@@ -130,7 +130,7 @@ def end_descendants(process: subprocess.Popen[bytes], grace_s: float = 3.0) -> i
     return len(killed)
 
 
-def _plain_environment() -> dict[str, str]:
+def plain_environment() -> dict[str, str]:
     """Return the environment without Python's own switches.
 
     `PYTHONDONTWRITEBYTECODE`, for one, lets a checkout be compiled anew in every run, while peers that
@@ -168,7 +168,8 @@ def _descendants(pid: int) -> list[int]:
     return found
 
 
-def _cpu_of_children_s() -> float:
+def cpu_of_children_s() -> float:
+    """Return the processor time of everything that was started here and has ended."""
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return usage.ru_utime + usage.ru_stime
 

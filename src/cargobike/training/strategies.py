@@ -108,7 +108,7 @@ def read_strategy(given: Any, sync_every: int | None = None) -> Strategy:
     """
     if isinstance(given, str) and given in STRATEGIES:
         strategy = STRATEGIES[given]()
-    elif isinstance(given, DDP | Zero1 | FSDP | LocalSGD | DiLoCo | ParameterServer):
+    elif isinstance(given, Strategy):
         strategy = given
     else:
         raise InvalidInputError(
