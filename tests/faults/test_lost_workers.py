@@ -49,6 +49,7 @@ def test_a_trial_that_loses_its_worker_goes_on_from_its_checkpoint(victim: str, 
     kinds = [fact["fact"] for fact in facts_of(result)]
     assert kinds.count("attempt-lost") == 1
     assert kinds.count("worker-lost") == 1
+    assert kinds.count("worker-joined") in (2, 3)  # the third may come when nothing is left to do
 
 
 def test_the_host_may_die_and_its_workers_work_on() -> None:
