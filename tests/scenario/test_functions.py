@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from trains import Trainer, parabola, scaled, using_every_door, with_reporter
 
 from cargobike import Searchspace, experiment
 from cargobike.core.errors import InvalidInputError
+from cargobike.driver.function import find_train
 from cargobike.store.layout import ExperimentFolder
 
 
@@ -65,6 +67,33 @@ def test_a_function_named_by_file_with_a_neighbour_it_imports(tmp_path: Path) ->
         "def train(x):\n    return helper(x)\n"
     )
     assert values(f"{tmp_path}/elsewhere.py:train", [1, 2]) == [7.0, 14.0]
+
+
+def test_a_file_that_is_named_often_is_looked_beside_once(tmp_path: Path) -> None:
+    (tmp_path / "often.py").write_text("def train(x):\n    return x\n")
+    for _ in range(3):
+        assert find_train(f"{tmp_path}/often.py:train").function(x=2) == 2
+    assert sys.path.count(str(tmp_path)) == 1
+
+
+def test_a_word_that_is_also_the_name_of_an_unusual_module(tmp_path: Path) -> None:
+    """`torch.classes` cannot be pickled, and is no part of a function that asks something else for its `.classes`."""
+    assert run_script(
+        tmp_path / "work",
+        """
+        import json, types
+        import torch
+        from cargobike import experiment
+
+        def train(x):
+            data = types.SimpleNamespace(classes=["cat", "dog"], ops=3)
+            return float(torch.tensor(x)) + len(data.classes) + data.ops
+
+        if __name__ == "__main__":
+            result = experiment.launch(train, {"x": [1.0, 2.0]}, quiet=True)
+            print(json.dumps([t.value for t in result.trials]))
+        """,
+    ) == [6.0, 7.0]
 
 
 def test_a_reporter_can_be_asked_for() -> None:

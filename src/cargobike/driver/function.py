@@ -86,12 +86,17 @@ def _load(reference: str) -> TrainFunction:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.path.insert(0, str(path.resolve().parent))
+    folder = str(path.resolve().parent)
+    is_first = sys.path[:1] == [folder]  # from an earlier launch
+    if not is_first:
+        sys.path.insert(0, folder)
     sys.modules[module_name] = module
     try:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
-        del sys.modules[module_name], sys.path[0]
+        del sys.modules[module_name]
+        if not is_first:
+            del sys.path[0]
         raise FunctionError(f"{path_text} cannot be imported: {type(error).__name__}: {error}") from error
     names = [key for key, value in vars(module).items() if inspect.isfunction(value)]
     if not callable(getattr(module, name, None)):

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import inspect
 import io
 import linecache
 import os
+import sys
+from types import ModuleType
 from typing import Any
 
 import cloudpickle
@@ -78,12 +81,16 @@ def unsaved_sources() -> dict[str, str]:
 
 
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
-    """Sends cached functions of a script or notebook by value, as cloudpickle does with all others.
+    """Sends cached functions of a script or notebook by value, and modules of unusual kinds by name.
 
-    Left alone, it would send `functools.cache`'s wrapper by name, and no worker has a script as a module.
+    Left alone, cloudpickle would send `functools.cache`'s wrapper by name, and no worker has a script as a module. And
+    it would refuse `torch.classes`, a module of a class of its own, which it finds in every function that says `torch`
+    and, of anything, `.classes`.
     """
 
     def reducer_override(self, obj: Any) -> Any:
+        if isinstance(obj, ModuleType) and type(obj) is not ModuleType and sys.modules.get(obj.__name__) is obj:
+            return importlib.import_module, (obj.__name__,)
         if isinstance(obj, functools._lru_cache_wrapper) and getattr(obj, "__module__", None) == "__main__":
             return remember, (obj.__wrapped__, dict(obj.cache_parameters()))
         return super().reducer_override(obj)
