@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from importlib import resources
 from itertools import combinations
 from pathlib import Path
 
@@ -21,8 +20,8 @@ from cargobike.ui.figures.look import Spec
 from cargobike.ui.figures.parameters import draw_parallel_coordinates, slice_panels
 from cargobike.ui.figures.progress import draw_best_so_far, draw_learning_curves
 from cargobike.ui.figures.workers import draw_timeline
-from cargobike.ui.markup import as_json, data_block, script, security_policy, text
-from cargobike.ui.plots import as_figure, plotly_script
+from cargobike.ui.markup import as_json, text
+from cargobike.ui.paper import Figures, lay_out, write_page
 from cargobike.ui.report_parts import failures, head, overview, table_of
 
 _MOST_PAIRS = 3
@@ -58,21 +57,12 @@ def write_report(
     Raises:
         MissingLibraryError: If Plotly is not installed.
     """
-    target = Path(path).absolute()
-    page = report_page(record, folder, pareto=pareto)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    draft = target.with_name(f".{target.name}.{os.getpid()}.draft")
-    try:
-        draft.write_bytes(page.encode("utf-8", "replace"))
-        draft.replace(target)  # whoever looks meanwhile sees the old page or the new one
-    finally:
-        draft.unlink(missing_ok=True)
-    return target
+    return write_page(report_page(record, folder, pareto=pareto), path)
 
 
 def report_page(record: ExperimentRecord, folder: ExperimentFolder, *, pareto: Sequence[tuple[str, str]] = ()) -> str:
     """Return an experiment's report as HTML."""
-    figures = _Figures()
+    figures = Figures()
     pairs = [*combinations(record.goals.objectives, 2)][:_MOST_PAIRS] + list(pareto)
     seen = seen_by(record)
     sections = [overview(record), *_sections(seen, figures, [draw_pareto(record, *pair) for pair in pairs])]
@@ -82,66 +72,19 @@ def report_page(record: ExperimentRecord, folder: ExperimentFolder, *, pareto: S
     if told := failures(record, folder):
         sections.append(told)
         links.append(("failures", "Failures"))
-    plotly, own = plotly_script(), _file("report.js")
-    menu = "".join(f'<a href="#{anchor}">{text(word)}</a>' for anchor, word in links)
-    return "".join(
-        [
-            "<!doctype html>\n<html lang=en><head><meta charset=utf-8>",
-            security_policy([plotly, own]),
-            '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            f"<title>{text(record.header.name or record.id)} · report</title>",
-            f"<style>{_file('report.css')}</style></head>",
-            f"<body>{head(record)}<nav><div>{menu}</div></nav><main>{''.join(sections)}</main>",
-            f"<footer>Experiment {text(record.id)}, written by Cargobike {text(record.header.cargobike)}.</footer>",
-            data_block("figure-data", figures.encoded()),
-            data_block("table-data", as_json(table_of(seen))),
-            f"{script(plotly)}{script(own)}</body></html>\n",
-        ]
+    return lay_out(
+        title=f"{record.header.name or record.id} · report",
+        head=head(record),
+        sections=sections,
+        figures=figures,
+        links=links,
+        footer=f"Experiment {text(record.id)}, written by Cargobike {text(record.header.cargobike)}.",
+        scripts=["report.js"],
+        data={"table-data": as_json(table_of(seen))},
     )
 
 
-class _Figures:
-    """The figures of a page, and the links that lead to them."""
-
-    def __init__(self) -> None:
-        self.links: list[tuple[str, str]] = []
-        self._encoded: dict[str, str] = {}
-
-    def place(self, name: str, spec: Spec) -> tuple[str, str, str]:
-        """Take a figure in; returns its title, its subtitle and the element in which it will be drawn."""
-        heading = spec["layout"].pop("title")
-        title = heading["text"].removeprefix("<b>").removesuffix("</b>")
-        legend = spec["layout"].get("showlegend", len(spec["data"]) > 1)
-        own = spec["layout"].get("margin", {})
-        # The title is above the figure, so there is room to be given back.
-        spec["layout"]["margin"] = {
-            "l": 56,
-            "r": 16,
-            "b": 48,
-            **own,
-            "t": own["t"] - 70 if own else 40 if legend else 12,
-        }
-        self._encoded[name] = str(as_figure(spec).to_json())
-        # The texts were escaped for Plotly, which reads the same characters as HTML does.
-        subtitle = heading.get("subtitle", {}).get("text", "")
-        return title, subtitle, f'<div class="figure" id="figure-{name}" data-figure="{name}"></div>'
-
-    def section(self, name: str, word: str, spec: Spec, *, above: str = "", is_wide: bool = False) -> str:
-        """Return a section with one figure; a wide one is scrolled where there is no room."""
-        if word:
-            self.links.append((name, word))
-        title, subtitle, element = self.place(name, spec)
-        hint = f"<p>{subtitle}</p>" if subtitle else ""
-        if is_wide:
-            element = f'<div class="scroll"><div class="wide">{element}</div></div>'
-        return f'<section id="{name}">{above}<h2>{title}</h2>{hint}{element}</section>'
-
-    def encoded(self) -> str:
-        """Return all figures as one JSON object."""
-        return "{" + ",".join(f'"{name}":{encoded}' for name, encoded in self._encoded.items()) + "}"
-
-
-def _sections(record: ExperimentRecord, figures: _Figures, tradeoffs: Sequence[Spec]) -> Iterator[str]:
+def _sections(record: ExperimentRecord, figures: Figures, tradeoffs: Sequence[Spec]) -> Iterator[str]:
     if any("ablation" in trial.info for trial in record.trials.values()):
         yield figures.section("ablation", "Ablation", draw_ablation(record))
     for number, spec in enumerate(tradeoffs):
@@ -158,7 +101,7 @@ def _sections(record: ExperimentRecord, figures: _Figures, tradeoffs: Sequence[S
     yield figures.section("timeline", "Workers", draw_timeline(record))
 
 
-def _parameters(record: ExperimentRecord, figures: _Figures) -> Iterator[str]:
+def _parameters(record: ExperimentRecord, figures: Figures) -> Iterator[str]:
     hint = "Score of completed trials against each parameter."
     step = common_step(record, FEWEST_TRIALS)
     if step is not None and len(scored(record)) < _ENOUGH * len(record.trials):
@@ -186,7 +129,3 @@ def _parameters(record: ExperimentRecord, figures: _Figures) -> Iterator[str]:
     if model is not None and order is not None and len(order) > 1:
         yield figures.section("contour", "Map", draw_contour(record, order[0], order[1], model))
     yield figures.section("parallel", "Parallel coordinates", draw_parallel_coordinates(record), is_wide=True)
-
-
-def _file(name: str) -> str:
-    return resources.files("cargobike.ui.pages").joinpath(name).read_text(encoding="utf-8")
