@@ -17,6 +17,7 @@ LAYERS: dict[str, int] = {
     ROOT: 4,
     "__main__": 4,
     "cli": 4,
+    "bench": 4,
     "compat": 4,
     "testing": 4,
     "experiment": 3,
@@ -48,6 +49,7 @@ NARROWED: dict[str, set[str]] = {"ui": {"core", "store"}}
 
 WIDENED: dict[tuple[str, str], str] = {
     ("cli", ROOT): "the version",
+    ("cli", "bench"): "a command and what happens behind it",
     ("experiment", "launching"): "the front door and what happens behind it",
     ("experiment", "project"): "an experiment is written to the project that the small door chose",
     ("experiment", "result"): "the front door returns it",
@@ -106,6 +108,7 @@ LIBRARIES: dict[str, Library] = {
             "engines/*",
             "cli/*",
             "testing/*",
+            "bench/*",
             "ui/*",
             "launching.py",
             "reproduc*.py",
@@ -143,7 +146,13 @@ LIBRARIES: dict[str, Library] = {
     "sqlalchemy": Library(("store/catch_up.py", "store/postgres_index.py", "store/sql_index.py", "store/tables.py")),
     "tensorflow": Library(("training/keras_averaging.py",), "seconds to import; only where Keras runs on it"),
     "torch": Library(
-        ("cli/digits.py", "worker/checkpoint_state.py", "worker/checkpoint_sharded.py", "training/*"),
+        (
+            "bench/program.py",
+            "cli/digits.py",
+            "worker/checkpoint_state.py",
+            "worker/checkpoint_sharded.py",
+            "training/*",
+        ),
         "seconds to import; only who saves tensors pays",
     ),
     "starlette": Library(("ui/web/*",)),

@@ -32,10 +32,11 @@ COMMANDS: Final = {
     "export": "Write an experiment into one file, or in MLflow's format.",
     "import": "Take an exported experiment into this project.",
     "rm": "Remove experiments and everything they wrote.",
+    "bench": "Measure how fast this machine, or cluster, trains.",
     "doctor": "Look for problems with this machine and this project.",
     "version": "Print the version.",
 }
-"""Each command is the function of its name in the module of its name, with a `_` where Python claims the word."""
+"""Each command is what has its name in the module of its name, with a `_` where Python claims the word."""
 
 _log = logging.getLogger(__name__)
 
@@ -68,12 +69,14 @@ class CommandGroup(TyperGroup):
 
 
 def load_command(name: str) -> Any:
-    """Import the module of a command and make the command from its function."""
+    """Import the module of a command and make the command from its function, or from its group of commands."""
     word = f"{name}_" if keyword.iskeyword(name) else name
-    module = importlib.import_module(f"cargobike.cli.{word}")
-    single = typer.Typer(add_completion=False, rich_markup_mode=None)
-    single.command(name, help=COMMANDS[name])(getattr(module, word))
-    command = typer.main.get_command(single)
+    made = getattr(importlib.import_module(f"cargobike.cli.{word}"), word)
+    if not isinstance(made, typer.Typer):
+        single = typer.Typer(add_completion=False, rich_markup_mode=None)
+        single.command(name, help=COMMANDS[name])(made)
+        made = single
+    command = typer.main.get_command(made)
     command.name = name
     return command
 

@@ -1,0 +1,1 @@
+"""`cargobike bench`: how fast this machine, or cluster, trains in each of the ways that Cargobike knows."""

@@ -1,0 +1,157 @@
+"""The figures of a benchmark: convergence, speed against workers and against size, and the share of communication."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from cargobike.bench.cases import SIZES, WAYS, Case, Outcome, Way
+from cargobike.ui.figures.look import AMBER, BLUE, GREEN, GREY, VERMILION, Spec, count_word, figure
+
+_LOOKS: Final[dict[str, tuple[str, str, str]]] = {
+    Way.ONE: (GREY, "circle-open", "dot"),
+    Way.ALLREDUCE: (BLUE, "circle", "solid"),
+    Way.PS_SYNC: (AMBER, "square", "solid"),
+    Way.PS_ASYNC: (VERMILION, "diamond", "dash"),
+    Way.LOCAL_SGD: (GREEN, "triangle-up", "solid"),
+}
+"""Colour, mark and line style of each way: none is told by its colour alone."""
+
+
+def draw_convergence(outcomes: Sequence[Outcome], model: str) -> Spec:
+    """Draw the loss on held-out rows against the seconds of training, for one network."""
+    shown = [each for each in outcomes if each.case.model == model and each.curve]
+    most = max((each.case.workers for each in shown), default=1)
+    data = [
+        {
+            **_trace(each.case.way, "lines+markers"),
+            "x": [seconds for _, seconds, _ in each.curve],
+            "y": [loss for _, _, loss in each.curve],
+            "customdata": [step for step, _, _ in each.curve],
+            "hovertemplate": "step %{customdata}, %{x:.2f} s: %{y:.4g}<extra></extra>",
+        }
+        for each in shown
+        if each.case.way == Way.ONE or each.case.workers == most
+    ]
+    note = f"{SIZES[model].parameters:,} parameters, {count_word(most, 'worker')} · less is better"
+    return figure(
+        data,
+        f"Convergence: {model}",
+        note,
+        xaxis={"title": {"text": "seconds of training"}, "rangemode": "tozero"},
+        yaxis={"title": {"text": "loss on held-out rows"}, "type": "log"},
+    )
+
+
+def draw_speed_by_workers(outcomes: Sequence[Outcome], model: str) -> Spec:
+    """Draw images per second against the number of workers, for one network."""
+    shown = [each for each in outcomes if each.case.model == model]
+    counts = sorted({each.case.workers for each in shown})
+    together = [way for way in WAYS if way != Way.ONE and _has(shown, way)]
+    data = [_speeds([each for each in shown if each.case.way == way], "workers") for way in together]
+    for alone in (each for each in shown if each.case.way == Way.ONE):
+        ideal = {"color": GREY, "dash": "dot", "width": 1.5}
+        data.append(
+            {
+                "type": "scatter",
+                "mode": "lines",
+                "name": "as many times one process",
+                "x": counts,
+                "y": [alone.images_per_s * count for count in counts],
+                "line": ideal,
+                "hoverinfo": "skip",
+            }
+        )
+        data.append(_speeds([alone], "workers"))
+    return figure(
+        data,
+        f"Speed against workers: {model}",
+        f"{SIZES[model].parameters:,} parameters · more is better, bars are one standard error",
+        xaxis={"title": {"text": "workers"}, "dtick": 1 if max(counts, default=1) <= 16 else None},
+        yaxis={"title": {"text": "images per second"}, "rangemode": "tozero"},
+    )
+
+
+def draw_speed_by_size(outcomes: Sequence[Outcome]) -> Spec:
+    """Draw images per second against the number of parameters, with the most workers that were measured."""
+    shown = _with_most_workers(outcomes)
+    data = [_speeds([each for each in shown if each.case.way == way], "parameters") for way in WAYS if _has(shown, way)]
+    return figure(
+        data,
+        "Speed against model size",
+        f"{count_word(_most(outcomes), 'worker')} · more is better, bars are one standard error",
+        xaxis={"title": {"text": "parameters"}, "type": "log", "tickvals": [SIZES[name].parameters for name in SIZES],
+               "ticktext": [f"{SIZES[name].parameters / 1e6:.1f} M<br>{name}" for name in SIZES]},
+        yaxis={"title": {"text": "images per second"}, "type": "log", "dtick": "D2"},
+    )  # fmt: skip
+
+
+def draw_communication(outcomes: Sequence[Outcome]) -> Spec:
+    """Draw which share of a step's time is not computing, for each way and network."""
+    shown = [each for each in _with_most_workers(outcomes) if each.case.way != Way.ONE]
+    models = [name for name in SIZES if any(each.case.model == name for each in shown)]
+    data = []
+    for way in WAYS:
+        found = {each.case.model: each for each in shown if each.case.way == way}
+        if found:
+            colour, _, dash = _LOOKS[way]
+            shares = [100 * found[name].communication if name in found else None for name in models]
+            data.append(
+                {
+                    "type": "bar",
+                    "name": WAYS[way],
+                    "x": [f"{name}, {SIZES[name].parameters / 1e6:.1f} M" for name in models],
+                    "y": shares,
+                    "text": ["" if share is None else f"{share:.0f} %" for share in shares],
+                    "textposition": "outside",
+                    "cliponaxis": False,
+                    "marker": {"color": colour, "pattern": {"shape": "/" if dash == "dash" else ""}},
+                    "hovertemplate": "%{x}: %{y:.1f} %<extra></extra>",
+                }
+            )
+    return figure(
+        data,
+        "Time spent in communication",
+        f"{count_word(_most(outcomes), 'worker')} · what a step takes longer than the same step without any exchange",
+        xaxis={"title": {"text": ""}},
+        yaxis={"title": {"text": "share of a step (%)"}, "range": [0, 105]},
+    )
+
+
+def _speeds(outcomes: Sequence[Outcome], by: str) -> dict[str, Any]:
+    ordered = sorted(outcomes, key=lambda each: _place(each.case, by))
+    return {
+        **_trace(ordered[0].case.way, "lines+markers"),
+        "x": [_place(each.case, by) for each in ordered],
+        "y": [each.images_per_s for each in ordered],
+        "error_y": {"type": "data", "array": [each.uncertainty for each in ordered], "thickness": 1.2},
+        "hovertemplate": "%{x:,}: %{y:,.0f} images/s<extra></extra>",
+    }
+
+
+def _place(case: Case, by: str) -> int:
+    return case.workers if by == "workers" else SIZES[case.model].parameters
+
+
+def _trace(way: str, mode: str) -> dict[str, Any]:
+    colour, symbol, dash = _LOOKS[way]
+    return {
+        "type": "scatter",
+        "mode": mode,
+        "name": WAYS[way],
+        "line": {"color": colour, "dash": dash, "width": 2.2},
+        "marker": {"color": colour, "symbol": symbol, "size": 9},
+    }
+
+
+def _has(outcomes: Sequence[Outcome], way: str) -> bool:
+    return any(each.case.way == way for each in outcomes)
+
+
+def _most(outcomes: Sequence[Outcome]) -> int:
+    return max((each.case.workers for each in outcomes), default=1)
+
+
+def _with_most_workers(outcomes: Sequence[Outcome]) -> list[Outcome]:
+    most = _most(outcomes)
+    return [each for each in outcomes if each.case.way == Way.ONE or each.case.workers == most]
