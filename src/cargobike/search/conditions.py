@@ -87,4 +87,4 @@ def needs_of(parameter: Parameter) -> Needs:
 
 def is_active(needs: Needs, known: Mapping[str, object]) -> bool:
     """Tell whether a parameter exists beside these values of the others."""
-    return all(name in known and identity(known[name]) in allowed for name, allowed in needs)
+    return not needs or all(name in known and identity(known[name]) in allowed for name, allowed in needs)

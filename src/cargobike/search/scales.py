@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 ScaleName = Literal["linear", "log", "reverse-log"]
@@ -23,13 +23,20 @@ class Stretch:
     start: float
     end: float
     ceiling: float
+    _first: float = field(init=False, repr=False)
+    _length: float = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Stretch the ends once and for all."""
+        first = self._forward(self.start)
+        object.__setattr__(self, "_first", first)
+        object.__setattr__(self, "_length", self._forward(self.end) - first)
 
     def unit(self, value: float) -> float:
         """Return where `value` lies between the ends, from 0 to 1."""
-        first, last = self._forward(self.start), self._forward(self.end)
-        if last <= first:  # ends so close that their logarithms are equal
+        if self._length <= 0.0:  # ends so close that their logarithms are equal
             return 0.0
-        return min(1.0, max(0.0, (self._forward(value) - first) / (last - first)))
+        return min(1.0, max(0.0, (self._forward(value) - self._first) / self._length))
 
     def value(self, unit: float) -> float:
         """Return the value at `unit`, never beyond the ends."""
@@ -37,8 +44,7 @@ class Stretch:
             return self.start
         if unit >= 1.0:
             return self.end
-        first, last = self._forward(self.start), self._forward(self.end)
-        return min(self.end, max(self.start, self._backward(first + unit * (last - first))))
+        return min(self.end, max(self.start, self._backward(self._first + unit * self._length)))
 
     def _forward(self, value: float) -> float:
         if self.scale == "linear":

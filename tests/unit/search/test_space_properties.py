@@ -6,10 +6,12 @@ import itertools
 import json
 import math
 import random
+from fractions import Fraction
+from typing import Any
 
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from spaces import small, spaces
+from spaces import doubles, integers, small, spaces
 
 from cargobike.search.space import Searchspace
 
@@ -40,6 +42,19 @@ def test_unit_vectors_map_into_the_space(space: Searchspace, data: st.DataObject
     again = space.to_unit(params)
     assert [unit is not None for unit in again] == [name in params for name in space.names]
     assert all(unit is None or 0 <= unit <= 1 for unit in again)
+
+
+@given(doubles() | integers(), units)
+def test_steps_are_counted_exactly(spec: Any, unit: float) -> None:
+    parameter = Searchspace(x=spec)["x"]
+    assume(parameter.count is not None and parameter.scale == "linear")
+    count, low, high = parameter.count or 0, parameter.low or 0.0, parameter.high or 0.0
+    start, step = Fraction(repr(low)), Fraction(repr(parameter.step or 1))
+    index = min(int(unit * count), count - 1)
+    assert parameter.at(index) == float(start + index * step)
+    for value in (low + unit * (high - low), float(start + (index + Fraction(1, 2)) * step)):
+        nearest = min(max(round((Fraction(value) - start) / step), 0), count - 1)
+        assert parameter.to_unit(value) == (nearest + 0.5) / count
 
 
 @given(spaces(), seeds)
