@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Mapping
 from typing import TypeAlias
 
 import numpy as np
@@ -28,7 +29,9 @@ class Encoding:
         counts: How many values each column has, infinity for a continuous one.
         is_choice: Which columns hold values without an order.
         numbers: The other columns.
-        choices: The columns of values without an order, and how many values each has.
+        choices: The columns of `is_choice`.
+        choice_counts: How many values each of these has.
+        is_conditional: Whether a row of the space may lack a column.
     """
 
     def __init__(self, space: Searchspace) -> None:
@@ -38,19 +41,23 @@ class Encoding:
         self.counts: Floats = np.array([p.count or np.inf for p in parameters], dtype=np.float64)
         self.is_choice: Booleans = np.array([p.type == "CATEGORICAL" for p in parameters], dtype=np.bool_)
         self.numbers = np.flatnonzero(~self.is_choice)
-        self.choices = [(int(column), int(self.counts[column])) for column in np.flatnonzero(self.is_choice)]
+        self.choices = np.flatnonzero(self.is_choice)
+        self.choice_counts: Floats = self.counts[self.choices]
         # Log lattices have uneven cells. One too large to list is left as it is: decoding snaps it.
         uneven = [j for j, p in enumerate(parameters) if p.is_range and p.count is not None and p.scale != "linear"]
         self._listed = [(j, _units(parameters[j])) for j in uneven if self.counts[j] <= _LISTED]
         even = np.isfinite(self.counts)
         even[uneven] = False
         self._even = np.flatnonzero(even)
+        self._cells = self.counts[self._even]
+        self._last_cells = self._cells - 1
         position = {name: j for j, name in enumerate(space.names)}
         self._conditions = [
             (position[p.name], position[parent], np.array([space[parent].to_unit(value) for value in wanted]))
             for p in _in_dependency_order(space)
             for parent, wanted in p.condition
         ]
+        self.is_conditional = bool(self._conditions)
 
     @property
     def width(self) -> int:
@@ -69,17 +76,16 @@ class Encoding:
         except SpaceError:
             return None
 
-    def params(self, row: Sequence[float] | Floats) -> Params:
+    def params(self, row: Floats) -> Params:
         """Return the parameters of a row."""
-        return self.space.from_unit([None if np.isnan(unit) else float(unit) for unit in row])
+        return self.space.from_unit([None if math.isnan(unit) else unit for unit in row.tolist()])
 
     def settle(self, rows: Floats) -> Floats:
         """Move complete rows to the nearest values there are, and blank what does not exist beside the rest."""
-        rows = np.clip(rows, 0.0, 1.0)
+        rows = np.minimum(np.maximum(rows, 0.0), 1.0)
         if len(self._even):
-            counts = self.counts[self._even]
-            cells = np.minimum(np.floor(rows[:, self._even] * counts), counts - 1)
-            rows[:, self._even] = (cells + 0.5) / counts
+            cells = np.minimum(np.floor(rows[:, self._even] * self._cells), self._last_cells)
+            rows[:, self._even] = (cells + 0.5) / self._cells
         for column, units in self._listed:
             above = np.clip(np.searchsorted(units, rows[:, column]), 1, max(1, len(units) - 1))
             below = above - 1

@@ -2,13 +2,18 @@
 
 Kernels are products over columns: a truncated Gaussian for numbers, "the same or another" for choices, and
 1 for what a point does not have, so that points of different branches of a conditional space share one estimator.
+
+A suggestion asks about two dozen rows, for which a call of NumPy takes longer than what it computes. So columns go
+through as few calls as possible, all together, and what several calls need is kept.
 """
 
 from __future__ import annotations
 
 import math
+from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cargobike.search.encoding import Booleans, Encoding, Floats
 
@@ -21,6 +26,30 @@ _CELL = 0.4
 
 _GRID = np.linspace(-6.0, 6.0, 1201)
 _BELOW = np.array([0.5 * math.erfc(-z / math.sqrt(2)) for z in _GRID])
+_ROOT = math.sqrt(2 * math.pi)
+
+
+class Places:
+    """Rows whose density is asked for, in the form that estimators read: made once for all that are asked.
+
+    Args:
+        encoding: Says what the columns are.
+        rows: The rows, NaN where a row has no value.
+    """
+
+    def __init__(self, encoding: Encoding, rows: Floats) -> None:
+        self.rows = rows
+        self.has = _present(rows)
+        self._encoding = encoding
+        self.numbers: Floats = (rows if self.has is None else np.where(self.has, rows, 0.0))[:, encoding.numbers]
+        self._ones = np.ones((len(rows), 1))
+        self.linear = np.concatenate([self.numbers, self._ones], axis=1)
+
+    @cached_property
+    def quadratic(self) -> Floats:
+        """The squares, the numbers, which of them there are, and 1."""
+        has = np.ones_like(self.numbers) if self.has is None else self.has[:, self._encoding.numbers]
+        return np.concatenate([self.numbers * self.numbers, self.numbers, has, self._ones], axis=1)
 
 
 class Parzen:
@@ -35,98 +64,144 @@ class Parzen:
 
     def __init__(self, encoding: Encoding, points: Floats, weights: Floats | None = None, prior: float = 1.0) -> None:
         self._encoding = encoding
-        self._has: Booleans = ~np.isnan(points)
-        self._is_full = bool(self._has.all())
-        self._points = points if self._is_full else np.where(self._has, points, 0.5)
-        self._known = self._has.sum(axis=0)
-        self._widths = self._spread()
+        self._has = _present(points) if encoding.is_conditional else None
+        self._points = points if self._has is None else np.where(self._has, points, 0.5)
+        known = len(points) if self._has is None else self._has.sum(axis=0)
+        self._widths = self._spread(known)
+        self._number_widths: Floats = self._widths[encoding.numbers]
         # Laplace: a choice seen in all n points has probability (n + 1) / (n + count).
-        self._change = {j: (count - 1) / (int(self._known[j]) + count) for j, count in encoding.choices}
+        seen = known if isinstance(known, int) else known[encoding.choices]
+        self._change: Floats = (encoding.choice_counts - 1) / (seen + encoding.choice_counts)
         total = np.full(len(points) + 1, prior)
-        total[:-1] = 1.0 if weights is None else weights * (len(points) / weights.sum())
-        self._shares = total / total.sum()
-        self._kernels = self._expand_full() if self._is_full else self._expand()
+        total[:-1] = 1.0 if weights is None else weights * (len(points) / np.add.reduce(weights))
+        self._shares = total / np.add.reduce(total)
 
-    def _spread(self) -> Floats:
+    def _spread(self, known: int | NDArray[np.intp]) -> Floats:
         """Return kernel widths: the points' spread, one uniform point mixed in, narrowing as they get more."""
-        counted = np.maximum(self._known, 1)
-        if self._is_full:
-            squares = self._points.var(axis=0) * counted if len(self._points) else 0.0
+        counted = max(known, 1) if isinstance(known, int) else np.maximum(known, 1)
+        if self._has is None:
+            away = self._points - np.add.reduce(self._points, axis=0) / counted
+            squares = np.add.reduce(np.square(away, out=away), axis=0) / counted * counted
         else:
             middle = np.where(self._has, self._points, 0.0).sum(axis=0) / counted
             squares = np.where(self._has, (self._points - middle) ** 2, 0.0).sum(axis=0)
-        widths = _SHARPNESS * np.sqrt((squares + 1 / 12) / (self._known + 1)) * counted**-0.2
-        return np.asarray(np.minimum(np.maximum(widths, np.maximum(_NARROWEST, _CELL / self._encoding.counts)), 1.0))
+        widths: Floats = _SHARPNESS * np.sqrt((squares + 1 / 12) / (known + 1)) * np.power(counted, -0.2)
+        narrowest = np.maximum(_NARROWEST, _CELL / self._encoding.counts)
+        return np.minimum(np.maximum(widths, narrowest, out=widths), 1.0, out=widths)
 
     # An exponent, -(x - m)² / 2w², is written as a polynomial of x, so that one product evaluates all kernels at all
     # places. Where every point has every column, the square of x is the same for all of them and stays outside.
 
-    def _expand_full(self) -> Floats:
-        width = self._widths[self._encoding.numbers]
-        scaled = self._points[:, self._encoding.numbers] / width
-        inside = _roughly_below(1.0 / width - scaled) - _roughly_below(-scaled)
-        kernels = np.empty((len(scaled), len(width) + 1))
-        kernels[:, :-1] = scaled / width
-        kernels[:, -1] = np.log(self._shares[:-1] / inside.prod(axis=1)) - 0.5 * np.einsum("ij,ij->i", scaled, scaled)
-        kernels[:, -1] -= np.log(width * math.sqrt(2 * math.pi)).sum()
+    @cached_property
+    def _linear(self) -> Floats:
+        width = self._number_widths[:, None]
+        scaled = self._points.T[self._encoding.numbers]
+        scaled /= width
+        kernels = np.empty((len(self._points), len(scaled) + 1))
+        kernels[:, :-1] = (scaled / width).T
+        inside = np.multiply.reduce(_mass_inside(scaled, width), axis=0)
+        squares = np.einsum("ij,ij->i", scaled.T, scaled.T)
+        kernels[:, -1] = np.log(self._shares[:-1] / inside) - 0.5 * squares
+        kernels[:, -1] -= np.add.reduce(np.log(self._number_widths * _ROOT))
         return kernels
 
-    def _expand(self) -> Floats:
-        has, width = self._has[:, self._encoding.numbers], self._widths[self._encoding.numbers]
-        scaled = self._points[:, self._encoding.numbers] / width
-        inside = _roughly_below(1.0 / width - scaled) - _roughly_below(-scaled)
-        constant = -0.5 * scaled * scaled - np.log(inside * (width * math.sqrt(2 * math.pi)))
-        shares = np.log(self._shares[:-1])
-        return np.column_stack([-0.5 * has / width**2, has * (scaled / width), has * constant, shares])
+    @cached_property
+    def _quadratic(self) -> Floats:
+        width = self._number_widths[:, None]
+        scaled = self._points.T[self._encoding.numbers]
+        scaled /= width
+        has = np.ones_like(scaled) if self._has is None else self._has.T[self._encoding.numbers]
+        constant = -0.5 * scaled * scaled - np.log(_mass_inside(scaled, width) * (width * _ROOT))
+        powers = [-0.5 * has / width**2, has * (scaled / width), has * constant]
+        return np.column_stack([*(power.T for power in powers), np.log(self._shares[:-1])])
+
+    @cached_property
+    def _agreement(self) -> list[tuple[int, float, float]]:
+        """The columns of choices, with the logarithms of the factors for the same choice and for another one."""
+        found = []
+        columns = self._encoding.choices.tolist(), self._change.tolist(), self._encoding.choice_counts.tolist()
+        for column, change, count in zip(*columns, strict=True):
+            same, other = math.log((1 - change) * count), math.log(max(change, 1e-12) * count / max(count - 1, 1))
+            found.append((column, same - other + other, other))
+        return found
 
     def log_density(self, rows: Floats) -> Floats:
         """Return the logarithm of the density at each row, relative to that of a uniform draw."""
-        has = ~np.isnan(rows)
-        place = np.where(has, rows, 0.0)[:, self._encoding.numbers]
-        logs = np.empty((len(rows), len(self._points) + 1))
-        own, ones = logs[:, :-1], np.ones((len(rows), 1))
-        is_full = self._is_full and bool(has.all())
+        return self.log_density_at(Places(self._encoding, rows))
+
+    def log_density_at(self, places: Places) -> Floats:
+        """Return the same for rows that were prepared."""
+        logs = np.empty((len(places.rows), len(self._points) + 1))
+        own = logs[:, :-1]
+        is_full = self._has is None and places.has is None
         if is_full:
-            np.matmul(np.concatenate([place, ones], axis=1), self._kernels.T, out=own)
-            own -= 0.5 * ((place / self._widths[self._encoding.numbers]) ** 2).sum(axis=1, keepdims=True)
+            np.matmul(places.linear, self._linear.T, out=own)
+            away = places.numbers / self._number_widths
+            own -= 0.5 * np.add.reduce(np.square(away, out=away), axis=1, keepdims=True)
         else:
-            kernels = self._expand() if self._is_full else self._kernels
-            powers = [place * place, place, has[:, self._encoding.numbers], ones]
-            np.matmul(np.concatenate(powers, axis=1), kernels.T, out=own)
-        for j, count in self._encoding.choices:
-            change = self._change[j]
-            same, other = math.log((1 - change) * count), math.log(max(change, 1e-12) * count / max(count - 1, 1))
-            factor = (rows[:, j, None] == self._points[:, j]) * (same - other) + other
-            own += factor if is_full else factor * (has[:, j, None] & self._has[:, j])
+            np.matmul(places.quadratic, self._quadratic.T, out=own)
+        for column, same, other in self._agreement:
+            factor = np.where(places.rows[:, column, None] == self._points[:, column], same, other)
+            own += factor if is_full else factor * _both_have(places.has, self._has, column)
         logs[:, -1] = math.log(self._shares[-1])
-        highest = logs.max(axis=1)
+        highest: Floats = np.maximum.reduce(logs, axis=1)
         logs -= highest[:, None]
-        return np.asarray(highest + np.log(np.exp(logs, out=logs).sum(axis=1)), dtype=np.float64)
+        highest += np.log(np.add.reduce(np.exp(logs, out=logs), axis=1))
+        return highest
 
     def sample(self, count: int, rng: np.random.Generator) -> Floats:
         """Draw rows that exist in the space."""
-        kernels = np.searchsorted(np.cumsum(self._shares), rng.random(count)).clip(max=len(self._points))
+        kernels = self._cumulated.searchsorted(rng.random(count))
         draws = rng.random((count, self._encoding.width))
-        uniform = kernels == len(self._points)
-        kernels = np.where(uniform, 0, kernels)
         if not len(self._points):
             return self._encoding.settle(draws)
-        has, middle = self._has[kernels], self._points[kernels]
-        has, middle = self._borrow(has, middle, rng)
-        has &= ~uniform[:, None]
-        low, high = _below(-middle / self._widths), _below((1.0 - middle) / self._widths)
-        near = middle + self._widths * np.interp(low + draws * (high - low), _BELOW, _GRID)
-        for j, options in self._encoding.choices:
-            # The draw decides whether to change, and what is left of it what to change to.
-            changed = draws[:, j] < self._change[j]
-            other = np.floor(draws[:, j] / max(self._change[j], 1e-12) * (options - 1)).clip(0, max(options - 2, 0))
-            own = np.floor(middle[:, j] * options)
-            other += other >= own
-            near[:, j] = np.where(changed, (other + 0.5) / options, middle[:, j])
-        return self._encoding.settle(np.where(has, near, draws))
+        is_chance = kernels >= len(self._points)
+        kernels[is_chance] = 0
+        middle, is_chance = self._points.take(kernels, axis=0), is_chance[:, None]
+        if self._has is None:
+            low, inside = (part.take(kernels, axis=0) for part in self._parts)
+        else:
+            is_chance = is_chance | ~self._borrow(self._has.take(kernels, axis=0), middle, rng)
+            low, inside = self._cut(middle)
+        near = middle + self._widths * np.interp(low + draws * inside, _BELOW, _GRID)
+        if len(self._encoding.choices):
+            near[:, self._encoding.choices] = self._choose(middle, draws)
+        return self._encoding.settle(np.where(is_chance, draws, near))
 
-    def _borrow(self, has: Booleans, middle: Floats, rng: np.random.Generator) -> tuple[Booleans, Floats]:
-        """Fill what a drawn kernel does not have from a kernel that has it, or leave it to chance as often as one."""
+    @cached_property
+    def _cumulated(self) -> Floats:
+        return np.cumsum(self._shares)
+
+    @cached_property
+    def _parts(self) -> tuple[Floats, Floats]:
+        return self._cut(self._points)
+
+    def _cut(self, middle: Floats) -> tuple[Floats, Floats]:
+        """Return how much of the Gaussians around some points lies below 0, and how much from 0 to 1."""
+        low, high = np.interp(np.array([-middle, 1.0 - middle]) / self._widths, _GRID, _BELOW)
+        return low, high - low
+
+    def _choose(self, middle: Floats, draws: Floats) -> Floats:
+        """Return choices: a draw decides whether to change, and what is left of it what to change to."""
+        counts = self._encoding.choice_counts
+        middle, draws = middle[:, self._encoding.choices], draws[:, self._encoding.choices]
+        other = np.floor(draws / np.maximum(self._change, 1e-12) * (counts - 1))
+        other = np.minimum(other, np.maximum(counts - 2, 0))
+        other += other >= np.floor(middle * counts)
+        return np.where(draws < self._change, (other + 0.5) / counts, middle)
+
+    def _borrow(self, has: Booleans, middle: Floats, rng: np.random.Generator) -> Booleans:
+        """Fill what drawn kernels lack from kernels that have it, or leave it to chance as often as one.
+
+        Args:
+            has: What they have.
+            middle: The points they are around; filled in place.
+            rng: Source of randomness.
+
+        Returns:
+            What they have then.
+        """
+        assert self._has is not None
         for j in np.flatnonzero(~has.all(axis=0)):
             donors = self._points[self._has[:, j], j]
             taken = rng.integers(0, len(donors) + 1, size=len(has))
@@ -134,13 +209,35 @@ class Parzen:
             if lends.any():
                 middle[lends, j] = donors[taken[lends]]
                 has[:, j] |= lends
-        return has, middle
+        return has
 
 
-def _roughly_below(z: Floats) -> Floats:
-    """As `_below`, to three digits and several times as fast: enough for the mass that a border cuts off."""
-    return np.asarray(0.5 + 0.5 * np.tanh(z * (0.7978845608 + 0.0356774081 * (z * z))), dtype=np.float64)
+def _present(rows: Floats) -> Booleans | None:
+    """Return where rows have values, `None` if everywhere."""
+    return ~np.isnan(rows) if math.isnan(np.add.reduce(rows, axis=None)) else None
 
 
-def _below(z: Floats) -> Floats:
-    return np.asarray(np.interp(z, _GRID, _BELOW), dtype=np.float64)
+def _both_have(places: Booleans | None, points: Booleans | None, column: int) -> Booleans | float:
+    """Return which pairs of a place and a point have a column, one row for each place."""
+    if points is None:
+        return 1.0 if places is None else places[:, column, None]
+    return points[:, column] if places is None else places[:, column, None] & points[:, column]
+
+
+def _mass_inside(scaled: Floats, width: Floats) -> Floats:
+    """Return how much of the Gaussians around some points lies between 0 and 1, one row for each column.
+
+    Right to three digits, and several times as fast as the grid: enough for the mass that a border cuts off.
+    """
+    z = np.empty((2, *scaled.shape))
+    np.subtract(1.0 / width, scaled, out=z[0])
+    np.negative(scaled, out=z[1])
+    below: Floats = z * z
+    below *= 0.0356774081
+    below += 0.7978845608
+    below *= z
+    np.tanh(below, out=below)
+    below *= 0.5
+    below += 0.5
+    inside: Floats = below[0] - below[1]
+    return inside
