@@ -8,13 +8,14 @@ import math
 import numpy as np
 
 from cargobike.search.encoding import Encoding, Floats
-from cargobike.search.parzen import Parzen
+from cargobike.search.parzen import Parzen, Places
 from cargobike.search.standing import LAST, Standing
 
 _GOOD_SHARE = 0.1
 _MOST_GOOD = 25
 _MOST_BAD = 500
 """So many bad trials are enough to know where not to look; more are thinned out evenly."""
+_SPREAD = np.arange(float(_MOST_BAD))
 
 
 class Contrast:
@@ -28,6 +29,8 @@ class Contrast:
         self._encoding = encoding
         self._rows = np.empty((64, encoding.width))
         self._ranking: list[tuple[Standing, int]] = []
+        # Most trials do not get among the best, and leave the density of these as it was.
+        self._kept: tuple[int, list[tuple[Standing, int]], Parzen] | None = None
 
     def __len__(self) -> int:
         """Return how many trials with a score there are."""
@@ -62,14 +65,16 @@ class Contrast:
         """
         wanted, unwanted = self._densities(others, good or math.ceil(_GOOD_SHARE * len(self)))
         rows = wanted.sample(count, rng)
-        gains = wanted.log_density(rows) - unwanted.log_density(rows)
-        ordered = rows[np.argsort(-gains, kind="stable")]
+        places = Places(self._encoding, rows)
+        gains = wanted.log_density_at(places) - unwanted.log_density_at(places)
+        ordered = rows[(-gains).argsort(kind="stable")]
         return ordered if together else np.vstack([self._combined(rows, wanted, unwanted), ordered])
 
     def gains(self, rows: Floats) -> Floats:
         """Return how much more likely each of some rows is in the better half than in the other, as a logarithm."""
         wanted, unwanted = self._densities(None, math.ceil(len(self) / 2))
-        return wanted.log_density(rows) - unwanted.log_density(rows)
+        places = Places(self._encoding, rows)
+        return wanted.log_density_at(places) - unwanted.log_density_at(places)
 
     def _combined(self, rows: Floats, good: Parzen, bad: Parzen) -> Floats:
         """Put a row together from the best value of each column."""
@@ -77,21 +82,37 @@ class Contrast:
         for column in range(rows.shape[1]):
             alone = np.full_like(rows, np.nan)
             alone[:, column] = rows[:, column]
-            gains = good.log_density(alone) - bad.log_density(alone)
+            places = Places(self._encoding, alone)
+            gains = good.log_density_at(places) - bad.log_density_at(places)
             best[column] = rows[np.argmax(np.where(np.isnan(rows[:, column]), -np.inf, gains)), column]
         return self._encoding.settle(best[None, :])
 
     def _densities(self, others: Floats | None, count: int) -> tuple[Parzen, Parzen]:
         count = min(count, _MOST_GOOD)
-        chosen = [index for _, index in self._ranking[:count]]
-        is_bad = np.ones(len(self._ranking), dtype=np.bool_)
-        is_bad[chosen] = False
-        bad = self._rows[: len(self._ranking)][is_bad]
-        if others is not None:
-            bad = np.concatenate([bad, others])
-        if len(bad) > _MOST_BAD:
-            bad = bad[np.linspace(0, len(bad) - 1, _MOST_BAD).astype(np.intp)]
-        return Parzen(self._encoding, self._rows[chosen], self._weights(count)), Parzen(self._encoding, bad)
+        best = self._ranking[: count + 1]
+        chosen = [index for _, index in best[:count]]
+        if self._kept is None or self._kept[:2] != (count, best):
+            good = Parzen(self._encoding, self._rows.take(chosen, axis=0), self._weights(count))
+            self._kept = count, best, good
+        return self._kept[2], Parzen(self._encoding, self._bad(sorted(chosen), others))
+
+    def _bad(self, good: list[int], others: Floats | None) -> Floats:
+        """Return the rows that are not good, in the order in which they came in: all, or some, evenly spread."""
+        own = len(self._ranking) - len(good)
+        total = own if others is None else own + len(others)
+        if total <= _MOST_BAD:
+            is_bad = np.ones(len(self._ranking), dtype=np.bool_)
+            is_bad[good] = False
+            bad = self._rows.take(is_bad.nonzero()[0], axis=0)
+            return bad if others is None else np.concatenate([bad, others])
+        places = (_SPREAD * ((total - 1) / (_MOST_BAD - 1))).astype(np.intp)
+        places[-1] = total - 1
+        ahead = np.searchsorted(np.array(good) - np.arange(len(good)), places, side="right")
+        if others is None:
+            return self._rows.take(places + ahead, axis=0)
+        split = np.searchsorted(places, own)
+        mine = self._rows.take((places + ahead)[:split], axis=0)
+        return np.concatenate([mine, others.take(places[split:] - own, axis=0)])
 
     def _weights(self, count: int) -> Floats | None:
         """Weigh good trials by their gain over the best of the others, and none below half of the average."""
@@ -100,5 +121,5 @@ class Contrast:
         if border[0] != stands[0][0]:
             return None  # some break constraints and others do not: their losses say nothing
         gains = np.array([border[1] - loss for _, loss in stands[:count]])
-        average = gains.mean()
+        average = float(np.add.reduce(gains)) / len(gains)
         return gains + average if average > 0 and math.isfinite(average) else None
