@@ -26,7 +26,7 @@ from cargobike.worker import context
 from cargobike.worker.context import Reporter, TrialContext
 from cargobike.worker.failure import describe_exception, is_symptom
 from cargobike.worker.outcome import check_names, read_outcome
-from cargobike.worker.packets import PacketReader
+from cargobike.worker.packets import LARGEST, PacketReader
 from cargobike.worker.payload import Payload
 from cargobike.worker.processes import die_with_parent
 from cargobike.worker.seeding import seed_everything
@@ -99,8 +99,8 @@ class Desk:
                 os.rmdir(self._path)
 
 
-def main(seat: Seat, first: Assign, parent_pid: int) -> None:
-    """Run the first assignment and, if runners are reused, those that follow; never returns."""
+def main(seat: Seat, inbox: socket.socket, parent_pid: int) -> None:
+    """Wait for an assignment, run it and, if runners are reused, those that follow; never returns."""
     os.setpgid(0, 0)
     die_with_parent(parent_pid)
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -109,15 +109,22 @@ def main(seat: Seat, first: Assign, parent_pid: int) -> None:
         os.environ[variable] = ",".join(seat.gpus)
     seat.modules_before = set(sys.modules)
     streams = (sys.stdout, sys.stderr)
-    assignment: Assign | None = first
+    first = assignment = _first(inbox)
     while assignment is not None:
         _run_and_tell(seat, assignment)
         _restore(streams)
         assignment = _next(seat) if seat.reuse else None
     _leave()
-    if first.membership is None:  # others of a gang may still work in the same directory
+    if first is not None and first.membership is None:  # others of a gang may still work in the same directory
         seat.desk.clear()
     os._exit(0)
+
+
+def _first(inbox: socket.socket) -> Assign | None:
+    with inbox:
+        packet = inbox.recv(LARGEST)
+    message = decode_driver_message(packet) if packet else None  # else it was forked ahead of need, and there was none
+    return message if isinstance(message, Assign) else None
 
 
 def _restore(streams: tuple[TextIO, TextIO]) -> None:

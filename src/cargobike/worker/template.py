@@ -13,13 +13,16 @@ import select
 import signal
 import socket
 from collections import deque
+from dataclasses import dataclass
 
 import msgspec
 
 from cargobike.worker import runner
+from cargobike.worker.packets import LARGEST
 from cargobike.worker.processes import die_with_parent, volunteer
 from cargobike.worker.runner import Seat
-from cargobike.worker.wire import Assign, decode_driver_message
+
+_SPARE_FROM = 2
 
 
 class Exit(msgspec.Struct, frozen=True, array_like=True):
@@ -44,86 +47,176 @@ def serve(channel: socket.socket, seat: Seat, parent_pid: int) -> None:
     die_with_parent(parent_pid)
     volunteer()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    waiting: deque[Assign] = deque()
-    learned: list[str] = []
-    child: int | None = None
-    child_fd = -1
-    end: Exit | None = None
-    poller = select.poll()
-    poller.register(channel, select.POLLIN)
+    template = Template(channel, seat)
     while True:
-        if child is None and waiting:
-            child = _fork(seat, waiting.popleft(), channel)
-            child_fd = os.pidfd_open(child)
-            poller.register(child_fd, select.POLLIN)
-        for fd, _ in poller.poll():
-            if fd == child_fd:
-                assert child is not None
-                poller.unregister(child_fd)
-                os.close(child_fd)
-                _, status, usage = os.wait4(child, 0)
-                end = Exit(child, status, usage.ru_maxrss * 1024)
-                channel.send(b"X" + msgspec.msgpack.encode(end))
-                child, child_fd = None, -1
-                _import(learned)
-                continue
-            packet = channel.recv(1 << 20)
-            if not packet:
-                _kill(child)
-                os._exit(0)
-            if packet[:1] == b"A":
-                message = decode_driver_message(packet[1:])
-                if isinstance(message, Assign):
-                    waiting.append(message)
-            elif packet[:1] == b"K":
-                _kill(child)
-            elif packet[:1] == b"D" and child is not None:
-                os.kill(child, runner.STACK_SIGNAL)
-            elif packet[:1] == b"U" and end is not None:
-                waiting.extend(_unread(seat.agent))
-                end = msgspec.structs.replace(end, goes_on=bool(waiting))
-                channel.send(b"X" + msgspec.msgpack.encode(end))
-            elif packet[:1] == b"P":
-                learned += msgspec.msgpack.decode(packet[1:], type=list[str])
+        template.serve_once()
 
 
-def _fork(seat: Seat, assignment: Assign, channel: socket.socket) -> int:
-    me = os.getpid()
-    pid = os.fork()
-    if pid == 0:
+@dataclass(slots=True)
+class _Runner:
+    """A runner that waits for its first assignment, or works."""
+
+    pid: int
+    fd: int
+    inbox: socket.socket
+    assignment: bytes | None = None
+
+    def begin(self, assignment: bytes) -> None:
+        """Give it its first assignment."""
+        self.assignment = assignment
+        with contextlib.suppress(BrokenPipeError, ConnectionError):  # it is dead, and its exit will tell
+            self.inbox.send(assignment)
+
+    def has_begun(self) -> bool:
+        """Tell of a dead one whether it has taken its assignment: the kernel says if it was left unread."""
         try:
-            channel.close()
-            runner.main(seat, assignment, me)
-        finally:
-            os._exit(70)
-    return pid
+            return self.assignment is not None and not self.inbox.recv(1, socket.MSG_DONTWAIT)
+        except OSError:
+            return False
+
+    def kill(self) -> None:
+        """Kill it and what it started in its own process group."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
+
+    def forget(self) -> None:
+        """Close our ends."""
+        os.close(self.fd)
+        self.inbox.close()
 
 
-def _unread(runner_end: socket.socket) -> list[Assign]:
+class Template:
+    """The state of a template.
+
+    From the second assignment on it keeps a *spare*: a runner that was forked ahead and has run nothing, so that the
+    next one begins at once. Who has but one trial to run needs none. A spare is thrown away when the template learns
+    what the next runner should have imported.
+    """
+
+    def __init__(self, channel: socket.socket, seat: Seat) -> None:
+        self._channel = channel
+        self._seat = seat
+        self._waiting: deque[bytes] = deque()
+        self._learned: list[str] = []
+        self._runner: _Runner | None = None
+        self._spare: _Runner | None = None
+        self._spare_is_due = False
+        self._was_spare = False
+        self._is_killed = False
+        self._begun = 0
+        self._end: Exit | None = None
+        self._poller = select.poll()
+        self._poller.register(channel, select.POLLIN)
+
+    def serve_once(self) -> None:
+        """Do what there is to do, then wait for news."""
+        if self._runner is None and self._waiting:
+            self._begin(self._waiting.popleft())
+        ready = self._poller.poll(0 if self._spare_is_due else None)
+        if not ready:
+            self._spare_is_due = False
+            self._spare = self._fork()
+        for fd, _ in ready:
+            if self._runner is not None and fd == self._runner.fd:
+                self._runner_ended(self._runner)
+            elif self._spare is not None and fd == self._spare.fd:
+                self._drop_spare(self._spare)
+            elif fd == self._channel.fileno():
+                self._hear_agent()
+
+    def _begin(self, assignment: bytes) -> None:
+        self._runner, self._was_spare, self._spare = self._spare or self._fork(), self._spare is not None, None
+        self._is_killed = False
+        self._runner.begin(assignment)
+        self._begun += 1
+        self._spare_is_due = not self._seat.reuse and self._begun >= _SPARE_FROM
+
+    def _runner_ended(self, ended: _Runner) -> None:
+        self._runner = None
+        if self._was_spare and not self._is_killed and ended.assignment is not None and not ended.has_begun():
+            # Somebody has ended it while it was a spare: that is no failure of the trial.
+            self._waiting.appendleft(ended.assignment)
+            self._bury(ended)
+            return
+        status, peak_memory_bytes = self._bury(ended)
+        self._end = Exit(ended.pid, status, peak_memory_bytes)
+        self._channel.send(b"X" + msgspec.msgpack.encode(self._end))
+        self._learn()
+
+    def _learn(self) -> None:
+        """Import what a runner needed, so that the next one finds it there; a failure is the runner's to report."""
+        if self._learned and self._spare is not None:
+            self._drop_spare(self._spare)
+            self._spare_is_due = True
+        for name in self._learned:
+            with contextlib.suppress(Exception):
+                importlib.import_module(name)
+        self._learned.clear()
+
+    def _drop_spare(self, spare: _Runner) -> None:
+        """End a spare; the next one comes with the next assignment, else who ends them would keep us forking."""
+        spare.kill()
+        self._bury(spare)
+        self._spare = None
+
+    def _bury(self, dead: _Runner) -> tuple[int, int]:
+        self._poller.unregister(dead.fd)
+        dead.forget()
+        _, status, usage = os.wait4(dead.pid, 0)
+        return status, usage.ru_maxrss * 1024
+
+    def _hear_agent(self) -> None:
+        packet = self._channel.recv(LARGEST)
+        if not packet:
+            for below in (self._runner, self._spare):
+                if below is not None:
+                    below.kill()
+            os._exit(0)
+        kind, body = packet[:1], packet[1:]
+        if kind == b"A":
+            self._waiting.append(body)
+        elif kind == b"K" and self._runner is not None:
+            self._is_killed = True
+            self._runner.kill()
+        elif kind == b"D" and self._runner is not None:
+            os.kill(self._runner.pid, runner.STACK_SIGNAL)
+        elif kind == b"U" and self._end is not None:
+            self._waiting.extend(_unread(self._seat.agent))
+            self._end = msgspec.structs.replace(self._end, goes_on=bool(self._waiting))
+            self._channel.send(b"X" + msgspec.msgpack.encode(self._end))
+        elif kind == b"P":
+            self._learned += msgspec.msgpack.decode(body, type=list[str])
+            if self._runner is None:
+                self._learn()
+
+    def _fork(self) -> _Runner:
+        me = os.getpid()
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, LARGEST)
+        pid = os.fork()
+        if pid == 0:
+            try:
+                self._channel.close()
+                ours.close()
+                for other in (self._runner, self._spare):
+                    if other is not None:
+                        other.forget()
+                runner.main(self._seat, theirs, me)
+            finally:
+                os._exit(70)
+        theirs.close()
+        forked = _Runner(pid, os.pidfd_open(pid), ours)
+        self._poller.register(forked.fd, select.POLLIN)
+        return forked
+
+
+def _unread(runner_end: socket.socket) -> list[bytes]:
     """Take what the dead runner has not read, so that its successor does not take it for its own."""
-    found: list[Assign] = []
+    found: list[bytes] = []
     with contextlib.suppress(BlockingIOError):
-        while packet := runner_end.recv(1 << 20, socket.MSG_DONTWAIT):
+        while packet := runner_end.recv(LARGEST, socket.MSG_DONTWAIT):
             if packet[:1] == b"A":
-                message = decode_driver_message(packet[1:])
-                if isinstance(message, Assign):
-                    found.append(message)
+                found.append(packet[1:])
     return found
-
-
-def _kill(child: int | None) -> None:
-    """Kill a runner and what it started in its own process group."""
-    if child is None:
-        return
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(child, signal.SIGKILL)
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(child, signal.SIGKILL)
-
-
-def _import(names: list[str]) -> None:
-    """Import what a runner needed, so that the next one finds it there; a failure is the runner's to report."""
-    for name in names:
-        with contextlib.suppress(Exception):
-            importlib.import_module(name)
-    names.clear()
