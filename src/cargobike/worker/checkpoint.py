@@ -7,7 +7,6 @@ import math
 import operator
 import os
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,13 +22,15 @@ from cargobike.worker.checkpoint_folder import (
     delete_folder,
     is_checkpoint,
     list_folders,
+    number_of,
     read_meta,
     sweep,
     verify,
     write_folder,
 )
+from cargobike.worker.checkpoint_forcing import Forcing
 from cargobike.worker.checkpoint_state import read_state
-from cargobike.worker.outcome import read_number
+from cargobike.worker.outcome import read_index, read_number
 
 if TYPE_CHECKING:
     from cargobike.worker.checkpoint_sharded import ShardedCheckpoints
@@ -44,8 +45,9 @@ class Checkpoints:
 
     Guarantees: a checkpoint appears whole or not at all, whenever the process is killed. A power cut costs at most the
     checkpoints of the last `force_every_s` seconds: so often they are forced to disk, and the last one that was is kept
-    until there is a newer one that was. One that is damaged is never returned: `load` takes the newest intact one and
-    logs a warning. Nothing is created before the first `save`. Threads of one process may share it.
+    until there is a newer one that was, while the training goes on. One that is damaged is never returned: `load` takes
+    the newest intact one and logs a warning. Nothing is created before the first `save`. Threads of one process may
+    share it.
 
     Args:
         root: Folder of this trial's checkpoints; need not exist.
@@ -90,9 +92,7 @@ class Checkpoints:
         self._current_step = current_step
         self._points = points
         self._on_points = on_points
-        self._force_every_s = force_every_s
-        self._forced_at = time.monotonic()
-        self._forced: Path | None = None
+        self._forcing = Forcing(force_every_s)
         self._has_saved = False
         self._lock = threading.RLock()
         self._metas: dict[Path, Meta] = {}
@@ -144,28 +144,33 @@ class Checkpoints:
             self._warned_about_metric = True
             _LOG.warning("The best checkpoints are to be kept, but save() was called without metric=.")
         with self._lock:
-            at = self._next_step() if step is None else _whole_number(step)
-            sweep(self._root)
-            is_forced = time.monotonic() - self._forced_at >= self._force_every_s
+            at = self._next_step() if step is None else read_index(step)
+            folders = sweep(self._root)
+            newest = folders[-1] if folders else None
             if not self._has_saved:  # what an earlier attempt left has had its time to reach the disk
-                self._forced = next(reversed(list_folders(self._root)), None)
+                self._forcing.trust(newest)
                 self._has_saved = True
+            is_forced = self._forcing.must_be_at_once
             try:
-                path, meta = write_folder(self._root, state, at, score, is_forced=is_forced, points=self._points())
+                path, meta = write_folder(
+                    self._root, state, at, score, after=newest, is_forced=is_forced, points=self._points()
+                )
             except OSError as error:
                 raise StoreError(
                     f"The checkpoint of step {at} could not be saved in {self._root}: {error}. "
                     "Earlier checkpoints are untouched; free some space or check the permissions."
                 ) from error
             if is_forced:
-                self._forced, self._forced_at = path, time.monotonic()
+                self._forcing.was_forced(path)
+            else:
+                self._forcing.begin_if_due(path)
             self._metas[path] = meta
             self._intact.add(path)
             self._has_begun = True
-            saved = _describe(path, meta)
+            saved = meta.describe(path)
             if self._on_saved is not None:
                 self._on_saved(saved)
-            self._delete_superfluous(path)
+            self._delete_superfluous([*folders, path])
         return saved
 
     def save_sharded(
@@ -183,7 +188,7 @@ class Checkpoints:
         Raises:
             StoreError: If a rank cannot write its part; earlier checkpoints are untouched.
         """
-        at = self._next_step() if step is None else _whole_number(step)
+        at = self._next_step() if step is None else read_index(step)
         self._has_begun = True
         return self._together().save(state, at, metric, asynchronous=asynchronous)
 
@@ -207,6 +212,13 @@ class Checkpoints:
         """Wait until what was saved asynchronously is a checkpoint."""
         if self._sharded is not None:
             self._sharded.wait()
+        self.settle()
+
+    def settle(self) -> None:
+        """Wait until what is being forced to disk is there, and delete what was kept until then."""
+        with self._lock:
+            if self._forcing.wait():
+                self._delete_superfluous(list_folders(self._root))
 
     def _together(self) -> ShardedCheckpoints:
         if self._sharded is None:
@@ -279,9 +291,9 @@ class Checkpoints:
     def all(self) -> list[SavedCheckpoint]:
         """Return this trial's own checkpoints, oldest first, as far as they are not known to be damaged."""
         with self._lock:
-            own = self._own()
-            spare = {self._forced} - self._kept(own)  # there only in case the power fails
-            return [_describe(path, meta) for path, meta in own if path not in spare]
+            own = self._own(self._folders())
+            spare = self._forcing.kept - self._kept(own)  # there only in case the power fails
+            return [meta.describe(path) for path, meta in own if path not in spare]
 
     def clear(self) -> None:
         """Delete this trial's own checkpoints, so that it starts over; those of `start_from` stay.
@@ -292,8 +304,9 @@ class Checkpoints:
         if self._rank:
             return
         with self._lock:
-            sweep(self._root)
-            for path in list_folders(self._root):
+            self._forcing.wait()
+            self._forcing.trust(None)
+            for path in sweep(self._root):
                 self._delete(path)
 
     def __repr__(self) -> str:
@@ -303,23 +316,23 @@ class Checkpoints:
         with self._lock:
             for path in self._candidates(best=False):
                 if self._is_intact(path):
-                    return _describe(path, self._metas[path])
+                    return self._metas[path].describe(path)
         return None
 
     def _candidates(self, *, best: bool) -> Iterator[Path]:
         """Yield what could be loaded, the most wanted first."""
         if best:
-            yield from self._ranked(self._own())
-        yield from reversed([path for path, _ in self._own()])
+            yield from self._ranked(self._own(self._folders()))
+        yield from reversed([path for path, _ in self._own(self._folders())])
         if self._start_from is not None:
             if is_checkpoint(self._start_from):
                 yield self._start_from
             else:
                 yield from reversed(list_folders(self._start_from))
 
-    def _own(self) -> list[tuple[Path, Meta]]:
+    def _own(self, folders: list[Path]) -> list[tuple[Path, Meta]]:
         found = []
-        for path in self._folders():
+        for path in folders:
             if path not in self._metas and path not in self._damaged:
                 try:
                     self._metas[path] = read_meta(path)
@@ -333,8 +346,8 @@ class Checkpoints:
         folders = list_folders(self._root)
         if self._has_begun:
             return folders
-        last = int(self._began_with.partition("-")[0]) if self._began_with else -1
-        return [folder for folder in folders if int(folder.name.partition("-")[0]) <= last]
+        last = number_of(self._root / self._began_with) if self._began_with else -1
+        return [folder for folder in folders if number_of(folder) <= last]
 
     def _ranked(self, found: list[tuple[Path, Meta]]) -> list[Path]:
         scored = [(meta.metric, path) for path, meta in found if meta.metric is not None and math.isfinite(meta.metric)]
@@ -368,11 +381,11 @@ class Checkpoints:
         newest = self.step
         return 0 if newest is None else newest + 1
 
-    def _delete_superfluous(self, newest: Path) -> None:
-        kept = {newest, self._forced, *self._kept(self._own())}
+    def _delete_superfluous(self, folders: list[Path]) -> None:
+        kept = {*self._forcing.kept, *self._kept(self._own(folders))}
         if self._began_with:
             kept.add(self._root / self._began_with)
-        for path in list_folders(self._root):
+        for path in folders:
             if path not in kept:
                 self._delete(path)
 
@@ -381,20 +394,6 @@ class Checkpoints:
         return {*(path for path, _ in own[-self._keep_last :]), *self._ranked(own)[: self._keep_best]}
 
     def _delete(self, path: Path) -> None:
-        delete_folder(path)
-        self._metas.pop(path, None)
+        delete_folder(path, self._metas.pop(path, None))
         self._intact.discard(path)
         self._damaged.discard(path)
-
-
-def _describe(path: Path, meta: Meta) -> SavedCheckpoint:
-    return SavedCheckpoint(meta.step, path, meta.size_bytes, meta.metric)
-
-
-def _whole_number(step: object) -> int:
-    if not isinstance(step, bool):
-        try:
-            return operator.index(step)  # type: ignore[arg-type] # asks whether it is one
-        except TypeError:
-            pass
-    raise InvalidInputError(f"step must be a whole number, got {step!r}.")

@@ -9,7 +9,7 @@ import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, Protocol, Self, runtime_checkable
+from typing import Literal, Protocol, Self
 
 from cargobike.core.errors import InvalidInputError
 
@@ -39,7 +39,6 @@ class StoredState:
     links: dict[str, str] = field(default_factory=dict)
 
 
-@runtime_checkable
 class WritesItself(Protocol):
     """A state that knows how it is written."""
 

@@ -24,7 +24,7 @@ from pathlib import Path
 import msgspec
 
 from cargobike.core.facts import Number, pack_number, pack_numbers, unpack_number
-from cargobike.worker.checkpoint_files import Kind
+from cargobike.worker.checkpoint_files import Kind, SavedCheckpoint
 from cargobike.worker.checkpoint_state import write_state
 
 _NAME = re.compile(r"(\d{6,})-step(-?\d+)")
@@ -72,18 +72,34 @@ class Meta(msgspec.Struct, frozen=True, kw_only=True):
         """The metric that was given at the save."""
         return None if self.packed_metric is None else unpack_number(self.packed_metric)
 
+    def describe(self, folder: Path) -> SavedCheckpoint:
+        """Return what users see of it."""
+        return SavedCheckpoint(self.step, folder, self.size_bytes, self.metric)
+
 
 _decoder = msgspec.json.Decoder(Meta)
 
 
 def list_folders(root: Path) -> list[Path]:
     """Return the checkpoint folders under a root, oldest first; none if there is no root."""
+    return _numbered(root, _list(root))
+
+
+def _list(root: Path) -> list[str]:
     try:
-        names = os.listdir(root)
+        return os.listdir(root)
     except (FileNotFoundError, NotADirectoryError):
         return []
+
+
+def _numbered(root: Path, names: list[str]) -> list[Path]:
     numbered = [(int(match[1]), name) for name in names if (match := _NAME.fullmatch(name))]
     return [root / name for _, name in sorted(numbered)]
+
+
+def number_of(folder: Path) -> int:
+    """Return which checkpoint of its trial a folder is."""
+    return int(folder.name.partition("-")[0])
 
 
 def is_checkpoint(folder: Path) -> bool:
@@ -97,6 +113,7 @@ def write_folder(
     step: int,
     metric: float | None,
     *,
+    after: Path | None = None,
     is_forced: bool = True,
     points: Sequence[ReportedPoint] = (),
 ) -> tuple[Path, Meta]:
@@ -109,14 +126,14 @@ def write_folder(
         state: What to save.
         step: Where the training is.
         metric: How good the state is.
+        after: The newest checkpoint that is there.
         is_forced: Whether it is on disk when this returns, so that it survives a power cut too.
         points: Reports to remember with it.
     """
-    _make_root(root)
     building = root / f"{_SAVING}{os.getpid()}.{next(_counter)}.{platform.node()}"
     _being_saved.add(building.name)
     try:
-        building.mkdir()
+        _make(building)
         stored = write_state(state, building)
         meta = Meta(
             kind=stored.kind,
@@ -134,18 +151,26 @@ def write_folder(
             file.write(msgspec.json.format(msgspec.json.encode(meta), indent=1))
         if is_forced:
             _force(building)
-        folder = _rename_to_next(building, root, step)
+        folder = _rename_to_next(building, root, step, 1 if after is None else number_of(after) + 1)
     except BaseException:
         shutil.rmtree(building, ignore_errors=True)
         raise
     finally:
         _being_saved.discard(building.name)
     if is_forced:
-        _sync_folder(root)
-        while _unforced:
-            with contextlib.suppress(FileNotFoundError):  # somebody removed it meanwhile, and what was in it
-                _sync_folder(_unforced.pop())
+        _force_way_to(root)
     return folder, meta
+
+
+def force_folder(folder: Path) -> None:
+    """Force a checkpoint to disk, so that it survives a power cut.
+
+    Raises:
+        FileNotFoundError: If it is gone.
+        OSError: If the disk refuses.
+    """
+    _force(folder)
+    _force_way_to(folder.parent)
 
 
 def read_meta(folder: Path) -> Meta:
@@ -196,23 +221,35 @@ def verify(folder: Path) -> Meta:
     return meta
 
 
-def delete_folder(folder: Path) -> None:
-    """Delete a checkpoint; killed in the middle, it is gone all the same, and `sweep` finishes the work."""
+def delete_folder(folder: Path, meta: Meta | None = None) -> None:
+    """Delete a checkpoint; killed in the middle, it is gone all the same, and `sweep` finishes the work.
+
+    Args:
+        folder: The checkpoint.
+        meta: Its description: who knows the files need not look for them.
+    """
     doomed = folder.parent / f"{_DELETING}{os.getpid()}.{next(_counter)}.{platform.node()}"
     with contextlib.suppress(OSError):  # somebody else deleted it
         os.rename(folder, doomed)
-        shutil.rmtree(doomed, ignore_errors=True)
+        try:
+            for name in (_META, *(meta.sizes if meta is not None else ())):
+                os.unlink(f"{doomed}/{name}")
+            os.rmdir(doomed)
+        except OSError:  # there is more in it
+            shutil.rmtree(doomed, ignore_errors=True)
 
 
-def sweep(root: Path) -> None:
-    """Remove what killed processes left behind: saves that never ended and deletions half done."""
-    try:
-        names = os.listdir(root)
-    except (FileNotFoundError, NotADirectoryError):
-        return
+def sweep(root: Path) -> list[Path]:
+    """Remove what killed processes left behind: saves that never ended and deletions half done.
+
+    Returns:
+        What `list_folders` would: there is nothing dearer than to look twice.
+    """
+    names = _list(root)
     for name in names:
         if name.startswith(_DELETING) or (name.startswith(_SAVING) and _is_abandoned(root / name)):
             shutil.rmtree(root / name, ignore_errors=True)
+    return _numbered(root, names)
 
 
 def _is_abandoned(building: Path) -> bool:
@@ -235,9 +272,7 @@ def _is_abandoned(building: Path) -> bool:
     return False
 
 
-def _rename_to_next(building: Path, root: Path, step: int) -> Path:
-    existing = list_folders(root)
-    number = int(existing[-1].name.partition("-")[0]) + 1 if existing else 1
+def _rename_to_next(building: Path, root: Path, step: int, number: int) -> Path:
     while True:
         folder = root / f"{number:06d}-step{step}"
         try:
@@ -251,12 +286,25 @@ def _rename_to_next(building: Path, root: Path, step: int) -> Path:
             return folder
 
 
-def _make_root(root: Path) -> None:
-    missing = [root] if not root.exists() else []
-    while missing and not missing[-1].parent.exists():
-        missing.append(missing[-1].parent)
-    root.mkdir(parents=True, exist_ok=True)
-    _unforced.update(made.parent for made in missing)
+def _make(building: Path) -> None:
+    """Make a folder and, if this is the first one, the way to it."""
+    try:
+        os.mkdir(building)
+    except FileNotFoundError:
+        root = building.parent
+        missing = [root]
+        while not missing[-1].parent.exists():
+            missing.append(missing[-1].parent)
+        root.mkdir(parents=True, exist_ok=True)
+        _unforced.update(made.parent for made in missing)
+        os.mkdir(building)
+
+
+def _force_way_to(root: Path) -> None:
+    _sync_folder(root)
+    while _unforced:
+        with contextlib.suppress(FileNotFoundError):  # somebody removed it meanwhile, and what was in it
+            _sync_folder(_unforced.pop())
 
 
 def _force(building: Path) -> None:

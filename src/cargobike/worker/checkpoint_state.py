@@ -13,7 +13,7 @@ import sys
 import types
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import cloudpickle
 
@@ -32,13 +32,13 @@ def write_state(state: object, folder: Path) -> StoredState:
     """
     if isinstance(state, Path):
         return copy_path(state, folder)
-    if isinstance(state, WritesItself):
-        return state.write_into(folder)
     if isinstance(state, bytes):
         stored = StoredState("bytes", "state.bin")
         with HashingFile(stored, folder, stored.entry) as file:
             file.write(state)
         return stored
+    if hasattr(state, "write_into"):
+        return cast("WritesItself", state).write_into(folder)
     return _write_object(state, folder)
 
 

@@ -12,10 +12,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from cargobike.core.errors import InvalidInputError, StoreError, TrialPaused, TrialStopped, WaitError
+from cargobike.core.errors import StoreError, TrialPaused, TrialStopped, WaitError
 from cargobike.core.records import Direction
 from cargobike.worker.mailbox import Mailbox
-from cargobike.worker.outcome import read_metrics
+from cargobike.worker.outcome import read_metrics, read_whole
 from cargobike.worker.wire import Assign, Bring, Brought, DriverMessage, Point, Saved, Stored, encode_message
 from cargobike.worker.wire import Verdict as VerdictMessage
 
@@ -139,6 +139,11 @@ class Context:
         if self._checkpoints is not None:
             self._checkpoints.wait()
 
+    def settle(self) -> None:
+        """Leave nothing half done, however the function ended."""
+        if self._checkpoints is not None:
+            self._checkpoints.settle()
+
     def _open_checkpoints(self) -> Checkpoints:
         # Most functions save none, and these modules are the dearest of a worker's to import.
         from cargobike.worker.checkpoint import Checkpoints  # noqa: PLC0415
@@ -186,7 +191,7 @@ class Context:
         if step is None:
             step = 0 if self.last_step is None else self.last_step + 1
         elif type(step) is not int:
-            step = _whole(step)
+            step = read_whole(step)
         self.last_step = step
         return step
 
@@ -384,13 +389,3 @@ def enter(context: Context | None) -> None:
     """Make a context current; `None` to leave it."""
     global _current
     _current = context
-
-
-def _whole(step: object) -> int:
-    try:
-        number = int(step)  # type: ignore[call-overload]
-        if number == step:
-            return int(number)
-    except (TypeError, ValueError):
-        pass
-    raise InvalidInputError(f"step must be a whole number, {step!r} ({type(step).__name__}) was given")

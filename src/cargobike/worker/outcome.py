@@ -7,6 +7,7 @@ NumPy, torch, JAX and TensorFlow scalars are recognised by how they behave (`ite
 from __future__ import annotations
 
 import dataclasses
+import operator
 import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import cast
@@ -105,6 +106,35 @@ def read_number(value: object, name: str) -> float:
         return _to_float(value)
     except _NotANumberError as problem:
         raise InvalidInputError(f"{name} must be a number, got {_describe(value)}. {problem}") from None
+
+
+def read_whole(step: object) -> int:
+    """Turn a step of any library into a whole number, if it is one.
+
+    Raises:
+        InvalidInputError: If it is none.
+    """
+    try:
+        number = int(step)  # type: ignore[call-overload]
+        if number == step:
+            return int(number)
+    except (TypeError, ValueError):
+        pass
+    raise InvalidInputError(f"step must be a whole number, {step!r} ({type(step).__name__}) was given")
+
+
+def read_index(step: object) -> int:
+    """Return a step that must be whole by its type, as it becomes part of a name.
+
+    Raises:
+        InvalidInputError: If it is not.
+    """
+    if not isinstance(step, bool):
+        try:
+            return operator.index(step)  # type: ignore[arg-type] # asks whether it is one
+        except TypeError:
+            pass
+    raise InvalidInputError(f"step must be a whole number, got {step!r}.")
 
 
 def _read_mapping(returned: Mapping[object, object], metric: str | None, *, optional: bool) -> Outcome:

@@ -180,6 +180,7 @@ def run(seat: Seat, assignment: Assign) -> Ended:
         context.enter(None)
     if os.getpid() != me:
         _end_copy(None, payload.launch_dir)
+    place.settle()
     return msgspec.structs.replace(ended, peak_memory_bytes=peak_memory_bytes())
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import math
@@ -26,6 +27,7 @@ from cargobike.core.errors import InvalidInputError, StoreError
 from cargobike.worker.checkpoint import Checkpoints
 from cargobike.worker.checkpoint_files import SavedCheckpoint
 from cargobike.worker.checkpoint_folder import list_folders
+from cargobike.worker.checkpoint_forcing import Forcing
 
 CHILD_ENV = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
 
@@ -753,6 +755,7 @@ class TestForcing:
         checkpoints = Checkpoints(root, force_every_s=10)
         now = 11
         checkpoints.save("forced")
+        checkpoints.settle()
         now = 12
         checkpoints.save("not forced")
         checkpoints.save("not forced either")
@@ -762,7 +765,104 @@ class TestForcing:
         assert Checkpoints(root).load() == "forced"
         now = 22
         checkpoints.save("forced again")
+        checkpoints.settle()
         assert len(list_folders(root)) == 1
+        assert checkpoints.load() == "forced again"
+
+    @pytest.fixture
+    def slow_disk(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
+        """A disk that forces nothing before the event is set."""
+        ready = threading.Event()
+        monkeypatch.setattr(os, "fsync", lambda _: ready.wait(60))
+        yield ready
+        ready.set()
+
+    def test_training_goes_on_while_the_disk_works(
+        self, root: Path, monkeypatch: pytest.MonkeyPatch, slow_disk: threading.Event
+    ) -> None:
+        Checkpoints(root, force_every_s=3600).save("of the first attempt")
+        now = 0.0
+        monkeypatch.setattr(time, "monotonic", lambda: now)
+        checkpoints = Checkpoints(root, force_every_s=10)
+        now = 11
+        for state in ("being forced", "later", "newest"):
+            checkpoints.save(state)
+        assert len(list_folders(root)) == 3
+        assert [saved.step for saved in checkpoints.all()] == [3]
+        shutil.rmtree(list_folders(root)[-1])  # what a power cut may do
+        assert Checkpoints(root).load() == "being forced"
+        shutil.rmtree(list_folders(root)[-1])
+        assert Checkpoints(root).load() == "of the first attempt"
+        slow_disk.set()
+
+    def test_once_it_is_on_disk_the_one_before_it_goes(
+        self, root: Path, monkeypatch: pytest.MonkeyPatch, slow_disk: threading.Event
+    ) -> None:
+        Checkpoints(root, force_every_s=3600).save("of the first attempt")
+        now = 0.0
+        monkeypatch.setattr(time, "monotonic", lambda: now)
+        checkpoints = Checkpoints(root, force_every_s=10)
+        now = 11
+        checkpoints.save("forced")
+        checkpoints.save("newest")
+        slow_disk.set()
+        checkpoints.settle()
+        assert visible(root) == ["000002-step1", "000003-step2"]
+
+    def test_a_disk_that_takes_longer_than_the_interval_is_waited_for(
+        self, root: Path, monkeypatch: pytest.MonkeyPatch, slow_disk: threading.Event
+    ) -> None:
+        now = 0.0
+        monkeypatch.setattr(time, "monotonic", lambda: now)
+        checkpoints = Checkpoints(root, force_every_s=10)
+        now = 11
+        checkpoints.save("being forced")
+        waited = False
+        original = Forcing.wait
+
+        def wait(forcing: Forcing) -> bool:
+            nonlocal waited
+            waited = True
+            slow_disk.set()
+            return original(forcing)
+
+        monkeypatch.setattr(Forcing, "wait", wait)
+        now = 20
+        checkpoints.save("not yet")
+        assert not waited
+        now = 21
+        checkpoints.save("waits")
+        assert waited
+
+    def test_after_a_disk_has_failed_the_next_save_says_so(
+        self, root: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        def fail(_: int) -> None:
+            raise OSError(errno.EIO, "Input/output error")
+
+        Checkpoints(root).save("of the first attempt")
+        checkpoints = Checkpoints(root, force_every_s=1e-6)
+        monkeypatch.setattr("cargobike.worker.checkpoint_folder.os.fsync", fail)
+        checkpoints.save("not forced")
+        checkpoints.settle()
+        assert "could not be forced to disk" in caplog.text
+        with pytest.raises(StoreError, match="Input/output error"):
+            checkpoints.save("not saved")
+        monkeypatch.undo()
+        shutil.rmtree(list_folders(root)[-1])
+        assert Checkpoints(root).load() == "of the first attempt"
+        checkpoints.save("forced at once")
+        assert [saved.step for saved in checkpoints.all()] == [1]
+        assert len(visible(root)) == 1
+
+    def test_starting_over_waits_for_what_is_being_forced(self, root: Path) -> None:
+        checkpoints = Checkpoints(root, force_every_s=1e-6)
+        checkpoints.save("being forced")
+        checkpoints.clear()
+        assert visible(root) == []
+        checkpoints.save("new")
+        checkpoints.settle()
+        assert checkpoints.load() == "new"
 
     def test_what_an_earlier_attempt_left_is_kept_until_there_is_one_that_was_forced(self, root: Path) -> None:
         Checkpoints(root).save("of the first attempt")
