@@ -26,7 +26,7 @@ from cargobike.worker import context
 from cargobike.worker.context import Reporter, TrialContext
 from cargobike.worker.failure import describe_exception, is_symptom
 from cargobike.worker.outcome import check_names, read_outcome
-from cargobike.worker.packets import LARGEST, PacketReader
+from cargobike.worker.packets import PacketReader
 from cargobike.worker.payload import Payload
 from cargobike.worker.processes import die_with_parent
 from cargobike.worker.seeding import seed_everything
@@ -99,8 +99,15 @@ class Desk:
                 os.rmdir(self._path)
 
 
-def main(seat: Seat, inbox: socket.socket, parent_pid: int) -> None:
-    """Wait for an assignment, run it and, if runners are reused, those that follow; never returns."""
+def main(seat: Seat, inbox: socket.socket, parent_pid: int, *, is_spare: bool) -> None:
+    """Wait for an assignment, run it and, if runners are reused, those that follow; never returns.
+
+    Args:
+        seat: Where this runner sits.
+        inbox: Where its first assignment comes from.
+        parent_pid: The template.
+        is_spare: Whether there is time until it comes.
+    """
     os.setpgid(0, 0)
     die_with_parent(parent_pid)
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -109,6 +116,8 @@ def main(seat: Seat, inbox: socket.socket, parent_pid: int) -> None:
         os.environ[variable] = ",".join(seat.gpus)
     seat.modules_before = set(sys.modules)
     streams = (sys.stdout, sys.stderr)
+    if is_spare:
+        _rehearse(seat)
     first = assignment = _first(inbox)
     while assignment is not None:
         _run_and_tell(seat, assignment)
@@ -120,9 +129,21 @@ def main(seat: Seat, inbox: socket.socket, parent_pid: int) -> None:
     os._exit(0)
 
 
+def _rehearse(seat: Seat) -> None:
+    """Do, without a trace, what every attempt begins with.
+
+    Whoever writes to a page that is shared with the template copies it first, which takes longer than what is written.
+    """
+    nobody = Assign(trial=-1, attempt=0, params={}, seed=0)
+    decode_driver_message(encode_message(nobody))
+    place = _place(seat, nobody)
+    if "cargobike.worker.checkpoint" in sys.modules:
+        place.checkpoint.load()
+
+
 def _first(inbox: socket.socket) -> Assign | None:
     with inbox:
-        packet = inbox.recv(LARGEST)
+        packet = PacketReader(inbox).receive(wait=True)
     message = decode_driver_message(packet) if packet else None  # else it was forked ahead of need, and there was none
     return message if isinstance(message, Assign) else None
 
@@ -151,18 +172,7 @@ def run(seat: Seat, assignment: Assign) -> Ended:
     """Call the train function once and say how it went."""
     me = os.getpid()
     payload = seat.payload
-    folder = seat.experiment / "trials" / f"{assignment.trial:04d}"
-    place = context.TrialContext(
-        assignment,
-        folder=folder,
-        agent=seat.agent,
-        flags=seat.flags,
-        direction=payload.direction,
-        options=payload.options,
-        driver_host=seat.driver_host,
-        files_travel=seat.files_travel,
-    )
-    place.force_checkpoints_every_s = payload.force_checkpoints_every_s
+    place = _place(seat, assignment)
     context.enter(place)
     try:
         if place.membership is not None:
@@ -182,6 +192,22 @@ def run(seat: Seat, assignment: Assign) -> Ended:
         _end_copy(None, payload.launch_dir)
     place.settle()
     return msgspec.structs.replace(ended, peak_memory_bytes=peak_memory_bytes())
+
+
+def _place(seat: Seat, assignment: Assign) -> TrialContext:
+    payload = seat.payload
+    place = TrialContext(
+        assignment,
+        folder=seat.experiment / "trials" / f"{assignment.trial:04d}",
+        agent=seat.agent,
+        flags=seat.flags,
+        direction=payload.direction,
+        options=payload.options,
+        driver_host=seat.driver_host,
+        files_travel=seat.files_travel,
+    )
+    place.force_checkpoints_every_s = payload.force_checkpoints_every_s
+    return place
 
 
 def _call(seat: Seat, assignment: Assign, place: TrialContext) -> Ended:

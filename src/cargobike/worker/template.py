@@ -23,6 +23,7 @@ from cargobike.worker.processes import die_with_parent, volunteer
 from cargobike.worker.runner import Seat
 
 _SPARE_FROM = 2
+_SPARE_AFTER_MS = 5  # by then the one that was just given its assignment is on its way
 
 
 class Exit(msgspec.Struct, frozen=True, array_like=True):
@@ -114,10 +115,10 @@ class Template:
         """Do what there is to do, then wait for news."""
         if self._runner is None and self._waiting:
             self._begin(self._waiting.popleft())
-        ready = self._poller.poll(0 if self._spare_is_due else None)
+        ready = self._poller.poll(_SPARE_AFTER_MS if self._spare_is_due else None)
         if not ready:
             self._spare_is_due = False
-            self._spare = self._fork()
+            self._spare = self._fork(is_spare=True)
         for fd, _ in ready:
             if self._runner is not None and fd == self._runner.fd:
                 self._runner_ended(self._runner)
@@ -127,7 +128,8 @@ class Template:
                 self._hear_agent()
 
     def _begin(self, assignment: bytes) -> None:
-        self._runner, self._was_spare, self._spare = self._spare or self._fork(), self._spare is not None, None
+        self._was_spare = self._spare is not None
+        self._runner, self._spare = self._spare or self._fork(is_spare=False), None
         self._is_killed = False
         self._runner.begin(assignment)
         self._begun += 1
@@ -191,7 +193,7 @@ class Template:
             if self._runner is None:
                 self._learn()
 
-    def _fork(self) -> _Runner:
+    def _fork(self, *, is_spare: bool) -> _Runner:
         me = os.getpid()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, LARGEST)
@@ -203,7 +205,7 @@ class Template:
                 for other in (self._runner, self._spare):
                     if other is not None:
                         other.forget()
-                runner.main(self._seat, theirs, me)
+                runner.main(self._seat, theirs, me, is_spare=is_spare)
             finally:
                 os._exit(70)
         theirs.close()
