@@ -46,8 +46,7 @@ class Checkpoints:
     Guarantees: a checkpoint appears whole or not at all, whenever the process is killed. A power cut costs at most the
     checkpoints of the last `force_every_s` seconds: so often they are forced to disk, and the last one that was is kept
     until there is a newer one that was, while the training goes on. One that is damaged is never returned: `load` takes
-    the newest intact one and logs a warning. Nothing is created before the first `save`. Threads of one process may
-    share it.
+    the newest intact one and logs a warning. Nothing is created before the first `save`. Threads may share it.
 
     Args:
         root: Folder of this trial's checkpoints; need not exist.
@@ -212,13 +211,16 @@ class Checkpoints:
         """Wait until what was saved asynchronously is a checkpoint."""
         if self._sharded is not None:
             self._sharded.wait()
-        self.settle()
 
     def settle(self) -> None:
         """Wait until what is being forced to disk is there, and delete what was kept until then."""
-        with self._lock:
+        if not self._lock.acquire(blocking=False):
+            return  # another thread saves, perhaps together with ranks that are dead: nobody waits for that
+        try:
             if self._forcing.wait():
                 self._delete_superfluous(list_folders(self._root))
+        finally:
+            self._lock.release()
 
     def _together(self) -> ShardedCheckpoints:
         if self._sharded is None:
@@ -382,9 +384,8 @@ class Checkpoints:
         return 0 if newest is None else newest + 1
 
     def _delete_superfluous(self, folders: list[Path]) -> None:
-        kept = {*self._forcing.kept, *self._kept(self._own(folders))}
-        if self._began_with:
-            kept.add(self._root / self._began_with)
+        begun = {self._root / self._began_with} if self._began_with else set()
+        kept = self._forcing.kept | self._kept(self._own(folders)) | begun
         for path in folders:
             if path not in kept:
                 self._delete(path)

@@ -60,18 +60,21 @@ class _Runner:
     pid: int
     fd: int
     inbox: socket.socket
-    assignment: bytes | None = None
+    assignment: bytes = b""
+    was_there: bool = True
 
     def begin(self, assignment: bytes) -> None:
         """Give it its first assignment."""
         self.assignment = assignment
-        with contextlib.suppress(BrokenPipeError, ConnectionError):  # it is dead, and its exit will tell
+        try:
             self.inbox.send(assignment)
+        except ConnectionError:
+            self.was_there = False
 
     def has_begun(self) -> bool:
         """Tell of a dead one whether it has taken its assignment: the kernel says if it was left unread."""
         try:
-            return self.assignment is not None and not self.inbox.recv(1, socket.MSG_DONTWAIT)
+            return self.was_there and not self.inbox.recv(1, socket.MSG_DONTWAIT)
         except OSError:
             return False
 
@@ -137,7 +140,7 @@ class Template:
 
     def _runner_ended(self, ended: _Runner) -> None:
         self._runner = None
-        if self._was_spare and not self._is_killed and ended.assignment is not None and not ended.has_begun():
+        if self._was_spare and not self._is_killed and not ended.has_begun():
             # Somebody has ended it while it was a spare: that is no failure of the trial.
             self._waiting.appendleft(ended.assignment)
             self._bury(ended)

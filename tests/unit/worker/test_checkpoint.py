@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 
 from cargobike.core.errors import InvalidInputError, StoreError
 from cargobike.worker.checkpoint import Checkpoints
-from cargobike.worker.checkpoint_files import SavedCheckpoint
+from cargobike.worker.checkpoint_files import SavedCheckpoint, StoredState
 from cargobike.worker.checkpoint_folder import list_folders
 from cargobike.worker.checkpoint_forcing import Forcing
 
@@ -854,6 +854,25 @@ class TestForcing:
         checkpoints.save("forced at once")
         assert [saved.step for saved in checkpoints.all()] == [1]
         assert len(visible(root)) == 1
+
+    def test_the_end_of_a_trial_does_not_wait_for_a_thread_that_still_saves(self, root: Path) -> None:
+        has_begun, may_end = threading.Event(), threading.Event()
+
+        class Endless:
+            def write_into(self, folder: Path) -> StoredState:
+                has_begun.set()
+                may_end.wait(60)
+                raise OSError("nobody answers")
+
+        checkpoints = Checkpoints(root, force_every_s=1e-6)
+        checkpoints.save("forced")
+        beside = threading.Thread(target=pytest.raises, args=(StoreError, checkpoints.save, Endless()))
+        beside.start()
+        assert has_begun.wait(60)
+        checkpoints.settle()
+        assert beside.is_alive()
+        may_end.set()
+        beside.join()
 
     def test_starting_over_waits_for_what_is_being_forced(self, root: Path) -> None:
         checkpoints = Checkpoints(root, force_every_s=1e-6)
