@@ -3,30 +3,29 @@
     python benchmarks/search/asha_real.py --runs 5
 
 An epoch is a sleep of 50 ms, or of 250 ms on the slow worker; what it reports comes from the drawn curves. Medians over
-the sets, least and most in brackets.
+the sets, least and most in brackets. The floor, in turns with the others, is promotion in two bare processes.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import functools
 import os
 import statistics
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Literal
 
+from asha_epochs import train
+from asha_floor import run_floor
 from asha_variants import AlwaysPausing, NeverPausing, Synchronous
 from curve_sets import Curves, drawn_set
 
-from cargobike import Searchspace, experiment, trial
+from cargobike import Searchspace, experiment
 from cargobike.search.asha import ASHA
 
-EPOCH_S = 0.05
+FLOOR = "floor"
 VARIANTS: dict[str, Callable[[], ASHA]] = {
     "synchronous halving": lambda: Synchronous(variant="promotion"),
     "stopping": lambda: ASHA(variant="stopping"),
@@ -36,28 +35,18 @@ VARIANTS: dict[str, Callable[[], ASHA]] = {
 }
 
 
-def train(number: int, curves: Curves, mark: str) -> float:
-    """Follow a curve; the first worker that comes marks itself as the slow one."""
-    me = str(os.getppid())
-    with contextlib.suppress(FileExistsError), Path(mark).open("x") as file:
-        file.write(me)
-    epoch_s = EPOCH_S * (5 if Path(mark).read_text() == me else 1)
-    for epoch in range(trial.checkpoint.load(0), len(curves[number])):
-        time.sleep(epoch_s)
-        trial.checkpoint.save(epoch + 1)
-        trial.report(accuracy=curves[number][epoch], step=epoch)
-    return curves[number][-1]
-
-
 def run(
-    make: Callable[[], ASHA], curves: Curves, seed: int, isolation: Literal["fresh", "reuse"]
+    name: str, curves: Curves, seed: int, isolation: Literal["fresh", "reuse"]
 ) -> tuple[float, float, float, float]:
+    if name == FLOOR:
+        floor = run_floor(curves)
+        return floor.total_s, floor.until_best_s, floor.epochs, 1000 * floor.regret
     with tempfile.TemporaryDirectory() as folder:
         os.environ["CARGOBIKE_PROJECT"] = folder
         result = experiment.launch(
             functools.partial(train, curves=curves, mark=f"{folder}/slow"),
             Searchspace(number=("DISCRETE", list(range(len(curves))))),
-            optimizer=make(),
+            optimizer=VARIANTS[name](),
             num_trials=len(curves),
             workers=2,
             seed=seed,
@@ -77,14 +66,16 @@ def run(
 def main(arguments: Iterable[str]) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=5, help="how many sets")
-    parser.add_argument("--only", choices=VARIANTS, action="append", help="a variant; may be repeated")
+    parser.add_argument("--only", choices=[*VARIANTS, FLOOR], action="append", help="a variant; may be repeated")
     parser.add_argument("--reuse", action="store_true", help="one process for all trials of a worker")
     options = parser.parse_args(list(arguments))
     isolation: Literal["fresh", "reuse"] = "reuse" if options.reuse else "fresh"
-    found: dict[str, list[tuple[float, float, float, float]]] = {name: [] for name in options.only or VARIANTS}
+    found: dict[str, list[tuple[float, float, float, float]]] = {
+        name: [] for name in options.only or [*VARIANTS, FLOOR]
+    }
     for seed in range(options.runs):
         for name, rows in found.items():
-            rows.append(run(VARIANTS[name], drawn_set(seed), seed, isolation))
+            rows.append(run(name, drawn_set(seed), seed, isolation))
     print("| variant | total s | until best s | epochs | regret × 1000 |")
     print("| --- | ---: | ---: | ---: | ---: |")
     for name, rows in found.items():
