@@ -16,6 +16,9 @@ _LOOKS: Final[dict[str, tuple[str, str, str]]] = {
     Way.LOCAL_SGD: (GREEN, "triangle-up", "solid"),
 }
 """Colour, mark and line style of each way: none is told by its colour alone."""
+_ROUND: Final = [digit * 10.0**power for power in range(-6, 9) for digit in (1, 2, 5)]
+_LOG: Final[dict[str, Any]] = {"type": "log", "tickvals": _ROUND, "ticktext": [f"{number:,g}" for number in _ROUND]}
+"""A logarithmic axis whose numbers are written out."""
 
 
 def draw_convergence(outcomes: Sequence[Outcome], model: str) -> Spec:
@@ -39,7 +42,7 @@ def draw_convergence(outcomes: Sequence[Outcome], model: str) -> Spec:
         f"Convergence: {model}",
         note,
         xaxis={"title": {"text": "seconds of training"}, "rangemode": "tozero"},
-        yaxis={"title": {"text": "loss on held-out rows"}, "type": "log"},
+        yaxis={"title": {"text": "loss on held-out rows"}, **_LOG},
     )
 
 
@@ -82,7 +85,7 @@ def draw_speed_by_size(outcomes: Sequence[Outcome]) -> Spec:
         f"{count_word(_most(outcomes), 'worker')} · more is better, bars are one standard error",
         xaxis={"title": {"text": "parameters"}, "type": "log", "tickvals": [SIZES[name].parameters for name in SIZES],
                "ticktext": [f"{SIZES[name].parameters / 1e6:.1f} M<br>{name}" for name in SIZES]},
-        yaxis={"title": {"text": "images per second"}, "type": "log", "dtick": "D2"},
+        yaxis={"title": {"text": "images per second"}, **_LOG},
     )  # fmt: skip
 
 
