@@ -74,10 +74,10 @@ def load_command(name: str) -> Any:
     made = getattr(importlib.import_module(f"cargobike.cli.{word}"), word)
     if not isinstance(made, typer.Typer):
         single = typer.Typer(add_completion=False, rich_markup_mode=None)
-        single.command(name, help=COMMANDS[name])(made)
+        single.command(name)(made)
         made = single
     command = typer.main.get_command(made)
-    command.name = name
+    command.name, command.help = name, COMMANDS[name]
     return command
 
 

@@ -23,7 +23,7 @@ bench = typer.Typer(add_completion=False, rich_markup_mode=None, no_args_is_help
 
 @bench.callback()
 def _group() -> None:
-    """Measure how fast this machine, or cluster, is."""
+    """Stay a group of commands, although there is but one."""
 
 
 @bench.command()
