@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import multiprocessing
 import time
+from collections.abc import Iterator
 from multiprocessing.connection import Connection, wait
 from typing import NamedTuple
 
@@ -40,7 +41,7 @@ def run_floor(curves: Curves) -> Found:
     began = time.monotonic()
     while True:
         while idle and (job := _next(scores, promoted, fresh, rungs)) is not None:
-            number, rung = job
+            _, rung = job
             count = rungs[rung] - (rungs[rung - 1] if rung else 0)
             epochs += count
             pipe = idle.pop()
@@ -63,7 +64,7 @@ def run_floor(curves: Curves) -> Found:
 
 
 def _next(
-    scores: list[dict[int, float]], promoted: list[set[int]], fresh: object, rungs: list[int]
+    scores: list[dict[int, float]], promoted: list[set[int]], fresh: Iterator[int], rungs: list[int]
 ) -> tuple[int, int] | None:
     """Return which configuration to train up to which rung: the highest promotion there is, else a new one."""
     for rung in reversed(range(len(rungs) - 1)):
@@ -72,8 +73,8 @@ def _next(
             if number not in promoted[rung]:
                 promoted[rung].add(number)
                 return number, rung + 1
-    number = next(fresh, None)  # type: ignore[call-overload]
-    return None if number is None else (number, 0)
+    new = next(fresh, None)
+    return None if new is None else (new, 0)
 
 
 def _rungs(epochs: int) -> list[int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import pairwise
 from typing import Final
 
 import msgspec
@@ -37,7 +38,7 @@ class Size:
             >>> SIZES["mnist"].parameters
             1863690
         """
-        return sum((fan_in + 1) * fan_out for fan_in, fan_out in zip(self.widths, self.widths[1:], strict=False))
+        return sum((fan_in + 1) * fan_out for fan_in, fan_out in pairwise(self.widths))
 
 
 class Model(StrEnum):

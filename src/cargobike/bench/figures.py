@@ -24,19 +24,17 @@ _LOG: Final[dict[str, Any]] = {"type": "log", "tickvals": _ROUND, "ticktext": [f
 def draw_convergence(outcomes: Sequence[Outcome], model: str) -> Spec:
     """Draw the loss on held-out rows against the seconds of training, for one network."""
     shown = [each for each in outcomes if each.case.model == model and each.curve]
-    most = max((each.case.workers for each in shown), default=1)
     data = [
         {
-            **_trace(each.case.way, "lines+markers"),
+            **_trace(each.case.way),
             "x": [seconds for _, seconds, _ in each.curve],
             "y": [loss for _, _, loss in each.curve],
             "customdata": [step for step, _, _ in each.curve],
             "hovertemplate": "step %{customdata}, %{x:.2f} s: %{y:.4g}<extra></extra>",
         }
-        for each in shown
-        if each.case.way == Way.ONE or each.case.workers == most
+        for each in _with_most_workers(shown)
     ]
-    note = f"{SIZES[model].parameters:,} parameters, {count_word(most, 'worker')} · less is better"
+    note = f"{SIZES[model].parameters:,} parameters, {count_word(_most(shown), 'worker')} · less is better"
     return figure(
         data,
         f"Convergence: {model}",
@@ -50,10 +48,9 @@ def draw_speed_by_workers(outcomes: Sequence[Outcome], model: str) -> Spec:
     """Draw images per second against the number of workers, for one network."""
     shown = [each for each in outcomes if each.case.model == model]
     counts = sorted({each.case.workers for each in shown})
-    together = [way for way in WAYS if way != Way.ONE and _has(shown, way)]
-    data = [_speeds([each for each in shown if each.case.way == way], "workers") for way in together]
-    for alone in (each for each in shown if each.case.way == Way.ONE):
-        ideal = {"color": GREY, "dash": "dot", "width": 1.5}
+    ways = _by_way(shown)
+    data = [_speeds(its, "workers") for way, its in ways.items() if way != Way.ONE]
+    for alone in ways.get(Way.ONE, ()):
         data.append(
             {
                 "type": "scatter",
@@ -61,7 +58,7 @@ def draw_speed_by_workers(outcomes: Sequence[Outcome], model: str) -> Spec:
                 "name": "as many times one process",
                 "x": counts,
                 "y": [alone.images_per_s * count for count in counts],
-                "line": ideal,
+                "line": {"color": GREY, "dash": "dot", "width": 1.5},
                 "hoverinfo": "skip",
             }
         )
@@ -77,8 +74,7 @@ def draw_speed_by_workers(outcomes: Sequence[Outcome], model: str) -> Spec:
 
 def draw_speed_by_size(outcomes: Sequence[Outcome]) -> Spec:
     """Draw images per second against the number of parameters, with the most workers that were measured."""
-    shown = _with_most_workers(outcomes)
-    data = [_speeds([each for each in shown if each.case.way == way], "parameters") for way in WAYS if _has(shown, way)]
+    data = [_speeds(its, "parameters") for its in _by_way(_with_most_workers(outcomes)).values()]
     return figure(
         data,
         "Speed against model size",
@@ -94,24 +90,23 @@ def draw_communication(outcomes: Sequence[Outcome]) -> Spec:
     shown = [each for each in _with_most_workers(outcomes) if each.case.way != Way.ONE]
     models = [name for name in SIZES if any(each.case.model == name for each in shown)]
     data = []
-    for way in WAYS:
-        found = {each.case.model: each for each in shown if each.case.way == way}
-        if found:
-            colour, _, dash = _LOOKS[way]
-            shares = [100 * found[name].communication if name in found else None for name in models]
-            data.append(
-                {
-                    "type": "bar",
-                    "name": WAYS[way],
-                    "x": [f"{name}, {SIZES[name].parameters / 1e6:.1f} M" for name in models],
-                    "y": shares,
-                    "text": ["" if share is None else f"{share:.0f} %" for share in shares],
-                    "textposition": "outside",
-                    "cliponaxis": False,
-                    "marker": {"color": colour, "pattern": {"shape": "/" if dash == "dash" else ""}},
-                    "hovertemplate": "%{x}: %{y:.1f} %<extra></extra>",
-                }
-            )
+    for way, its in _by_way(shown).items():
+        found = {each.case.model: 100 * each.communication for each in its}
+        shares = [found.get(name) for name in models]
+        colour, _, dash = _LOOKS[way]
+        data.append(
+            {
+                "type": "bar",
+                "name": WAYS[way],
+                "x": [f"{name}, {SIZES[name].parameters / 1e6:.1f} M" for name in models],
+                "y": shares,
+                "text": ["" if share is None else f"{share:.0f} %" for share in shares],
+                "textposition": "outside",
+                "cliponaxis": False,
+                "marker": {"color": colour, "pattern": {"shape": "/" if dash == "dash" else ""}},
+                "hovertemplate": "%{x}: %{y:.1f} %<extra></extra>",
+            }
+        )
     return figure(
         data,
         "Time spent in communication",
@@ -124,7 +119,7 @@ def draw_communication(outcomes: Sequence[Outcome]) -> Spec:
 def _speeds(outcomes: Sequence[Outcome], by: str) -> dict[str, Any]:
     ordered = sorted(outcomes, key=lambda each: _place(each.case, by))
     return {
-        **_trace(ordered[0].case.way, "lines+markers"),
+        **_trace(ordered[0].case.way),
         "x": [_place(each.case, by) for each in ordered],
         "y": [each.images_per_s for each in ordered],
         "error_y": {"type": "data", "array": [each.uncertainty for each in ordered], "thickness": 1.2},
@@ -136,19 +131,21 @@ def _place(case: Case, by: str) -> int:
     return case.workers if by == "workers" else SIZES[case.model].parameters
 
 
-def _trace(way: str, mode: str) -> dict[str, Any]:
+def _trace(way: str) -> dict[str, Any]:
     colour, symbol, dash = _LOOKS[way]
     return {
         "type": "scatter",
-        "mode": mode,
+        "mode": "lines+markers",
         "name": WAYS[way],
         "line": {"color": colour, "dash": dash, "width": 2.2},
         "marker": {"color": colour, "symbol": symbol, "size": 9},
     }
 
 
-def _has(outcomes: Sequence[Outcome], way: str) -> bool:
-    return any(each.case.way == way for each in outcomes)
+def _by_way(outcomes: Sequence[Outcome]) -> dict[str, list[Outcome]]:
+    """Return the outcomes of each way that there are any of, in the order of ways."""
+    found = {way: [each for each in outcomes if each.case.way == way] for way in WAYS}
+    return {way: its for way, its in found.items() if its}
 
 
 def _most(outcomes: Sequence[Outcome]) -> int:

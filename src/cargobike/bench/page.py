@@ -9,7 +9,7 @@ from pathlib import Path
 from cargobike.bench.cases import SIZES, Outcome, Way
 from cargobike.bench.figures import draw_communication, draw_convergence, draw_speed_by_size, draw_speed_by_workers
 from cargobike.bench.summary import HEADINGS, row_of
-from cargobike.ui.markup import text
+from cargobike.ui.markup import fact_list, text
 from cargobike.ui.paper import Figures, lay_out, write_page
 
 
@@ -56,8 +56,7 @@ def _overview(outcomes: Sequence[Outcome], facts: Mapping[str, object]) -> str:
     for each in outcomes:
         cells = zip(kinds, row_of(each), strict=True)
         rows += "<tr>" + "".join(f'<td class="{kind}">{text(cell)}</td>' for kind, cell in cells) + "</tr>"
-    listed = "".join(f"<dt>{text(name)}</dt><dd>{text(value)}</dd>" for name, value in facts.items())
     return (
         f'<section id="overview"><div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
-        f"</div><dl>{listed}</dl></section>"
+        f"</div>{fact_list(facts)}</section>"
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -94,7 +95,7 @@ def _step_alone(
 def make_network(size: Size) -> nn.Module:
     """Return a network of dense layers."""
     layers: list[nn.Module] = []
-    for fan_in, fan_out in zip(size.widths, size.widths[1:], strict=False):
+    for fan_in, fan_out in pairwise(size.widths):
         layers += [nn.Linear(fan_in, fan_out), nn.ReLU()]
     return nn.Sequential(*layers[:-1])
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
@@ -67,7 +66,6 @@ def train(
     )
     cases = cases_of([each.value for each in model or Model], [each.value for each in way or Way], workers or [2])
     outcomes: list[Outcome] = []
-    is_whole = False
     try:
         for number, case in enumerate(cases, 1):
             if not as_json:
@@ -79,10 +77,9 @@ def train(
             outcomes.append(outcome)
             if not as_json:
                 typer.echo(f"{LINE}\n{total_line(outcome)}\n{LINE}\n")
-        is_whole = len(outcomes) == len(cases)
     finally:
         _tell(outcomes, settings, report, as_json=as_json)
-    if not is_whole:
+    if len(outcomes) < len(cases):
         typer.secho(f"Interrupted after {len(outcomes)} of {len(cases)} runs.", fg="yellow", err=True)
         raise typer.Exit(1)
 
@@ -98,7 +95,6 @@ def _check_libraries(*, needs_figures: bool) -> None:
 
 def _print_step(step: int, found: Mapping[str, float]) -> None:
     typer.echo(step_line(step, found))
-    sys.stdout.flush()
 
 
 def _say_nothing(_step: int, _found: Mapping[str, float]) -> None:

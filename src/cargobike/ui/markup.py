@@ -7,6 +7,7 @@ import hashlib
 import html
 import json
 import re
+from collections.abc import Mapping
 
 _TERMINAL = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])?")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
@@ -16,6 +17,11 @@ def text(value: object) -> str:
     """Return anything as HTML text: escaped, and without terminal commands."""
     plain = _CONTROL.sub("", _TERMINAL.sub("", str(value)))
     return html.escape(plain.encode("utf-8", "replace").decode("utf-8"))
+
+
+def fact_list(facts: Mapping[str, object]) -> str:
+    """Return names and what is to be said of them as a list."""
+    return f"<dl>{''.join(f'<dt>{text(name)}</dt><dd>{text(value)}</dd>' for name, value in facts.items())}</dl>"
 
 
 def data_block(name: str, encoded: str) -> str:

@@ -14,7 +14,7 @@ from cargobike.store.fold import ExperimentRecord
 from cargobike.store.layout import ExperimentFolder
 from cargobike.ui.analysis.axes import text_of
 from cargobike.ui.analysis.scores import objective_name
-from cargobike.ui.markup import text
+from cargobike.ui.markup import fact_list, text
 
 _MOST_COMPROMISES = 8
 _MOST_FAILURES = 40
@@ -63,9 +63,9 @@ def _best(record: ExperimentRecord) -> str:
     objective = objective_name(record)
     if best is None or best.value is None:
         return '<section id="overview"><h2>Best trial</h2><p>No trial has completed with a finite score.</p></section>'
-    rows = _list({str(name): text_of(value, 200) for name, value in best.params.items()})
+    rows = fact_list({str(name): text_of(value, 200) for name, value in best.params.items()})
     others = {name: f"{value:.6g}" for name, value in best.metrics.items() if name != objective}
-    more = f'<p class="label" style="margin:14px 0 0">also</p>{_list(others)}' if others else ""
+    more = f'<p class="label" style="margin:14px 0 0">also</p>{fact_list(others)}' if others else ""
     way = "largest" if record.header.direction == "max" else "smallest"
     return (
         f'<section id="overview"><div class="label">{way} {text(objective)} · trial {best.number}</div>'
@@ -112,15 +112,11 @@ def _facts(record: ExperimentRecord) -> str:
         "seed": str(header.seed),
         "by": " on ".join(part for part in (header.user, header.host) if part),
     }
-    shown = _list({name: fact for name, fact in facts.items() if fact})
+    shown = fact_list({name: fact for name, fact in facts.items() if fact})
     return (
         f'<section><div class="label">trials</div><div class="bar">{bar}</div>'
         f'<div class="key">{key}</div>{shown}</section>'
     )
-
-
-def _list(rows: dict[str, str]) -> str:
-    return f"<dl>{''.join(f'<dt>{text(name)}</dt><dd>{text(value)}</dd>' for name, value in rows.items())}</dl>"
 
 
 def table_of(record: ExperimentRecord) -> dict[str, Any]:

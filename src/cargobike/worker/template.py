@@ -60,8 +60,10 @@ class _Runner:
     pid: int
     fd: int
     inbox: socket.socket
+    is_spare: bool
     assignment: bytes = b""
     was_there: bool = True
+    is_killed: bool = False
 
     def begin(self, assignment: bytes) -> None:
         """Give it its first assignment."""
@@ -80,6 +82,7 @@ class _Runner:
 
     def kill(self) -> None:
         """Kill it and what it started in its own process group."""
+        self.is_killed = True
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
         with contextlib.suppress(ProcessLookupError):
@@ -107,8 +110,6 @@ class Template:
         self._runner: _Runner | None = None
         self._spare: _Runner | None = None
         self._spare_is_due = False
-        self._was_spare = False
-        self._is_killed = False
         self._begun = 0
         self._end: Exit | None = None
         self._poller = select.poll()
@@ -131,16 +132,14 @@ class Template:
                 self._hear_agent()
 
     def _begin(self, assignment: bytes) -> None:
-        self._was_spare = self._spare is not None
         self._runner, self._spare = self._spare or self._fork(is_spare=False), None
-        self._is_killed = False
         self._runner.begin(assignment)
         self._begun += 1
         self._spare_is_due = not self._seat.reuse and self._begun >= _SPARE_FROM
 
     def _runner_ended(self, ended: _Runner) -> None:
         self._runner = None
-        if self._was_spare and not self._is_killed and not ended.has_begun():
+        if ended.is_spare and not ended.is_killed and not ended.has_begun():
             # Somebody has ended it while it was a spare: that is no failure of the trial.
             self._waiting.appendleft(ended.assignment)
             self._bury(ended)
@@ -183,7 +182,6 @@ class Template:
         if kind == b"A":
             self._waiting.append(body)
         elif kind == b"K" and self._runner is not None:
-            self._is_killed = True
             self._runner.kill()
         elif kind == b"D" and self._runner is not None:
             os.kill(self._runner.pid, runner.STACK_SIGNAL)
@@ -212,7 +210,7 @@ class Template:
             finally:
                 os._exit(70)
         theirs.close()
-        forked = _Runner(pid, os.pidfd_open(pid), ours)
+        forked = _Runner(pid, os.pidfd_open(pid), ours, is_spare)
         self._poller.register(forked.fd, select.POLLIN)
         return forked
 

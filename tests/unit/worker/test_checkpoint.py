@@ -777,18 +777,22 @@ class TestForcing:
         yield ready
         ready.set()
 
-    def test_training_goes_on_while_the_disk_works(
-        self, root: Path, monkeypatch: pytest.MonkeyPatch, slow_disk: threading.Event
-    ) -> None:
+    @pytest.fixture
+    def overdue(self, root: Path, monkeypatch: pytest.MonkeyPatch, slow_disk: threading.Event) -> Checkpoints:
+        """Checkpoints of a second attempt on the slow disk, the next of which is to be forced."""
         Checkpoints(root, force_every_s=3600).save("of the first attempt")
-        now = 0.0
-        monkeypatch.setattr(time, "monotonic", lambda: now)
+        monkeypatch.setattr(time, "monotonic", lambda: 0.0)
         checkpoints = Checkpoints(root, force_every_s=10)
-        now = 11
+        monkeypatch.setattr(time, "monotonic", lambda: 11.0)
+        return checkpoints
+
+    def test_training_goes_on_while_the_disk_works(
+        self, root: Path, overdue: Checkpoints, slow_disk: threading.Event
+    ) -> None:
         for state in ("being forced", "later", "newest"):
-            checkpoints.save(state)
+            overdue.save(state)
         assert len(list_folders(root)) == 3
-        assert [saved.step for saved in checkpoints.all()] == [3]
+        assert [saved.step for saved in overdue.all()] == [3]
         shutil.rmtree(list_folders(root)[-1])  # what a power cut may do
         assert Checkpoints(root).load() == "being forced"
         shutil.rmtree(list_folders(root)[-1])
@@ -796,17 +800,12 @@ class TestForcing:
         slow_disk.set()
 
     def test_once_it_is_on_disk_the_one_before_it_goes(
-        self, root: Path, monkeypatch: pytest.MonkeyPatch, slow_disk: threading.Event
+        self, root: Path, overdue: Checkpoints, slow_disk: threading.Event
     ) -> None:
-        Checkpoints(root, force_every_s=3600).save("of the first attempt")
-        now = 0.0
-        monkeypatch.setattr(time, "monotonic", lambda: now)
-        checkpoints = Checkpoints(root, force_every_s=10)
-        now = 11
-        checkpoints.save("forced")
-        checkpoints.save("newest")
+        overdue.save("forced")
+        overdue.save("newest")
         slow_disk.set()
-        checkpoints.settle()
+        overdue.settle()
         assert visible(root) == ["000002-step1", "000003-step2"]
 
     def test_a_disk_that_takes_longer_than_the_interval_is_waited_for(
