@@ -6,6 +6,7 @@ when so many facts have been recorded since this process began. It may well not 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -118,21 +119,22 @@ class Misfortune:
             self._engine.abandon_network()
 
     def _fill_disk(self) -> None:
-        journal = next(Path(os.environ["CARGOBIKE_PROJECT"]).rglob("journal.jsonl"))
+        journal = next(Path(os.environ["CARGOBIKE_PROJECT"]).glob("experiments/*/journal.jsonl"))
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (journal.stat().st_size, resource.RLIM_INFINITY))
 
     def _damage(self, *, flip: bool) -> None:
         folders = [
             folder
-            for root in Path(os.environ["CARGOBIKE_PROJECT"]).rglob("checkpoints")
+            for root in Path(os.environ["CARGOBIKE_PROJECT"]).glob("experiments/*/trials/*/checkpoints")
             for folder in list_folders(root)[-1:]
         ]
         files = [path for folder in folders for path in folder.glob("state*")]
         if files:
             path = self._rng.choice(files)
-            data = path.read_bytes()
-            path.write_bytes(bytes([data[0] ^ 255]) + data[1:] if flip else data[: len(data) // 2])
+            with contextlib.suppress(FileNotFoundError):  # a newer one has just taken its place
+                data = path.read_bytes()
+                path.write_bytes(bytes([data[0] ^ 255]) + data[1:] if flip else data[: len(data) // 2])
 
 
 def _children(parent: psutil.Process) -> list[psutil.Process]:
