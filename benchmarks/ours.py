@@ -202,8 +202,8 @@ def simulate(workers: str, count: str) -> None:
     """Let virtual workers run trials of four reports each; every trial takes another time."""
     import random
 
-    from cargobike.driver.simulation import SimulatedRun
-    from cargobike.driver.simulation import simulate as run_simulation
+    from cargobike.experiments.scheduling.simulation import SimulatedRun
+    from cargobike.experiments.scheduling.simulation import simulate as run_simulation
 
     def train(params: dict[str, Any], seed: int) -> SimulatedRun:
         step_s = random.Random(seed).uniform(5.0, 15.0)

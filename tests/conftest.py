@@ -18,7 +18,7 @@ import pytest
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
-    from cargobike.engines.spark_session import OwnContext
+    from cargobike.engines.spark.session import OwnContext
     from cargobike.testing.spark_cluster import SparkCluster
 
 PROJECT_VARIABLE = "CARGOBIKE_PROJECT"
@@ -57,7 +57,7 @@ class SparkApplications:
 
     def context(self, **settings: str) -> SparkContext:
         """Return a context with these settings, dots as double underscores; by default an executor on each worker."""
-        from cargobike.engines.spark_session import OwnContext
+        from cargobike.engines.spark.session import OwnContext
 
         chosen = self.cluster.settings(
             **{
@@ -145,7 +145,7 @@ def _own_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[No
     monkeypatch.setattr(sys, "path", [*sys.path])  # a file whose function is launched leaves its folder there
     births, before = _births.count, _children()
     yield
-    if door := sys.modules.get("cargobike.project"):
+    if door := sys.modules.get("cargobike.store.files.project"):
         door.use(None)  # what a test chose must not reach the next one
     if _births.count == births and _children() <= before:
         return

@@ -16,8 +16,8 @@ import zmq
 from cargobike.core.records import Resources
 from cargobike.core.version import __version__
 from cargobike.engines.engine import Engine, WorkerHandle, WorkerSpec
-from cargobike.worker.connection import AgentConfig
-from cargobike.worker.wire import (
+from cargobike.workers.connection import AgentConfig
+from cargobike.workers.wire import (
     Assign,
     Beat,
     Bye,

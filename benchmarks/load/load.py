@@ -25,7 +25,7 @@ from agents import FakeAgents
 from cargobike import Searchspace, experiment, trial
 from cargobike.core.facts import Fact, Reported
 from cargobike.core.records import Params
-from cargobike.driver.simulation import SimulatedRun, simulate
+from cargobike.experiments.scheduling.simulation import SimulatedRun, simulate
 
 
 class Watch:

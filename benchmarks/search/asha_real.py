@@ -23,7 +23,7 @@ from asha_variants import AlwaysPausing, NeverPausing, Synchronous
 from curve_sets import Curves, drawn_set
 
 from cargobike import Searchspace, experiment
-from cargobike.search.asha import ASHA
+from cargobike.search.optimizers.asha import ASHA
 
 FLOOR = "floor"
 VARIANTS: dict[str, Callable[[], ASHA]] = {

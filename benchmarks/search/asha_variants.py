@@ -23,14 +23,14 @@ from unittest import mock
 from curve_sets import CONFIGURATIONS, Curves, drawn_set, trained_sets
 
 from cargobike.core.records import IDLE, Decision, Params, Trial
-from cargobike.driver import simulation
-from cargobike.driver.scheduler import Scheduler
-from cargobike.driver.simulation import Cluster, SimulatedRun, simulate
-from cargobike.engines.simulated import SimulatedEngine
-from cargobike.search.asha import ASHA
-from cargobike.search.optimizer import AbstractOptimizer, Suggested
-from cargobike.search.randomsearch import RandomSearch
-from cargobike.search.rungs import Rung
+from cargobike.engines.simulated.engine import SimulatedEngine
+from cargobike.experiments.scheduling import simulation
+from cargobike.experiments.scheduling.scheduler import Scheduler
+from cargobike.experiments.scheduling.simulation import Cluster, SimulatedRun, simulate
+from cargobike.search.models.rungs import Rung
+from cargobike.search.optimizers.asha import ASHA
+from cargobike.search.optimizers.optimizer import AbstractOptimizer, Suggested
+from cargobike.search.optimizers.randomsearch import RandomSearch
 
 EPOCH_S = 0.05
 

@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import Any
 
 from cargobike.core.records import IDLE, Decision, Suggestion, Trial, TrialState
-from cargobike.search.optimizer import AbstractOptimizer
-from cargobike.search.registry import OPTIMIZERS, resolve_optimizer
-from cargobike.search.space import Searchspace
+from cargobike.search.optimizers.optimizer import AbstractOptimizer
+from cargobike.search.optimizers.registry import OPTIMIZERS, resolve_optimizer
+from cargobike.search.spaces.space import Searchspace
 
 SPACE = Searchspace(
     lr=("DOUBLE", [1e-4, 1e-1], "log", {"points": 40}),

@@ -18,8 +18,8 @@ from typing import Any, ClassVar
 from quality_curves import EPOCHS
 
 from cargobike.core.records import Decision, Params, Suggestion, Trial, TrialState
-from cargobike.search.optimizer import AbstractOptimizer, Suggested
-from cargobike.search.parameter import Parameter
+from cargobike.search.optimizers.optimizer import AbstractOptimizer, Suggested
+from cargobike.search.spaces.parameter import Parameter
 
 BENCHMARKS = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(BENCHMARKS))

@@ -18,13 +18,13 @@ from quality_peers import LinePeer, OptunaPeer
 from quality_problems import Params, Problem
 
 import cargobike.search
-from cargobike.driver.simulation import SimulatedRun, simulate
-from cargobike.search.asha import ASHA
-from cargobike.search.bohb import BOHB
-from cargobike.search.dehb import DEHB
-from cargobike.search.hyperband import Hyperband
-from cargobike.search.optimizer import AbstractOptimizer
-from cargobike.search.registry import resolve_optimizer
+from cargobike.experiments.scheduling.simulation import SimulatedRun, simulate
+from cargobike.search.optimizers.asha import ASHA
+from cargobike.search.optimizers.bohb import BOHB
+from cargobike.search.optimizers.dehb import DEHB
+from cargobike.search.optimizers.hyperband import Hyperband
+from cargobike.search.optimizers.optimizer import AbstractOptimizer
+from cargobike.search.optimizers.registry import resolve_optimizer
 
 FULL_TRAININGS = 40
 WORKERS = 4

@@ -20,10 +20,10 @@ from asha_variants import Synchronous
 from cargobike import Searchspace
 from cargobike.core import facts
 from cargobike.core.records import Params
-from cargobike.driver.simulation import Cluster, SimulatedRun, SimulationResult, simulate
-from cargobike.search.asha import ASHA
-from cargobike.search.optimizer import AbstractOptimizer
-from cargobike.search.registry import resolve_optimizer
+from cargobike.experiments.scheduling.simulation import Cluster, SimulatedRun, SimulationResult, simulate
+from cargobike.search.optimizers.asha import ASHA
+from cargobike.search.optimizers.optimizer import AbstractOptimizer
+from cargobike.search.optimizers.registry import resolve_optimizer
 
 SPACE = Searchspace(
     lr=("DOUBLE", [1e-5, 1e-1], "log"), width=("INTEGER", [16, 512], "log"), act=("CATEGORICAL", ["relu", "gelu"])

@@ -26,7 +26,7 @@ from trials import SLOWNESS, TRIAL_S, executor_above, hang_once, one_trial, trai
 
 from cargobike import experiment, project
 from cargobike.core.facts import AttemptLost, AttemptStarted, Fact, Reported, TrialEnded, unpack_number
-from cargobike.engines.spark import SparkEngine
+from cargobike.engines.spark.engine import SparkEngine
 from cargobike.testing.spark_cluster import SparkCluster
 
 HERE = Path(__file__).resolve().parent

@@ -34,9 +34,9 @@ sys.path.append(str(Path(__file__).resolve().parents[2] / "tests" / "contract"))
 from postgres_server import PostgresServer, find_programs
 
 from cargobike.core.facts import AttemptStarted, ExperimentStarted, Fact, Reported, TrialEnded, TrialSuggested
-from cargobike.store.journal import JournalWriter
-from cargobike.store.layout import ProjectFolder
-from cargobike.store.opening import open_index
+from cargobike.core.layout import ProjectFolder
+from cargobike.experiments.index.opening import open_index
+from cargobike.store.journal.journal import JournalWriter
 
 POINTS = 20
 URL = "CARGOBIKE_INDEX_URL"

@@ -41,8 +41,8 @@ def train_with_reports(x: float) -> float:
 def run_one(variant: str, trials: int, *, with_reports: bool) -> dict[str, float]:
     """Run the search in this process."""
     from cargobike import Searchspace, experiment, project
-    from cargobike.driver.keeping import CodeKeeper
-    from cargobike.store.journal import JournalWriter
+    from cargobike.experiments.driving.keeping import CodeKeeper
+    from cargobike.store.journal.journal import JournalWriter
 
     if variant == "without":
         JournalWriter.append = lambda self, facts, settle=True: None  # type: ignore[method-assign,misc]

@@ -45,8 +45,8 @@ from cargobike.core.facts import (
     TrialEnded,
     TrialSuggested,
 )
-from cargobike.store.journal import JournalWriter
-from cargobike.store.layout import ProjectFolder
+from cargobike.core.layout import ProjectFolder
+from cargobike.store.journal.journal import JournalWriter
 
 HERE = Path(__file__).resolve().parent
 OURS = "20231114-221320-bigg"

@@ -6,6 +6,7 @@ The names below load their modules when first used, so that `import cargobike` c
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 from cargobike.core.version import __version__
@@ -14,8 +15,8 @@ if TYPE_CHECKING:
     from cargobike import devices, experiment, project, tensorboard, trial
     from cargobike.core.records import IDLE, Resources, Suggestion, Trial
     from cargobike.search.ask_tell import Search
-    from cargobike.search.optimizer import AbstractOptimizer
-    from cargobike.search.space import Searchspace
+    from cargobike.search.optimizers.optimizer import AbstractOptimizer
+    from cargobike.search.spaces.space import Searchspace
 
 __all__ = [
     "IDLE",
@@ -37,10 +38,10 @@ _DOORS = frozenset({"devices", "experiment", "keras", "project", "tensorboard", 
 """Not all are in `__all__`: opening those of a framework imports it."""
 _NAMES = {
     "IDLE": "cargobike.core.records",
-    "AbstractOptimizer": "cargobike.search.optimizer",
+    "AbstractOptimizer": "cargobike.search.optimizers.optimizer",
     "Resources": "cargobike.core.records",
     "Search": "cargobike.search.ask_tell",
-    "Searchspace": "cargobike.search.space",
+    "Searchspace": "cargobike.search.spaces.space",
     "Suggestion": "cargobike.core.records",
     "Trial": "cargobike.core.records",
 }
@@ -56,3 +57,16 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return __all__
+
+
+class _FormerNames:
+    """Is asked last about modules that are not there: some had another name before."""
+
+    @staticmethod
+    def find_spec(name: str, path: object = None, target: object = None) -> Any:
+        if not name.startswith("cargobike."):
+            return None
+        return importlib.import_module("cargobike.former_names").find_former(name)
+
+
+sys.meta_path.append(_FormerNames)

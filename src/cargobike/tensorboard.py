@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cargobike.worker.context import current
+from cargobike.experiments.trial.context import current
 
 __all__ = ["logdir"]
 

@@ -21,11 +21,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from cargobike.core.errors import TrialPaused, TrialStopped, nearest
-from cargobike.worker.context import current
+from cargobike.experiments.trial.context import current
 
 if TYPE_CHECKING:
-    from cargobike.worker.checkpoint import Checkpoints
-    from cargobike.worker.collectives import Operation
+    from cargobike.experiments.trial.checkpoints.checkpoint import Checkpoints
+    from cargobike.experiments.trial.collectives import Operation
 
 __all__ = ["TrialPaused", "TrialStopped", "all_reduce", "artifact", "barrier", "report"]
 

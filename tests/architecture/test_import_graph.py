@@ -28,15 +28,16 @@ def package(root: Path, files: dict[str, str]) -> dict[str, Module]:
         ("store/journal.py", "from cargobike.search.grid import Grid", "sideways"),
         ("store/journal.py", "if TYPE_CHECKING:\n    from cargobike.search.grid import Grid", "sideways"),
         ("store/journal.py", "def f():\n    from cargobike.search.grid import Grid", "sideways"),
-        ("driver/loop.py", "from cargobike.training import torch", "sideways"),
-        ("ui/pages.py", "from cargobike.driver import loop", "may import only core, store"),
+        ("training/torch.py", "from cargobike.analysis import scores", "sideways"),
+        ("experiments/trial/runner.py", "from cargobike.experiments.asking import goals", "is not below"),
+        ("experiments/shed/spade.py", "from cargobike.experiments.asking import goals", "not in the table of inner"),
         ("cli/demo.py", "from cargobike.testing import engines", "for tests only"),
         ("cli/demo.py", "from cargobike.shed import spade", "'shed' is not in the layer table"),
         ("shed/spade.py", "", "'shed' is not in the layer table"),
     ],
 )
 def test_a_wrong_direction_is_found(tmp_path: Path, file: str, statement: str, mistake: str) -> None:
-    rooms = ("search/grid.py", "training/torch.py", "testing/engines.py", "driver/loop.py")
+    rooms = ("search/grid.py", "analysis/scores.py", "testing/engines.py", "experiments/asking/goals.py")
     files = dict.fromkeys(("__init__.py", *rooms), "")
     mistakes = layers.direction_mistakes(package(tmp_path, files | {file: statement}))
     assert len(mistakes) == 1
@@ -48,16 +49,22 @@ def test_a_wrong_direction_is_found(tmp_path: Path, file: str, statement: str, m
     [
         ("search/random.py", "from cargobike.search.grid import Grid"),
         ("search/random.py", "from cargobike.core.records import Trial"),
-        ("trial.py", "from cargobike.worker.context import current"),
-        ("experiment.py", "from cargobike.driver import loop"),
-        ("cli/demo.py", "from cargobike import experiment"),
+        ("trial.py", "from cargobike.experiments.trial.context import current"),
+        ("experiment.py", "from cargobike.experiments import front"),
+        ("demo/command.py", "from cargobike import experiment"),
         ("testing/engines.py", "from cargobike import experiment"),
         ("ui/pages.py", "from cargobike.store import index"),
         ("core/ids.py", "import json"),
     ],
 )
 def test_a_right_direction_is_let_pass(tmp_path: Path, file: str, statement: str) -> None:
-    rooms = ("search/grid.py", "core/records.py", "worker/context.py", "driver/loop.py", "store/index.py")
+    rooms = (
+        "search/grid.py",
+        "core/records.py",
+        "experiments/trial/context.py",
+        "experiments/front.py",
+        "store/index.py",
+    )
     files = dict.fromkeys(("experiment.py", *rooms), "")
     assert layers.direction_mistakes(package(tmp_path, files | {file: statement})) == []
 
@@ -76,7 +83,7 @@ def test_a_cycle_is_found_through_a_type_checking_import(tmp_path: Path) -> None
 
 
 def test_a_library_outside_its_files_is_found(tmp_path: Path) -> None:
-    modules = package(tmp_path, {"core/a.py": "import msgspec", "search/b.py": "import msgspec, left_pad, os.path"})
+    modules = package(tmp_path, {"core/a.py": "import msgspec", "search/b.py": "import zmq, left_pad, os.path"})
     mistakes = layers.library_mistakes(modules, sys.stdlib_module_names)
     assert [mistake.split(":")[0] for mistake in mistakes] == ["search/b.py", "search/b.py"]
     assert "'left_pad' is not in the table" in mistakes[1]

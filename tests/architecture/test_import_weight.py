@@ -56,5 +56,5 @@ def test_the_public_names_are_these() -> None:
 def test_a_wrong_name_is_an_attribute_error() -> None:
     import cargobike
 
-    with pytest.raises(AttributeError, match="experiments"):
-        getattr(cargobike, "experiments")  # noqa: B009
+    with pytest.raises(AttributeError, match="experimint"):
+        getattr(cargobike, "experimint")  # noqa: B009

@@ -25,8 +25,8 @@ from cargobike.core.facts import (
     TrialSuggested,
     WorkerJoined,
 )
-from cargobike.store.journal import JournalWriter
-from cargobike.store.layout import ProjectFolder
+from cargobike.core.layout import ProjectFolder
+from cargobike.store.journal.journal import JournalWriter
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 HOSTILE = "<script>alert(1)</script><img src=x onerror=\"document.title='owned'\">"

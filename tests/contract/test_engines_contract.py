@@ -4,14 +4,14 @@ from pathlib import Path
 
 from cargobike.core.records import Params, Resources
 from cargobike.engines.engine import Engine, WorkerSpec
-from cargobike.engines.local import LocalEngine
-from cargobike.engines.simulated import SimulatedEngine
-from cargobike.engines.simulated_world import Cluster, Joined, SimulatedRun
+from cargobike.engines.local.engine import LocalEngine
+from cargobike.engines.simulated.engine import SimulatedEngine
+from cargobike.engines.simulated.world import Cluster, Joined, SimulatedRun
 from cargobike.testing.engines import Desk, EngineContract, ProcessEngineContract
 
 
 class TestLocalEngine(ProcessEngineContract):
-    made_by = "cargobike.engines.local:LocalEngine"
+    made_by = "cargobike.engines.local.engine:LocalEngine"
 
     def make_engine(self, gpus: tuple[str, ...]) -> Engine:
         return LocalEngine(gpus=gpus)

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-from cargobike.store.index import Index
-from cargobike.store.layout import ProjectFolder
-from cargobike.store.sql_index import SqlIndex
+from cargobike.core.layout import ProjectFolder
+from cargobike.experiments.index.index import Index
+from cargobike.experiments.index.sql import SqlIndex
 from cargobike.testing.stores import IndexContract
 
 

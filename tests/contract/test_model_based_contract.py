@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from cargobike.search.auto import Auto
-from cargobike.search.bohb import BOHB
-from cargobike.search.dehb import DEHB
-from cargobike.search.differential_evolution import DifferentialEvolution
-from cargobike.search.optimizer import AbstractOptimizer
-from cargobike.search.optuna_bridge import CMAES, NSGA2, OptunaOptimizer
-from cargobike.search.sobol import Sobol
-from cargobike.search.space import Searchspace
-from cargobike.search.tpe import TPE
+from cargobike.search.optimizers.auto import Auto
+from cargobike.search.optimizers.bohb import BOHB
+from cargobike.search.optimizers.dehb import DEHB
+from cargobike.search.optimizers.differential_evolution import DifferentialEvolution
+from cargobike.search.optimizers.optimizer import AbstractOptimizer
+from cargobike.search.optimizers.optuna_bridge import CMAES, NSGA2, OptunaOptimizer
+from cargobike.search.optimizers.sobol import Sobol
+from cargobike.search.optimizers.tpe import TPE
+from cargobike.search.spaces.space import Searchspace
 from cargobike.testing.optimizers import OptimizerContract
 
 

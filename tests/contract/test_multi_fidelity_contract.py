@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from cargobike.search.asha import ASHA
-from cargobike.search.hyperband import Hyperband
-from cargobike.search.optimizer import AbstractOptimizer
-from cargobike.search.pbt import PopulationBasedTraining
+from cargobike.search.optimizers.asha import ASHA
+from cargobike.search.optimizers.hyperband import Hyperband
+from cargobike.search.optimizers.optimizer import AbstractOptimizer
+from cargobike.search.optimizers.pbt import PopulationBasedTraining
 from cargobike.testing.optimizers import OptimizerContract
 
 

@@ -10,11 +10,11 @@ import pytest
 
 from cargobike.core.errors import OptimizerError, SpaceError
 from cargobike.core.records import IDLE, Decision, Direction, Suggestion, Trial
-from cargobike.search.gridsearch import GridSearch
-from cargobike.search.listed import Listed
-from cargobike.search.optimizer import AbstractOptimizer, Suggested
-from cargobike.search.randomsearch import RandomSearch
-from cargobike.search.space import Searchspace, Spec
+from cargobike.search.optimizers.gridsearch import GridSearch
+from cargobike.search.optimizers.listed import Listed
+from cargobike.search.optimizers.optimizer import AbstractOptimizer, Suggested
+from cargobike.search.optimizers.randomsearch import RandomSearch
+from cargobike.search.spaces.space import Searchspace, Spec
 from cargobike.testing.optimizers import OptimizerContract, drive
 
 

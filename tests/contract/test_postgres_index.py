@@ -15,12 +15,12 @@ from typer.testing import CliRunner
 from cargobike import experiment
 from cargobike.cli.app import app
 from cargobike.core.errors import InvalidInputError, StoreError
+from cargobike.core.layout import ProjectFolder
 from cargobike.core.records import TrialState
-from cargobike.store import postgres_index
-from cargobike.store.index import Index
-from cargobike.store.layout import ProjectFolder
-from cargobike.store.opening import open_index, project_key
-from cargobike.store.postgres_index import SCHEMA, PostgresIndex
+from cargobike.experiments.index import postgres as postgres_index
+from cargobike.experiments.index.index import Index
+from cargobike.experiments.index.opening import open_index, project_key
+from cargobike.experiments.index.postgres import SCHEMA, PostgresIndex
 from cargobike.testing.stores import IndexContract, JournalBuilder, assert_rows_equal_record
 
 psycopg = pytest.importorskip("psycopg")

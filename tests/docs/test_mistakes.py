@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from cargobike import Resources, Searchspace, experiment, trial
-from cargobike.engines.local import LocalEngine
+from cargobike.engines.local.engine import LocalEngine
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "guides" / "mistakes.md"
 SPACE = Searchspace(lr=("DOUBLE", [1e-4, 1e-1], "log"))

@@ -10,7 +10,7 @@ import snippets
 import cargobike
 from cargobike import devices, experiment, project, tensorboard, trial
 from cargobike.cli.app import COMMANDS
-from cargobike.result import Result
+from cargobike.experiments.results.result import Result
 
 PAGE = (snippets.ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
 WORDS = set(re.findall(r"\w+", PAGE))

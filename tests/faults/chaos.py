@@ -221,8 +221,8 @@ def _check_record(project: Path, verdict: Verdict) -> None:
     from chaos_search import EPOCHS, score
 
     from cargobike.core import facts
-    from cargobike.store.fold import ExperimentRecord
-    from cargobike.store.journal import read_journal
+    from cargobike.core.record import ExperimentRecord
+    from cargobike.store.journal.journal import read_journal
 
     [path] = project.rglob("journal.jsonl")
     header, *rest = read_journal(path)

@@ -23,11 +23,12 @@ import msgspec
 import psutil
 from proxied import ProxiedEngine
 
-from cargobike import Searchspace, experiment, launching, trial
-from cargobike.driver.conduct import conduct, take_up
-from cargobike.driver.request import Patience, Request
+from cargobike import Searchspace, experiment, trial
 from cargobike.engines.engine import Engine
-from cargobike.worker.checkpoint_folder import list_folders
+from cargobike.experiments.asking import launching
+from cargobike.experiments.driving.conduct import conduct, take_up
+from cargobike.experiments.driving.request import Patience, Request
+from cargobike.experiments.trial.checkpoints.folder import list_folders
 
 EPOCHS = 6
 SPACE = Searchspace(x=("DOUBLE", [0, 1]), y=("INTEGER", [0, 3]))
@@ -169,7 +170,7 @@ def _hurry(request: Request) -> Request:
 def _engine() -> Engine:
     if SPARK is None:
         return ProxiedEngine()
-    from cargobike.engines.spark import SparkEngine
+    from cargobike.engines.spark.engine import SparkEngine
 
     return SparkEngine(master=SPARK["master"], conf=SPARK["settings"])
 

@@ -8,8 +8,8 @@ import threading
 import msgspec
 
 from cargobike.engines.engine import WorkerSpec
-from cargobike.engines.local import LocalEngine, LocalHandle
-from cargobike.worker.connection import AgentConfig
+from cargobike.engines.local.engine import LocalEngine, LocalHandle
+from cargobike.workers.connection import AgentConfig
 
 
 class Proxy:

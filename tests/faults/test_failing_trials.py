@@ -16,7 +16,7 @@ import pytest
 from cargobike import Searchspace, experiment, trial
 from cargobike.core.errors import ExperimentFailedError, TrialFailedError
 from cargobike.core.records import Decision, Trial
-from cargobike.result import Result
+from cargobike.experiments.results.result import Result
 
 OURS = os.path.dirname(experiment.__file__)
 

@@ -18,15 +18,15 @@ from hypothesis import strategies as st
 from cargobike.core.errors import CargobikeError, FunctionError, InvalidInputError
 from cargobike.core.facts import ExperimentStarted, TrialSuggested
 from cargobike.core.goals import read_constraints
-from cargobike.driver.remote_source import load_function
-from cargobike.search.space import Searchspace
-from cargobike.search.space_formats import read_space
-from cargobike.store.archive import take_in
-from cargobike.store.fold import ExperimentRecord
-from cargobike.store.journal import JournalWriter, read_journal
-from cargobike.store.layout import ProjectFolder
-from cargobike.worker.checkpoint_folder import DamagedError, read_meta, verify
-from cargobike.worker.wire import (
+from cargobike.core.layout import ProjectFolder
+from cargobike.core.record import ExperimentRecord
+from cargobike.experiments.asking.remote_source import load_function
+from cargobike.experiments.trial.checkpoints.folder import DamagedError, read_meta, verify
+from cargobike.search.spaces.formats import read_space
+from cargobike.search.spaces.space import Searchspace
+from cargobike.store.history.archive import take_in
+from cargobike.store.journal.journal import JournalWriter, read_journal
+from cargobike.workers.wire import (
     Assign,
     Link,
     NoMessage,

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import pytest
 import zmq
 
-from cargobike.driver.server import WireServer
-from cargobike.worker.connection import AgentConfig, Connection
-from cargobike.worker.wire import Beat, Hello, WorkerMessage, encode_message
+from cargobike.experiments.driving.server import WireServer
+from cargobike.workers.connection import AgentConfig, Connection
+from cargobike.workers.wire import Beat, Hello, WorkerMessage, encode_message
 
 
 @pytest.fixture

@@ -10,10 +10,10 @@ import pytest
 
 from cargobike import experiment
 from cargobike.core.errors import StoreError
+from cargobike.core.layout import ProjectFolder
 from cargobike.core.records import TrialState
-from cargobike.store import sql_index
-from cargobike.store.layout import ProjectFolder
-from cargobike.store.opening import open_index
+from cargobike.experiments.index import sql as sql_index
+from cargobike.experiments.index.opening import open_index
 
 
 def train(x: int) -> float:

@@ -12,8 +12,8 @@ from torch import nn
 
 import cargobike.torch
 from cargobike import experiment, trial
+from cargobike.experiments.trial import context
 from cargobike.training.parameter_server.shard_file import load_shard
-from cargobike.worker import context
 
 DEADLINE_S = 60
 

@@ -14,7 +14,7 @@ from watching import Script, ancestors, marked, wait_for
 
 from cargobike import experiment, trial
 from cargobike.core.errors import TrialFailedError
-from cargobike.result import Result
+from cargobike.experiments.results.result import Result
 
 
 def ends_of(result: Result) -> list[str]:

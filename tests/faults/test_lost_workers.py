@@ -20,9 +20,9 @@ from watching import Script, ancestors, marked
 from cargobike import experiment, trial
 from cargobike.core.errors import ExperimentFailedError
 from cargobike.core.facts import Reported
-from cargobike.driver.request import Patience, Request
-from cargobike.engines.local import LocalEngine
-from cargobike.result import Result
+from cargobike.engines.local.engine import LocalEngine
+from cargobike.experiments.driving.request import Patience, Request
+from cargobike.experiments.results.result import Result
 
 
 def facts_of(result: Result) -> list[dict[str, Any]]:
@@ -144,7 +144,7 @@ def test_an_agent_killed_from_outside_at_any_moment_costs_one_attempt(at_report:
 
 def test_an_agent_that_stands_still_is_given_up_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     impatient = functools.partial(Request, patience=Patience(silence_s=4.0))
-    monkeypatch.setattr("cargobike.launching.Request", impatient)
+    monkeypatch.setattr("cargobike.experiments.asking.launching.Request", impatient)
 
     def train(x: int) -> float:
         if x == 1 and trial.attempt == 1:
@@ -185,7 +185,7 @@ def test_a_stopped_driver_finds_its_workers_again(tmp_path: Path) -> None:
         """
         import functools, pathlib, time
         from cargobike import experiment, launching, trial
-        from cargobike.driver.request import Patience, Request
+        from cargobike.experiments.driving.request import Patience, Request
 
         launching.Request = functools.partial(Request, patience=Patience(silence_s=1.5))
         launch_dir = pathlib.Path.cwd()

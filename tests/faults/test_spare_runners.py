@@ -12,7 +12,7 @@ import psutil
 from watching import ancestors, marked, wait_for
 
 from cargobike import experiment
-from cargobike.worker.processes import children_of
+from cargobike.workers.processes import children_of
 
 
 def spares() -> list[int]:

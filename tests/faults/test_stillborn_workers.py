@@ -17,8 +17,8 @@ from watching import wait_for
 from cargobike import experiment
 from cargobike.core.errors import ExperimentFailedError
 from cargobike.engines.engine import WorkerSpec
-from cargobike.engines.local import LocalEngine, LocalHandle
-from cargobike.worker.connection import AgentConfig
+from cargobike.engines.local.engine import LocalEngine, LocalHandle
+from cargobike.workers.connection import AgentConfig
 
 
 class DeadlyEngine(LocalEngine):
@@ -65,8 +65,8 @@ def test_when_all_die_the_experiment_is_given_up_with_the_last_reason() -> None:
 
 
 def test_a_host_that_cannot_import_cargobike_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cargobike.launching.WORKER_PROGRAM", "cargobike.no_such_program")
-    monkeypatch.setattr("cargobike.driver.conduct.WORKER_PROGRAM", "cargobike.no_such_program")
+    monkeypatch.setattr("cargobike.experiments.asking.launching.WORKER_PROGRAM", "cargobike.no_such_program")
+    monkeypatch.setattr("cargobike.experiments.driving.conduct.WORKER_PROGRAM", "cargobike.no_such_program")
     with pytest.raises(ExperimentFailedError, match=r"No module named 'cargobike\.no_such_program'"):
         experiment.launch(lambda x: x, {"x": [0]}, engine=LocalEngine(), quiet=True)
 

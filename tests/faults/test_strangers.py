@@ -17,10 +17,10 @@ import zmq
 from zmq.utils import z85
 
 from cargobike import experiment, trial
-from cargobike.driver.server import WireServer
-from cargobike.result import Result
-from cargobike.worker.connection import AgentConfig
-from cargobike.worker.wire import Ended, Hello, Link, Point, encode_message
+from cargobike.experiments.driving.server import WireServer
+from cargobike.experiments.results.result import Result
+from cargobike.workers.connection import AgentConfig
+from cargobike.workers.wire import Ended, Hello, Link, Point, encode_message
 
 
 class Eavesdropper:

@@ -10,10 +10,10 @@ import pytest
 
 from cargobike import Searchspace, experiment, trial
 from cargobike.core.facts import AnyFact
+from cargobike.core.layout import ExperimentFolder
 from cargobike.core.records import Decision, Direction, Trial
-from cargobike.search.optimizer import AbstractOptimizer, Suggested
-from cargobike.store.journal import JournalReader
-from cargobike.store.layout import ExperimentFolder
+from cargobike.search.optimizers.optimizer import AbstractOptimizer, Suggested
+from cargobike.store.journal.journal import JournalReader
 from cargobike.testing.journals import canonical
 
 SPACE = Searchspace(x=("DOUBLE", [0, 1]), kind=("CATEGORICAL", ["a", "b"]))

@@ -11,13 +11,13 @@ from typing import Literal
 import pytest
 
 from cargobike import Searchspace, experiment, project, trial
+from cargobike.core.layout import ExperimentFolder
 from cargobike.core.records import Direction, Trial, TrialState
-from cargobike.result import Result
-from cargobike.search.asha import ASHA
-from cargobike.search.hyperband import Hyperband
-from cargobike.search.pbt import PopulationBasedTraining
-from cargobike.search.stop_rules import MedianRule, PatienceRule, TargetReached
-from cargobike.store.layout import ExperimentFolder
+from cargobike.experiments.results.result import Result
+from cargobike.search.optimizers.asha import ASHA
+from cargobike.search.optimizers.hyperband import Hyperband
+from cargobike.search.optimizers.pbt import PopulationBasedTraining
+from cargobike.search.rules.stop_rules import MedianRule, PatienceRule, TargetReached
 
 EPOCHS = 9
 SPACE = Searchspace(x=("DOUBLE", [0.0, 1.0]))

@@ -13,7 +13,7 @@ from scripts import environment
 from trains import parabola
 
 from cargobike import experiment
-from cargobike.result import Result
+from cargobike.experiments.results.result import Result
 
 
 def test_two_threads_of_one_process(tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ def test_an_experiment_inside_an_experiment() -> None:
 
 
 def test_one_after_the_other_with_the_same_engine() -> None:
-    from cargobike.engines.local import LocalEngine
+    from cargobike.engines.local.engine import LocalEngine
 
     engine = LocalEngine(gpus=("0",))
     for _ in range(2):

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from cargobike import experiment, trial
-from cargobike.worker.checkpoint_folder import list_folders
+from cargobike.experiments.trial.checkpoints.folder import list_folders
 
 
 @pytest.mark.parametrize("isolation", ["fresh", "reuse"])

@@ -14,8 +14,8 @@ from trains import Trainer, parabola, scaled, using_every_door, with_reporter
 
 from cargobike import Searchspace, experiment
 from cargobike.core.errors import InvalidInputError
-from cargobike.driver.function import find_train
-from cargobike.store.layout import ExperimentFolder
+from cargobike.core.layout import ExperimentFolder
+from cargobike.experiments.asking.function import find_train
 
 
 def values(train: Callable[..., Any] | str, xs: list[float]) -> list[float | None]:

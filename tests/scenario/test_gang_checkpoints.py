@@ -14,7 +14,7 @@ SHARDED = """
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor import Shard, distribute_tensor
     from cargobike import experiment, trial
-    from cargobike.worker import context
+    from cargobike.experiments.trial import context
 
     def train(upto, asynchronous):
         dist.init_process_group("gloo")

@@ -9,9 +9,10 @@ import time
 import psutil
 import pytest
 
-from cargobike import Resources, experiment, gang_launching, trial
-from cargobike.engines.local import LocalEngine
-from cargobike.worker import context
+from cargobike import Resources, experiment, trial
+from cargobike.engines.local.engine import LocalEngine
+from cargobike.experiments.asking import gang_launching
+from cargobike.experiments.trial import context
 
 
 def _see_devices() -> dict[str, float]:

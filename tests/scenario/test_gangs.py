@@ -12,7 +12,7 @@ from scripts import run_script
 
 from cargobike import experiment, trial
 from cargobike.core.errors import InvalidInputError, TrialFailedError
-from cargobike.worker import context
+from cargobike.experiments.trial import context
 
 TORCHRUN_STYLE = """
     import json

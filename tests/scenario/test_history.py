@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 from cargobike import experiment, project, trial
 from cargobike.cli.app import app
 from cargobike.core.errors import InvalidInputError
-from cargobike.store.comparison import compare
-from cargobike.store.layout import ExperimentFolder
-from cargobike.store.sources import read_source
+from cargobike.core.layout import ExperimentFolder
+from cargobike.experiments.results.comparison import compare
+from cargobike.store.history.sources import read_source
 
 SCRIPT = """
 import json, os

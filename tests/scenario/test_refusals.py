@@ -12,7 +12,7 @@ import pytest
 
 from cargobike import Resources, Searchspace, experiment
 from cargobike.core.errors import FunctionError, InvalidInputError, SignatureError, SpaceError
-from cargobike.engines.local import LocalEngine
+from cargobike.engines.local.engine import LocalEngine
 
 
 def train(lr: float, layers: int = 2) -> float:

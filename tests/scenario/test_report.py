@@ -13,10 +13,10 @@ import pytest
 
 from cargobike import Searchspace, experiment, trial
 from cargobike.core.errors import InvalidInputError
-from cargobike.result import Result
-from cargobike.search.ablation import Ablation
-from cargobike.store.fold import read_record
-from cargobike.store.layout import ExperimentFolder
+from cargobike.core.layout import ExperimentFolder
+from cargobike.experiments.reading import read_record
+from cargobike.experiments.results.result import Result
+from cargobike.search.optimizers.ablation import Ablation
 
 HOSTILE = "<img src=x onerror=\"document.title='owned'\">"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cargobike import experiment, trial
-from cargobike.store.layout import ExperimentFolder
+from cargobike.core.layout import ExperimentFolder
 
 
 def test_ten_thousand_points_arrive() -> None:

@@ -18,9 +18,9 @@ from typer.testing import CliRunner
 from cargobike import Searchspace, experiment, project, trial
 from cargobike.cli.app import app
 from cargobike.core.errors import InvalidInputError, NotFoundError, StoreError
-from cargobike.reproduction import is_same
-from cargobike.store.environment import normalized
-from cargobike.store.layout import ExperimentFolder
+from cargobike.core.layout import ExperimentFolder
+from cargobike.experiments.results.reproduction import is_same
+from cargobike.store.history.environment import normalized
 
 SCRIPT = """
 import json

@@ -11,11 +11,11 @@ from scripts import run_script
 
 from cargobike import Searchspace, experiment, project, trial
 from cargobike.core.errors import OptimizerError, StoreError
+from cargobike.core.layout import ExperimentFolder
 from cargobike.core.records import ExperimentState, Trial, TrialState
-from cargobike.result import Result
-from cargobike.search.optimizer import AbstractOptimizer, Suggested
-from cargobike.store.layout import ExperimentFolder
-from cargobike.store.locking import DriverLock
+from cargobike.experiments.results.result import Result
+from cargobike.search.optimizers.optimizer import AbstractOptimizer, Suggested
+from cargobike.store.files.locking import DriverLock
 
 SPACE = Searchspace(x=("DOUBLE", [0, 1]))
 

@@ -6,9 +6,9 @@ import pytest
 from test_resume import broken_off
 
 from cargobike import Searchspace, experiment, trial
+from cargobike.core.layout import ExperimentFolder
 from cargobike.core.records import ExperimentState
-from cargobike.result import Result
-from cargobike.store.layout import ExperimentFolder
+from cargobike.experiments.results.result import Result
 
 SPACE = Searchspace(
     lr=("DOUBLE", [1e-4, 1e-1], "log"), layers=("INTEGER", [1, 4]), act=("CATEGORICAL", ["relu", "gelu"])

@@ -23,11 +23,11 @@ from cargobike import experiment, project, trial
 from cargobike.cli.app import app
 from cargobike.core.errors import InvalidInputError, StoreError
 from cargobike.core.records import ExperimentState
-from cargobike.store import mirror, uploading
-from cargobike.store.fold import read_record
-from cargobike.store.remote import RemoteProject, Segment, open_remote
+from cargobike.experiments.pages.state import ServerState
+from cargobike.experiments.reading import read_record
+from cargobike.store.files import mirror, uploading
+from cargobike.store.files.remote import RemoteProject, Segment, open_remote
 from cargobike.ui.web.app import create_app
-from cargobike.ui.web.state import ServerState
 
 s3fs = pytest.importorskip("s3fs")
 moto_server = pytest.importorskip("moto.server")
@@ -204,7 +204,7 @@ def test_a_killed_search_goes_on_elsewhere(
     wait_until(lambda: sum(name.startswith(checkpoint) for name in remote.listing(experiment_id)) >= 2)
     os.kill(driver.pid, signal.SIGKILL)
     driver.wait()
-    monkeypatch.setattr("cargobike.store.remote.ALIVE_S", 0.0)  # nobody waits a minute here
+    monkeypatch.setattr("cargobike.store.files.remote.ALIVE_S", 0.0)  # nobody waits a minute here
     assert experiment.load("last").state is ExperimentState.LOST
     resumed = experiment.resume("last", quiet=True)
     assert resumed.state is ExperimentState.COMPLETED

@@ -14,8 +14,8 @@ from scripts import run_script
 
 from cargobike import Resources, experiment, project, tensorboard, trial
 from cargobike.core.errors import TrialFailedError
-from cargobike.engines.local import LocalEngine
-from cargobike.store.layout import ExperimentFolder
+from cargobike.core.layout import ExperimentFolder
+from cargobike.engines.local.engine import LocalEngine
 
 
 def test_files_and_logs_of_a_trial_are_its_own(tmp_path: Path) -> None:

@@ -22,9 +22,9 @@ from scripts import environment
 
 from cargobike import experiment, tensorboard, trial
 from cargobike.core.errors import EngineError
-from cargobike.driver.tensorboard_server import TensorboardServer
-from cargobike.store.curves_view import write_curves
-from cargobike.store.layout import ExperimentFolder
+from cargobike.core.layout import ExperimentFolder
+from cargobike.experiments.tensorboard.curves_view import write_curves
+from cargobike.experiments.tensorboard.server import TensorboardServer
 
 pytest.importorskip("tensorboard")
 

@@ -7,7 +7,7 @@ import pytest
 from cargobike import Searchspace, experiment, trial
 from cargobike.core.errors import InvalidInputError
 from cargobike.core.records import Direction
-from cargobike.search.tpe import TPE
+from cargobike.search.optimizers.tpe import TPE
 
 SPACE = Searchspace(x=("DOUBLE", [0, 10]), y=("INTEGER", [0, 9]))
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cargobike.engines.engine import Engine
-from cargobike.engines.spark import SparkEngine
+from cargobike.engines.spark.engine import SparkEngine
 from cargobike.testing.engines import ProcessEngineContract
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.timeout(300)
 
 
 class TestSparkEngine(ProcessEngineContract):
-    made_by = "cargobike.engines.spark:SparkEngine"
+    made_by = "cargobike.engines.spark.engine:SparkEngine"
 
     @pytest.fixture(autouse=True)
     def _one_executor(self, spark_applications: SparkApplications, monkeypatch: pytest.MonkeyPatch) -> None:

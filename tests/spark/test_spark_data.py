@@ -14,10 +14,10 @@ from pyspark.sql import SparkSession
 from cargobike import experiment, project, trial
 from cargobike.core.errors import InvalidInputError, SignatureError
 from cargobike.core.records import Resources
-from cargobike.driver.materialize import materialize
-from cargobike.engines.spark import SparkEngine
-from cargobike.engines.spark_inference import _as_columns
-from cargobike.worker.shard import Shard
+from cargobike.data.inference import _as_columns
+from cargobike.data.materialize import materialize
+from cargobike.data.shard import Shard
+from cargobike.engines.spark.engine import SparkEngine
 
 if TYPE_CHECKING:
     from conftest import SparkApplications
@@ -59,7 +59,7 @@ def test_each_rank_reads_its_share_of_a_dataframe(session: SparkSession, share_d
 def test_data_comes_through_the_driver_where_executors_do_not_see_the_project(
     session: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cargobike.driver.materialize._is_seen_by_executors", lambda *_: False)
+    monkeypatch.setattr("cargobike.data.materialize._is_seen_by_executors", lambda *_: False)
     frame = session.range(1000, numPartitions=3).selectExpr("id", "concat('row ', id) as text")
     files = materialize(frame, project.prepare())
     whole = Shard(files, Path(project.current().root), 0, 1, lambda _: None)

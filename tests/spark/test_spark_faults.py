@@ -17,7 +17,7 @@ from pyspark import SparkContext
 from cargobike import experiment, trial
 from cargobike.core.facts import Fact, Reported, unpack_number
 from cargobike.core.records import ExperimentState, Resources
-from cargobike.engines.spark import SparkEngine
+from cargobike.engines.spark.engine import SparkEngine
 from cargobike.testing.reception import descendants, is_running, wait_until
 from cargobike.testing.spark_cluster import SparkCluster
 
@@ -128,7 +128,7 @@ def test_an_executor_on_which_trials_keep_dying_gets_no_more(
 DRIVER = """
 import sys
 from cargobike import experiment
-from cargobike.engines.spark import SparkEngine
+from cargobike.engines.spark.engine import SparkEngine
 sys.path.insert(0, {folder!r})
 from test_spark_faults import Tell, hang_at_first
 engine = SparkEngine(master={master!r}, conf={conf!r})

@@ -12,12 +12,12 @@ import pytest
 from pyspark import SparkContext
 
 from cargobike import experiment, project, tensorboard, trial
+from cargobike.core.layout import ProjectFolder
 from cargobike.core.records import Resources
-from cargobike.driver.file_server import ServedFiles
-from cargobike.engines.spark import SparkEngine
-from cargobike.store.layout import ProjectFolder
+from cargobike.engines.spark.engine import SparkEngine
+from cargobike.experiments.driving.file_server import ServedFiles
 from cargobike.testing.reception import wait_until
-from cargobike.worker.file_wire import Get, Listing, Put, Settle
+from cargobike.workers.file_wire import Get, Listing, Put, Settle
 
 pytestmark = pytest.mark.timeout(300)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cargobike import experiment, trial
-from cargobike.engines.spark import SparkEngine
+from cargobike.engines.spark.engine import SparkEngine
 from cargobike.testing.networks import Networks, networks
 from cargobike.testing.spark_cluster import SparkCluster
 

@@ -17,16 +17,18 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark import SparkContext
 
-from cargobike import devices, experiment, gang_launching, trial
+from cargobike import devices, experiment, trial
 from cargobike.core.errors import ExperimentFailedError, InvalidInputError
 from cargobike.core.facts import Fact, Reported, unpack_number
 from cargobike.core.records import Resources
 from cargobike.core.version import __version__
-from cargobike.engines import spark, spark_task
-from cargobike.engines.spark import SparkEngine
-from cargobike.engines.spark_exclusion import Exclusion
+from cargobike.engines.spark import engine as spark
+from cargobike.engines.spark import task as spark_task
+from cargobike.engines.spark.engine import SparkEngine
+from cargobike.engines.spark.exclusion import Exclusion
+from cargobike.experiments.asking import gang_launching
+from cargobike.experiments.trial import context
 from cargobike.testing.reception import wait_until
-from cargobike.worker import context
 
 if TYPE_CHECKING:
     from conftest import SparkApplications
@@ -146,7 +148,7 @@ def test_parameter_servers_get_no_device(
 ) -> None:
     (tmp_path / "server_of_a_test.py").write_text(
         "import os, time\n"
-        "from cargobike.worker import context\n"
+        "from cargobike.experiments.trial import context\n"
         "def serve():\n"
         "    here = context.current()\n"
         "    here.gang.publish('devices', os.environ['CUDA_VISIBLE_DEVICES'].encode())\n"

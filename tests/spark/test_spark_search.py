@@ -17,8 +17,8 @@ from pyspark import SparkContext
 from cargobike import experiment, project, trial
 from cargobike.core.errors import InvalidInputError, MissingLibraryError
 from cargobike.core.records import Resources
-from cargobike.engines.spark import SparkEngine
-from cargobike.engines.spark_java import find_java, java_home, write_wrapper
+from cargobike.engines.spark.engine import SparkEngine
+from cargobike.engines.spark.java import find_java, java_home, write_wrapper
 from cargobike.testing.reception import wait_until
 from cargobike.testing.spark_cluster import SparkCluster
 

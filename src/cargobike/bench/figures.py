@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from cargobike.analysis.figures.look import AMBER, BLUE, GREEN, GREY, VERMILION, Spec, count_word, figure
 from cargobike.bench.cases import SIZES, WAYS, Case, Outcome, Way
-from cargobike.ui.figures.look import AMBER, BLUE, GREEN, GREY, VERMILION, Spec, count_word, figure
 
 _LOOKS: Final[dict[str, tuple[str, str, str]]] = {
     Way.ONE: (GREY, "circle-open", "dot"),

@@ -12,7 +12,7 @@ from cargobike import experiment
 from cargobike.bench.cases import Case, Outcome, Way
 from cargobike.core.facts import Fact, Reported, unpack_numbers
 from cargobike.core.records import ExperimentState, Resources
-from cargobike.result import Result
+from cargobike.experiments.results.result import Result
 
 LEARNING_RATE: Final = 0.1
 _PROGRAM: Final = f"{Path(__file__).with_name('program.py')}:train"

@@ -11,9 +11,9 @@ from typing import Annotated, Any, Final
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from cargobike import project as project_door
 from cargobike.cli.terminal import neutralized
 from cargobike.core.errors import CargobikeError
+from cargobike.store.files import project as project_door
 
 COMMANDS: Final = {
     "demo": "Search a small neural network, to see how it goes.",
@@ -37,6 +37,14 @@ COMMANDS: Final = {
     "version": "Print the version.",
 }
 """Each command is what has its name in the module of its name, with a `_` where Python claims the word."""
+
+_ELSEWHERE: Final = {
+    "bench": "cargobike.bench.command",
+    "demo": "cargobike.demo.command",
+    "ui": "cargobike.cli.ui",
+    "version": "cargobike.cli.version",
+}
+"""Where commands live that are not about experiments."""
 
 _log = logging.getLogger(__name__)
 
@@ -71,7 +79,7 @@ class CommandGroup(TyperGroup):
 def load_command(name: str) -> Any:
     """Import the module of a command and make the command from its function, or from its group of commands."""
     word = f"{name}_" if keyword.iskeyword(name) else name
-    made = getattr(importlib.import_module(f"cargobike.cli.{word}"), word)
+    made = getattr(importlib.import_module(_ELSEWHERE.get(name, f"cargobike.experiments.commands.{word}")), word)
     if not isinstance(made, typer.Typer):
         single = typer.Typer(add_completion=False, rich_markup_mode=None)
         single.command(name)(made)

@@ -16,7 +16,7 @@ from rich.text import Text
 from cargobike.cli.terminal import neutralized
 from cargobike.core.facts import pack_number
 from cargobike.core.records import ExperimentState, TrialState
-from cargobike.store.index import ExperimentRow, TrialRow
+from cargobike.experiments.index.index import ExperimentRow, TrialRow
 
 _STYLES: dict[str, str] = {
     ExperimentState.RUNNING: "cyan",

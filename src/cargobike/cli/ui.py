@@ -8,8 +8,9 @@ from typing import Annotated
 
 import typer
 
-from cargobike import project
 from cargobike.core.errors import InvalidInputError, MissingLibraryError
+from cargobike.experiments.finding import find_experiment
+from cargobike.store.files import project
 
 TOKEN_VARIABLE = "CARGOBIKE_UI_TOKEN"  # noqa: S105 - the name of a variable, not a secret
 
@@ -32,14 +33,14 @@ def ui(
 ) -> None:
     """Show experiments in a browser, until Ctrl-C."""
     try:
+        from cargobike.experiments.pages.state import ServerState  # noqa: PLC0415 - an extra
         from cargobike.ui.web.access import access_for, new_token  # noqa: PLC0415 - an extra
         from cargobike.ui.web.serving import bind, serve  # noqa: PLC0415 - an extra
-        from cargobike.ui.web.state import ServerState  # noqa: PLC0415 - an extra
     except ImportError as error:
         raise MissingLibraryError(
             f'the dashboard needs {error.name}, which is not installed; install it with: pip install "cargobike[ui]"'
         ) from error
-    page = f"/experiments/{project.find_experiment(experiment).id}" if experiment else "/"
+    page = f"/experiments/{find_experiment(experiment).id}" if experiment else "/"
     folder = project.current()
     if not folder.root.is_dir():
         raise InvalidInputError(

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from cargobike import __version__
 from cargobike.cli.printing import print_json
+from cargobike.core.version import __version__
 
 
 def version(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 
 from cargobike.core.errors import InvalidInputError, NotFoundError
 from cargobike.core.records import IDLE, Decision, Direction, Params, Suggestion, Trial, TrialState, best_of
-from cargobike.search.optimizer import AbstractOptimizer
-from cargobike.search.registry import resolve_optimizer
-from cargobike.search.space import Searchspace, Spec
+from cargobike.search.optimizers.optimizer import AbstractOptimizer
+from cargobike.search.optimizers.registry import resolve_optimizer
+from cargobike.search.spaces.space import Searchspace, Spec
 
 
 class Search:

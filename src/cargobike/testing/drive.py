@@ -11,8 +11,8 @@ from typing import Any
 
 from cargobike.core.errors import OptimizerError
 from cargobike.core.records import IDLE, Decision, Direction, Params, Suggestion, Trial, TrialState
-from cargobike.search.optimizer import AbstractOptimizer
-from cargobike.search.space import Searchspace
+from cargobike.search.optimizers.optimizer import AbstractOptimizer
+from cargobike.search.spaces.space import Searchspace
 
 
 class Fate(Enum):

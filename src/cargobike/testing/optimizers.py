@@ -18,8 +18,8 @@ from contextlib import contextmanager
 
 from cargobike.core.errors import SpaceError
 from cargobike.core.records import Params, Trial, TrialState
-from cargobike.search.optimizer import AbstractOptimizer
-from cargobike.search.space import Searchspace
+from cargobike.search.optimizers.optimizer import AbstractOptimizer
+from cargobike.search.spaces.space import Searchspace
 from cargobike.testing.drive import Drive, Fate, Objective, Outcome, drive
 
 __all__ = ["Drive", "Fate", "OptimizerContract", "drive"]

@@ -11,13 +11,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from cargobike.core.records import Resources
-from cargobike.driver.server import WireServer
-from cargobike.engines.boot import WORKER_PROGRAM
 from cargobike.engines.engine import WorkerSpec
-from cargobike.worker.connection import AgentConfig
-from cargobike.worker.payload import Payload
-from cargobike.worker.processes import children_of
-from cargobike.worker.wire import Assign, Ended, Hello, Release
+from cargobike.engines.local.boot import WORKER_PROGRAM
+from cargobike.experiments.driving.server import WireServer
+from cargobike.experiments.trial.payload import Payload
+from cargobike.workers.connection import AgentConfig
+from cargobike.workers.processes import children_of
+from cargobike.workers.wire import Assign, Ended, Hello, Release
 
 PATIENCE_S = 30.0
 """How long anything may take on a machine that has much else to do."""

@@ -20,9 +20,9 @@ from typing import Any
 
 import pyspark
 
-from cargobike.engines.spark_java import java_home
+from cargobike.engines.spark.java import java_home
 from cargobike.testing.networks import Networks
-from cargobike.worker.processes import die_with_parent
+from cargobike.workers.processes import die_with_parent
 
 START_S = 120.0
 QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"

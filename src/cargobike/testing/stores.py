@@ -37,13 +37,13 @@ from cargobike.core.facts import (
     pack_number,
     pack_numbers,
 )
+from cargobike.core.layout import ExperimentFolder, ProjectFolder
 from cargobike.core.records import Direction, ExperimentState, Params, TrialState
-from cargobike.store.annotations import annotate
-from cargobike.store.fold import read_record
-from cargobike.store.index import ExperimentRow, Index, Where
-from cargobike.store.journal import JournalWriter, seal
-from cargobike.store.layout import ExperimentFolder, ProjectFolder
-from cargobike.store.locking import DriverLock
+from cargobike.experiments.index.index import ExperimentRow, Index, Where
+from cargobike.experiments.reading import read_record
+from cargobike.store.files.locking import DriverLock
+from cargobike.store.history.annotations import annotate
+from cargobike.store.journal.journal import JournalWriter, seal
 
 START_S = 1_800_000_000.0
 

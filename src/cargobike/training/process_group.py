@@ -20,8 +20,8 @@ import torch
 import torch.distributed as dist
 
 from cargobike.core.errors import WaitError
+from cargobike.experiments.trial import context
 from cargobike.training.place import Place, find_place
-from cargobike.worker import context
 
 DEFAULT_TIMEOUT_S = 300.0
 """How long a collective may take before it fails, unless `timeout_s` says otherwise."""

@@ -1,5 +1,5 @@
 """Looking at results: analysis (numbers), figures (data for Plotly) and pages made of them.
 
-Everything here reads a folded journal (`store.fold.ExperimentRecord`) and never a driver's memory, so that a running
+Everything here reads a folded journal (`core.record.ExperimentRecord`) and never a driver's memory, so that a running
 experiment, a finished one and one from last year look the same. Nothing here decides or changes anything.
 """

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 
-from cargobike.ui.figures.look import Spec
+from cargobike.analysis.figures.look import Spec
+from cargobike.analysis.plots import as_figure, plotly_script
 from cargobike.ui.markup import data_block, script, security_policy, text
-from cargobike.ui.plots import as_figure, plotly_script
 
 
 class Figures:

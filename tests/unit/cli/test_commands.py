@@ -10,8 +10,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from cargobike.cli.app import COMMANDS, app, load_command
+from cargobike.core.layout import ProjectFolder
 from cargobike.core.records import ExperimentState, TrialState
-from cargobike.store.layout import ProjectFolder
 from cargobike.testing.stores import JournalBuilder
 
 FIRST, SECOND = "20270101-000000-aaaa", "20270102-000000-bbbb"

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from cargobike.core.facts import TrialEnded
+from cargobike.core.layout import ProjectFolder
 from cargobike.core.records import ExperimentState
-from cargobike.store.layout import ProjectFolder
 from cargobike.testing.stores import JournalBuilder
 
 ID = "20270101-000000-aaaa"

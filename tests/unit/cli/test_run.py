@@ -8,7 +8,7 @@ import typer
 from typer.testing import CliRunner, Result
 
 from cargobike.cli.app import app
-from cargobike.cli.run import read_parameters
+from cargobike.experiments.commands.run import read_parameters
 
 PROGRAM = """
 print("imported")

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cargobike.core import facts
+from cargobike.core.record import ExperimentRecord, fold
 from cargobike.core.records import IDLE, Decision, Suggestion, Trial, TrialState
-from cargobike.driver import events as ev
-from cargobike.driver.plan import Plan
-from cargobike.driver.scheduler import Scheduler
-from cargobike.store.fold import ExperimentRecord, fold
+from cargobike.experiments.scheduling import events as ev
+from cargobike.experiments.scheduling.plan import Plan
+from cargobike.experiments.scheduling.scheduler import Scheduler
 
 HEADER = facts.ExperimentStarted(at=0.0, id="20270115-080000-test", name="test")
 MOST_STEPS = 8

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from cargobike.driver.board import Board
-from cargobike.driver.events import Run
-from cargobike.driver.plan import Plan
-from cargobike.worker.wire import Gathered, Published, Wanted
+from cargobike.experiments.driving.board import Board
+from cargobike.experiments.scheduling.events import Run
+from cargobike.experiments.scheduling.plan import Plan
+from cargobike.workers.wire import Gathered, Published, Wanted
 
 WORKERS = ("w0", "w1", "s0")
 

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from cargobike.core.records import IDLE, Decision, Direction, Suggestion, Trial, TrialState
-from cargobike.driver.conversation import Conversation
-from cargobike.driver.dialogue import Dialogue
-from cargobike.driver.events import Ask, DecisionMade, Event, Judge, StopRequested, SuggestionMade
-from cargobike.search.optimizer import AbstractOptimizer, Suggested
-from cargobike.search.space import Searchspace
+from cargobike.experiments.driving.conversation import Conversation
+from cargobike.experiments.scheduling.dialogue import Dialogue
+from cargobike.experiments.scheduling.events import Ask, DecisionMade, Event, Judge, StopRequested, SuggestionMade
+from cargobike.search.optimizers.optimizer import AbstractOptimizer, Suggested
+from cargobike.search.spaces.space import Searchspace
 
 SPACE = Searchspace(lr=("DOUBLE", [0, 1]))
 LONG_S = 20.0

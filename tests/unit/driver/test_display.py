@@ -25,7 +25,7 @@ from cargobike.core.facts import (
     WorkerJoined,
 )
 from cargobike.core.records import Params
-from cargobike.driver.display import (
+from cargobike.experiments.display.display import (
     Display,
     NotebookDisplay,
     PlainDisplay,
@@ -33,11 +33,11 @@ from cargobike.driver.display import (
     TerminalDisplay,
     choose_display,
 )
-from cargobike.driver.display_notebook import page
-from cargobike.driver.display_panel import panel
-from cargobike.driver.display_text import clean, duration, params, rate
-from cargobike.driver.progress import Progress
-from cargobike.driver.progress_snapshot import ProgressSnapshot
+from cargobike.experiments.display.notebook import page
+from cargobike.experiments.display.panel import panel
+from cargobike.experiments.display.progress import Progress
+from cargobike.experiments.display.snapshot import ProgressSnapshot
+from cargobike.experiments.display.text import clean, duration, params, rate
 
 HOSTILE = "<script>alert(1)</script>[bold red]\x1b[2J\x07\n\u202e"
 
@@ -300,7 +300,7 @@ def test_a_hung_up_pipe_does_not_end_the_process() -> None:
     program = """
 import os, sys
 from cargobike.core.facts import ExperimentStarted
-from cargobike.driver.display import PlainDisplay, TerminalDisplay
+from cargobike.experiments.display.display import PlainDisplay, TerminalDisplay
 reading, writing = os.pipe()
 os.close(reading)
 for kind in (TerminalDisplay, PlainDisplay):
@@ -321,7 +321,7 @@ def test_the_cursor_comes_back_when_nobody_closes_the_display() -> None:
     program = """
 import sys
 from cargobike.core.facts import ExperimentStarted
-from cargobike.driver.display import TerminalDisplay, choose_display
+from cargobike.experiments.display.display import TerminalDisplay, choose_display
 display = choose_display(quiet=False)
 assert isinstance(display, TerminalDisplay)
 display.update([ExperimentStarted(at=0.0, id="e", name="unclosed")])
@@ -508,7 +508,7 @@ def test_a_real_kernel_gets_the_notebook_display() -> None:
     nbformat = pytest.importorskip("nbformat")
     cell = """
 from cargobike.core.facts import ExperimentEnded, ExperimentStarted
-from cargobike.driver.display import choose_display
+from cargobike.experiments.display.display import choose_display
 display = choose_display(quiet=False)
 display.update([ExperimentStarted(at=0.0, id="e", name="in a notebook")])
 display.refresh(0.0)
@@ -582,7 +582,7 @@ def test_choosing_and_folding_load_neither_rich_nor_ipython() -> None:
     program = """
 import sys
 from cargobike.core.facts import ExperimentStarted
-from cargobike.driver.display import TerminalDisplay, choose_display
+from cargobike.experiments.display.display import TerminalDisplay, choose_display
 choose_display(quiet=False)
 display = TerminalDisplay(sys.stderr)
 display.update([ExperimentStarted(at=0.0, id="e", name="n")])

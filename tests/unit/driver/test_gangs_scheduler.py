@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from scheduler_world import HEADER, Story
 
-from cargobike.driver import events as ev
-from cargobike.driver.blame import Stand, blame
-from cargobike.driver.outbox import Outbox
-from cargobike.driver.roster import Roster
-from cargobike.store.fold import ExperimentRecord
+from cargobike.core.record import ExperimentRecord
+from cargobike.experiments.scheduling import events as ev
+from cargobike.experiments.scheduling.blame import Stand, blame
+from cargobike.experiments.scheduling.outbox import Outbox
+from cargobike.experiments.scheduling.roster import Roster
 
 
 def roster(hosts: dict[str, str]) -> Roster:

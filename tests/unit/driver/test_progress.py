@@ -25,8 +25,8 @@ from cargobike.core.facts import (
     pack_number,
 )
 from cargobike.core.records import Direction, ExperimentState, Trial, TrialState, best_of
-from cargobike.driver.progress import Progress
-from cargobike.driver.progress_snapshot import failure_line
+from cargobike.experiments.display.progress import Progress
+from cargobike.experiments.display.snapshot import failure_line
 
 
 def begin(

@@ -8,7 +8,7 @@ import pytest
 
 from cargobike import experiment
 from cargobike.core.errors import FunctionError
-from cargobike.driver.function import find_train
+from cargobike.experiments.asking.function import find_train
 
 CELLS = [
     ("code", "%matplotlib inline\nimport math\nFACTOR = 2\n"),

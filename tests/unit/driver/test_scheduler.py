@@ -10,8 +10,8 @@ from scheduler_world import Story
 from cargobike.core.errors import InvalidInputError
 from cargobike.core.facts import AttemptLost, OptimizerIdled
 from cargobike.core.records import IDLE, Decision, Suggestion
-from cargobike.driver import events as ev
-from cargobike.driver.plan import Plan
+from cargobike.experiments.scheduling import events as ev
+from cargobike.experiments.scheduling.plan import Plan
 
 
 def test_workers_get_trials_as_they_come_and_one_suggestion_is_kept_ahead() -> None:

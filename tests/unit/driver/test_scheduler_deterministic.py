@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from cargobike.core import facts
 from cargobike.core.records import IDLE, Decision, Direction, Params, Suggestion, Trial
-from cargobike.driver.simulation import Cluster, SimulationResult, simulate
-from cargobike.engines.simulated_world import SimulatedFunction, SimulatedRun
-from cargobike.search.optimizer import AbstractOptimizer, Suggested
-from cargobike.search.space import Searchspace
+from cargobike.engines.simulated.world import SimulatedFunction, SimulatedRun
+from cargobike.experiments.scheduling.simulation import Cluster, SimulationResult, simulate
+from cargobike.search.optimizers.optimizer import AbstractOptimizer, Suggested
+from cargobike.search.spaces.space import Searchspace
 from cargobike.testing.journals import canonical
 
 SPACE = Searchspace(x=("DOUBLE", [0, 1]))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scheduler_world import World
 
 from cargobike.core.records import IDLE, Suggestion
-from cargobike.driver.plan import Plan
+from cargobike.experiments.scheduling.plan import Plan
 
 
 @st.composite

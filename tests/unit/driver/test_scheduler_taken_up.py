@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from test_scheduler_deterministic import SPACE, Moody, run, suggestions, timed
 
 from cargobike.core import facts
+from cargobike.core.record import ExperimentRecord, fold
 from cargobike.core.records import Milestones, TrialState
-from cargobike.driver.dialogue import Dialogue
-from cargobike.driver.plan import Plan
-from cargobike.driver.replay import Replay
-from cargobike.driver.scheduler import Scheduler
-from cargobike.driver.simulation import SimulationResult, _Simulation
-from cargobike.engines.simulated import SimulatedEngine
-from cargobike.store.fold import ExperimentRecord, fold
+from cargobike.engines.simulated.engine import SimulatedEngine
+from cargobike.experiments.scheduling.dialogue import Dialogue
+from cargobike.experiments.scheduling.plan import Plan
+from cargobike.experiments.scheduling.replay import Replay
+from cargobike.experiments.scheduling.scheduler import Scheduler
+from cargobike.experiments.scheduling.simulation import SimulationResult, _Simulation
 
 
 @cache

@@ -9,10 +9,10 @@ import pytest
 
 from cargobike.core.errors import InvalidInputError
 from cargobike.core.facts import AttemptLost, Reported, TrialPaused
+from cargobike.core.record import fold
 from cargobike.core.records import Decision, Direction, ExperimentState, Params, Suggestion, Trial, TrialState
-from cargobike.driver.simulation import Cluster, SimulatedRun, simulate
-from cargobike.search.optimizer import AbstractOptimizer, Suggested
-from cargobike.store.fold import fold
+from cargobike.experiments.scheduling.simulation import Cluster, SimulatedRun, simulate
+from cargobike.search.optimizers.optimizer import AbstractOptimizer, Suggested
 
 SPACE = {"x": ("DOUBLE", [0, 1])}
 

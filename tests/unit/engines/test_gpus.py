@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cargobike.core.errors import EngineError, InvalidInputError
-from cargobike.engines.gpus import GpuPool, detect_gpus
+from cargobike.engines.local.gpus import GpuPool, detect_gpus
 
 
 def nowhere(tmp_path: Path) -> Path:
@@ -102,7 +102,7 @@ def test_an_nvidia_smi_that_fails_means_no_gpus(script: str, tmp_path: Path) -> 
 
 
 def test_an_nvidia_smi_that_hangs_means_no_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cargobike.engines.gpus._NVIDIA_SMI_TIMEOUT_S", 0.05)
+    monkeypatch.setattr("cargobike.engines.local.gpus._NVIDIA_SMI_TIMEOUT_S", 0.05)
     path = add_nvidia_smi(tmp_path / "bin", "exec /bin/sleep 60")
     assert detect_gpus(environ={"PATH": path}, root=nowhere(tmp_path)) == ()
 

@@ -7,8 +7,8 @@ import statistics
 from collections.abc import Callable
 
 from cargobike.core.records import Params, Suggestion, Trial, TrialState
-from cargobike.search.optimizer import AbstractOptimizer
-from cargobike.search.space import Searchspace
+from cargobike.search.optimizers.optimizer import AbstractOptimizer
+from cargobike.search.spaces.space import Searchspace
 
 PLANE = Searchspace(x=("DOUBLE", [-5.0, 10.0]), y=("DOUBLE", [0.0, 15.0]))
 BRANCHES = Searchspace(

@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from cargobike.search.space import Searchspace
+from cargobike.search.spaces.space import Searchspace
 
 names = st.sampled_from(["lr", "self", "add", "names", "sample", "weight-decay", "x y", "ü", "class", "specs"])
 finite = st.floats(allow_nan=False, allow_infinity=False, width=32)

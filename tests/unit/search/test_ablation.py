@@ -8,10 +8,10 @@ import pytest
 from cargobike import experiment, trial
 from cargobike.core.errors import SpaceError
 from cargobike.core.records import Suggestion
-from cargobike.search.ablation import Ablation
-from cargobike.search.optimizer import AbstractOptimizer
-from cargobike.search.registry import resolve_optimizer
-from cargobike.search.space import Searchspace
+from cargobike.search.optimizers.ablation import Ablation
+from cargobike.search.optimizers.optimizer import AbstractOptimizer
+from cargobike.search.optimizers.registry import resolve_optimizer
+from cargobike.search.spaces.space import Searchspace
 from cargobike.testing.optimizers import OptimizerContract
 
 BASELINE = {"lr": 0.1, "dropout": 0.3, "augment": True, "norm": "batch"}

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from cargobike.core.errors import InvalidInputError
 from cargobike.core.records import IDLE, Decision, Direction, Suggestion, Trial, TrialState
-from cargobike.search.asha import ASHA
-from cargobike.search.registry import resolve_optimizer
-from cargobike.search.rungs import Pace, Rung, levels_of, useful_levels
-from cargobike.search.space import Searchspace
+from cargobike.search.models.rungs import Pace, Rung, levels_of, useful_levels
+from cargobike.search.optimizers.asha import ASHA
+from cargobike.search.optimizers.registry import resolve_optimizer
+from cargobike.search.spaces.space import Searchspace
 from cargobike.testing.drive import Drive, drive
 
 SPACE = Searchspace(x=("DOUBLE", [0.0, 1.0]))

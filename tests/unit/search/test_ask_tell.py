@@ -11,8 +11,8 @@ from functions import PLANE, branin
 from cargobike import Search
 from cargobike.core.errors import InvalidInputError, NotFoundError, SpaceError
 from cargobike.core.records import Decision, Trial, TrialState
-from cargobike.search.asha import ASHA
-from cargobike.search.randomsearch import RandomSearch
+from cargobike.search.optimizers.asha import ASHA
+from cargobike.search.optimizers.randomsearch import RandomSearch
 
 
 def asked(search: Search) -> Trial:

@@ -8,10 +8,10 @@ import pytest
 from functions import PLANE, branin, typical_best
 
 from cargobike.core.records import Params, Suggestion, Trial, TrialState
-from cargobike.driver.simulation import SimulatedRun, simulate
-from cargobike.search.auto import Auto
-from cargobike.search.randomsearch import RandomSearch
-from cargobike.search.space import Searchspace
+from cargobike.experiments.scheduling.simulation import SimulatedRun, simulate
+from cargobike.search.optimizers.auto import Auto
+from cargobike.search.optimizers.randomsearch import RandomSearch
+from cargobike.search.spaces.space import Searchspace
 from cargobike.testing.drive import drive
 
 GRID = Searchspace(a=("INTEGER", [1, 3]), b=["x", "y"])
@@ -19,7 +19,7 @@ GRID = Searchspace(a=("INTEGER", [1, 3]), b=["x", "y"])
 
 @pytest.fixture(autouse=True)
 def _everything_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO, logger="cargobike.search.auto")
+    caplog.set_level(logging.INFO, logger="cargobike.search.optimizers.auto")
 
 
 def test_a_small_space_is_tried_whole(caplog: pytest.LogCaptureFixture) -> None:

@@ -8,9 +8,9 @@ import statistics
 import pytest
 
 from cargobike.core.records import Params, Trial, TrialState
-from cargobike.search.bohb import BOHB, ModelSampler
-from cargobike.search.hyperband import Hyperband
-from cargobike.search.space import Searchspace
+from cargobike.search.optimizers.bohb import BOHB, ModelSampler
+from cargobike.search.optimizers.hyperband import Hyperband
+from cargobike.search.spaces.space import Searchspace
 from cargobike.testing.drive import drive
 
 LINE = Searchspace(x=("DOUBLE", [0.0, 1.0]))

@@ -7,10 +7,10 @@ import random
 import numpy as np
 import pytest
 
-from cargobike.search.contrast import Contrast
-from cargobike.search.encoding import Encoding, Floats
-from cargobike.search.space import Searchspace
-from cargobike.search.standing import LAST, Standing
+from cargobike.search.models.contrast import Contrast
+from cargobike.search.models.standing import LAST, Standing
+from cargobike.search.spaces.encoding import Encoding, Floats
+from cargobike.search.spaces.space import Searchspace
 
 ENCODING = Encoding(
     Searchspace(

@@ -9,8 +9,8 @@ import pytest
 
 from cargobike.core.errors import InvalidInputError
 from cargobike.core.records import Params, Trial
-from cargobike.search.dehb import DEHB, EvolutionSampler
-from cargobike.search.space import Searchspace
+from cargobike.search.optimizers.dehb import DEHB, EvolutionSampler
+from cargobike.search.spaces.space import Searchspace
 
 LINE = Searchspace(x=("DOUBLE", [0.0, 1.0]), y=("DOUBLE", [0.0, 1.0]))
 

@@ -9,9 +9,9 @@ from functions import BRANCHES, PLANE, branches, branin, minimize, typical_best
 
 from cargobike.core.errors import InvalidInputError
 from cargobike.core.records import Params, Suggestion, Trial, TrialState
-from cargobike.search.differential_evolution import DifferentialEvolution
-from cargobike.search.randomsearch import RandomSearch
-from cargobike.search.space import Searchspace
+from cargobike.search.optimizers.differential_evolution import DifferentialEvolution
+from cargobike.search.optimizers.randomsearch import RandomSearch
+from cargobike.search.spaces.space import Searchspace
 from cargobike.testing.drive import drive
 
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from spaces import spaces
 
-from cargobike.search.encoding import Encoding
-from cargobike.search.space import Searchspace
+from cargobike.search.spaces.encoding import Encoding
+from cargobike.search.spaces.space import Searchspace
 
 SPACE = Searchspace(
     model=("CATEGORICAL", ["tree", "net"]),

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from cargobike.core.goals import pareto_front
 from cargobike.core.records import Direction, Suggestion, Trial, TrialState
-from cargobike.search.encoding import Encoding
-from cargobike.search.fronts import FrontContrast, order_by_fronts
-from cargobike.search.optimizer import AbstractOptimizer
-from cargobike.search.randomsearch import RandomSearch
-from cargobike.search.space import Searchspace
-from cargobike.search.tpe import TPE
+from cargobike.search.models.fronts import FrontContrast, order_by_fronts
+from cargobike.search.optimizers.optimizer import AbstractOptimizer
+from cargobike.search.optimizers.randomsearch import RandomSearch
+from cargobike.search.optimizers.tpe import TPE
+from cargobike.search.spaces.encoding import Encoding
+from cargobike.search.spaces.space import Searchspace
 
 SPACE = Searchspace({f"x{index}": ("DOUBLE", [0.0, 1.0]) for index in range(4)})
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from cargobike.core.records import Direction, Params, Suggestion, Trial, TrialState
-from cargobike.search.hyperband import Hyperband, bracket_shares
-from cargobike.search.registry import resolve_optimizer
-from cargobike.search.space import Searchspace
+from cargobike.search.optimizers.hyperband import Hyperband, bracket_shares
+from cargobike.search.optimizers.registry import resolve_optimizer
+from cargobike.search.spaces.space import Searchspace
 from cargobike.testing.drive import Drive, drive
 
 SPACE = Searchspace(x=("DOUBLE", [0.0, 1.0]))

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cargobike.search.encoding import Encoding, Floats
-from cargobike.search.gaussian import GaussianProcess
-from cargobike.search.improvement import Improvement, is_smooth
-from cargobike.search.space import Searchspace
-from cargobike.search.standing import LAST
+from cargobike.search.models.gaussian import GaussianProcess
+from cargobike.search.models.improvement import Improvement, is_smooth
+from cargobike.search.models.standing import LAST
+from cargobike.search.spaces.encoding import Encoding, Floats
+from cargobike.search.spaces.space import Searchspace
 
 SQUARE = Searchspace(x=("DOUBLE", [0, 1]), y=("DOUBLE", [0, 1]))
 

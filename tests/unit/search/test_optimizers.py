@@ -7,11 +7,11 @@ import pytest
 
 from cargobike.core.errors import SpaceError
 from cargobike.core.records import Params
-from cargobike.search.gridsearch import GridSearch
-from cargobike.search.listed import Listed
-from cargobike.search.optimizer import AbstractOptimizer
-from cargobike.search.randomsearch import RandomSearch
-from cargobike.search.space import Searchspace
+from cargobike.search.optimizers.gridsearch import GridSearch
+from cargobike.search.optimizers.listed import Listed
+from cargobike.search.optimizers.optimizer import AbstractOptimizer
+from cargobike.search.optimizers.randomsearch import RandomSearch
+from cargobike.search.spaces.space import Searchspace
 
 
 def started(

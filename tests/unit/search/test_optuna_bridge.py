@@ -11,10 +11,10 @@ from functions import BRANCHES, PLANE, branches, branin, minimize, typical_best
 
 from cargobike.core.errors import InvalidInputError
 from cargobike.core.records import Suggestion, Trial, TrialState
-from cargobike.search.optuna_bridge import CMAES, NSGA2, GaussianProcess, OptunaOptimizer
-from cargobike.search.randomsearch import RandomSearch
-from cargobike.search.registry import resolve_optimizer
-from cargobike.search.space import Searchspace
+from cargobike.search.optimizers.optuna_bridge import CMAES, NSGA2, GaussianProcess, OptunaOptimizer
+from cargobike.search.optimizers.randomsearch import RandomSearch
+from cargobike.search.optimizers.registry import resolve_optimizer
+from cargobike.search.spaces.space import Searchspace
 
 optuna = pytest.importorskip("optuna")
 EVERYTHING = Searchspace(

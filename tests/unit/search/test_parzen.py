@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from cargobike.search.encoding import Booleans, Encoding, Floats
-from cargobike.search.parzen import Parzen
-from cargobike.search.space import Searchspace
+from cargobike.search.models.parzen import Parzen
+from cargobike.search.spaces.encoding import Booleans, Encoding, Floats
+from cargobike.search.spaces.space import Searchspace
 
 LINE = Encoding(Searchspace(x=("DOUBLE", [0.0, 1.0])))
 MIXED = Encoding(Searchspace(x=("DOUBLE", [0.0, 1.0]), k=("CATEGORICAL", list("abcd")), n=("INTEGER", [1, 5])))

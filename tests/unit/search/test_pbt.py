@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from cargobike.core.errors import InvalidInputError
 from cargobike.core.records import IDLE, Decision, Direction, Params, Suggestion, Trial, TrialState
-from cargobike.driver.simulation import Cluster, SimulatedRun, SimulationResult, simulate
-from cargobike.search.pbt import PopulationBasedTraining
-from cargobike.search.registry import resolve_optimizer
-from cargobike.search.space import Searchspace
+from cargobike.experiments.scheduling.simulation import Cluster, SimulatedRun, SimulationResult, simulate
+from cargobike.search.optimizers.pbt import PopulationBasedTraining
+from cargobike.search.optimizers.registry import resolve_optimizer
+from cargobike.search.spaces.space import Searchspace
 
 SPACE = Searchspace(
     lr=("DOUBLE", [1e-4, 1e-1], "log"),

@@ -7,11 +7,11 @@ import pytest
 
 from cargobike.core.errors import InvalidInputError
 from cargobike.core.records import Trial
-from cargobike.search.gridsearch import GridSearch
-from cargobike.search.listed import Listed
-from cargobike.search.optimizer import AbstractOptimizer, Suggested
-from cargobike.search.randomsearch import RandomSearch
-from cargobike.search.registry import OPTIMIZERS, optimizer_names, resolve_optimizer
+from cargobike.search.optimizers.gridsearch import GridSearch
+from cargobike.search.optimizers.listed import Listed
+from cargobike.search.optimizers.optimizer import AbstractOptimizer, Suggested
+from cargobike.search.optimizers.randomsearch import RandomSearch
+from cargobike.search.optimizers.registry import OPTIMIZERS, optimizer_names, resolve_optimizer
 
 
 class NeedsMore(RandomSearch):
@@ -84,8 +84,8 @@ def test_what_is_no_optimizer_is_refused(given: object, message: str) -> None:
 
 def test_modules_of_optimizers_are_imported_when_asked_for() -> None:
     code = (
-        "import sys; from cargobike.search.registry import resolve_optimizer; "
-        "assert 'cargobike.search.gridsearch' not in sys.modules; resolve_optimizer('grid'); "
-        "assert 'cargobike.search.gridsearch' in sys.modules; assert 'pytest' not in sys.modules"
+        "import sys; from cargobike.search.optimizers.registry import resolve_optimizer; "
+        "assert 'cargobike.search.optimizers.gridsearch' not in sys.modules; resolve_optimizer('grid'); "
+        "assert 'cargobike.search.optimizers.gridsearch' in sys.modules; assert 'pytest' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True, env={"PYTHONPATH": ":".join(sys.path)})

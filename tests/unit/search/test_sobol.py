@@ -9,9 +9,9 @@ from itertools import combinations
 import pytest
 from functions import PLANE
 
-from cargobike.search.randomsearch import RandomSearch
-from cargobike.search.sobol import Sobol, SobolSequence
-from cargobike.search.space import Searchspace
+from cargobike.search.optimizers.randomsearch import RandomSearch
+from cargobike.search.optimizers.sobol import Sobol, SobolSequence
+from cargobike.search.spaces.space import Searchspace
 from cargobike.testing.drive import drive
 
 

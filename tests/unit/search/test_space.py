@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cargobike.core.errors import SpaceError
-from cargobike.search.space import Searchspace
+from cargobike.search.spaces.space import Searchspace
 
 
 def a_space() -> Searchspace:

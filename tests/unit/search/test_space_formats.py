@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from cargobike.core.errors import SpaceError
-from cargobike.search.space import Searchspace
-from cargobike.search.space_formats import SpaceFile, as_space, read_space
+from cargobike.search.spaces.formats import SpaceFile, as_space, read_space
+from cargobike.search.spaces.space import Searchspace
 
 CLOUDML = """
 trainingInput:
@@ -369,7 +369,7 @@ def test_what_is_no_space_is_refused(given: object, message: str) -> None:
 
 def test_yaml_is_loaded_only_for_a_yaml_file() -> None:
     code = (
-        "import sys; from cargobike.search.space_formats import as_space; as_space({'a': [1]}); "
+        "import sys; from cargobike.search.spaces.formats import as_space; as_space({'a': [1]}); "
         "assert 'yaml' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True, env={"PYTHONPATH": ":".join(sys.path)})

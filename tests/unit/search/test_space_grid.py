@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from cargobike.core.errors import SpaceError
-from cargobike.search.space import Searchspace
+from cargobike.search.spaces.space import Searchspace
 
 
 def test_the_last_parameter_changes_fastest() -> None:

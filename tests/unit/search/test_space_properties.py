@@ -13,7 +13,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from spaces import doubles, integers, small, spaces
 
-from cargobike.search.space import Searchspace
+from cargobike.search.spaces.space import Searchspace
 
 units = st.floats(0, 1)
 seeds = st.integers(0, 2**32)

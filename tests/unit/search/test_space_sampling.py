@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 
-from cargobike.search.space import Searchspace, Spec
+from cargobike.search.spaces.space import Searchspace, Spec
 
 DRAWS = 20_000
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from cargobike.core.errors import InvalidInputError
 from cargobike.core.records import Decision, Direction, Trial, TrialState
-from cargobike.driver.arguments import end_of, stop_rules_of
-from cargobike.search.stop_rule import StopRule
-from cargobike.search.stop_rules import MedianRule, PatienceRule, PercentileRule, TargetReached, resolve_stop_rule
+from cargobike.experiments.asking.arguments import end_of, stop_rules_of
+from cargobike.search.rules.stop_rule import StopRule
+from cargobike.search.rules.stop_rules import MedianRule, PatienceRule, PercentileRule, TargetReached, resolve_stop_rule
 
 GO_ON, STOP = Decision.CONTINUE, Decision.STOP
 VALUES = st.one_of(st.integers(-3, 3).map(float), st.sampled_from([math.nan, math.inf, -math.inf]))

@@ -12,9 +12,9 @@ from functions import BRANCHES, PLANE, branches, branin, typical_best
 
 from cargobike.core.errors import InvalidInputError
 from cargobike.core.records import Params, Suggestion, Trial, TrialState
-from cargobike.search.randomsearch import RandomSearch
-from cargobike.search.space import Searchspace
-from cargobike.search.tpe import TPE
+from cargobike.search.optimizers.randomsearch import RandomSearch
+from cargobike.search.optimizers.tpe import TPE
+from cargobike.search.spaces.space import Searchspace
 from cargobike.testing.drive import Fate, Outcome, drive
 
 

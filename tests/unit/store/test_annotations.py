@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from cargobike.core.errors import InvalidInputError
-from cargobike.store.annotations import annotate, read_annotations
-from cargobike.store.layout import ExperimentFolder
+from cargobike.core.layout import ExperimentFolder
+from cargobike.store.history.annotations import annotate, read_annotations
 
 
 @pytest.fixture

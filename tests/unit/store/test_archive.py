@@ -12,11 +12,11 @@ import msgspec
 import pytest
 
 from cargobike.core.errors import InvalidInputError, StoreError
-from cargobike.store import archive as archives
-from cargobike.store.annotations import annotate, read_annotations
-from cargobike.store.archive import MANIFEST, read_manifest, take_in, write_archive
-from cargobike.store.fold import read_record
-from cargobike.store.layout import ExperimentFolder, ProjectFolder
+from cargobike.core.layout import ExperimentFolder, ProjectFolder
+from cargobike.experiments.reading import read_record
+from cargobike.store.history import archive as archives
+from cargobike.store.history.annotations import annotate, read_annotations
+from cargobike.store.history.archive import MANIFEST, read_manifest, take_in, write_archive
 from cargobike.testing.stores import JournalBuilder
 
 ID = "20270101-000000-aaaa"

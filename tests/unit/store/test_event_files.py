@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from cargobike.core.layout import ProjectFolder
 from cargobike.core.records import TrialState
-from cargobike.store import curves_view
-from cargobike.store.curves_view import CurvesView, gather, write_curves
-from cargobike.store.event_files import crc32c, file_start, scalars, session_end, session_start
-from cargobike.store.layout import ProjectFolder
+from cargobike.experiments.tensorboard import curves_view
+from cargobike.experiments.tensorboard.curves_view import CurvesView, gather, write_curves
+from cargobike.experiments.tensorboard.event_files import crc32c, file_start, scalars, session_end, session_start
 from cargobike.testing.stores import JournalBuilder
 
 event_pb2 = pytest.importorskip("tensorboard.compat.proto.event_pb2")

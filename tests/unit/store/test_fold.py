@@ -28,9 +28,10 @@ from cargobike.core.facts import (
     WorkerLost,
     pack_number,
 )
+from cargobike.core.layout import ProjectFolder
+from cargobike.core.record import fold
 from cargobike.core.records import Direction, ExperimentState, TrialState, best_of
-from cargobike.store.fold import fold, metrics_of, read_record
-from cargobike.store.layout import ProjectFolder
+from cargobike.experiments.reading import metrics_of, read_record
 from cargobike.testing.stores import JournalBuilder
 
 HEADER = ExperimentStarted(at=1.0, id="x", name="n")

@@ -27,8 +27,8 @@ from cargobike.core.facts import (
     encode_fact,
     pack_number,
 )
-from cargobike.store import journal as journal_module
-from cargobike.store.journal import JournalReader, JournalWriter, read_journal, seal
+from cargobike.store.journal import journal as journal_module
+from cargobike.store.journal.journal import JournalReader, JournalWriter, read_journal, seal
 
 HEADER = ExperimentStarted(at=1.0, id="20270101-000000-aaaa", name="digits")
 FACTS: list[AnyFact] = [
@@ -296,7 +296,7 @@ def test_a_flush_that_fails_ends_the_writer(path: Path, monkeypatch: pytest.Monk
 WRITE_FOREVER = """
 import sys
 from cargobike.core.facts import ExperimentStarted, Reported
-from cargobike.store.journal import JournalWriter
+from cargobike.store.journal.journal import JournalWriter
 
 writer = JournalWriter(sys.argv[1])
 writer.append([ExperimentStarted(at=0.0, id="x", name="n")])

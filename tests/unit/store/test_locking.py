@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from cargobike.core.errors import StoreError
-from cargobike.store.layout import ExperimentFolder
-from cargobike.store.locking import DriverLock, holder, is_held
+from cargobike.core.layout import ExperimentFolder
+from cargobike.store.files.locking import DriverLock, holder, is_held
 
 HOLD = """
 import sys
 from pathlib import Path
-from cargobike.store.layout import ExperimentFolder
-from cargobike.store.locking import DriverLock
+from cargobike.core.layout import ExperimentFolder
+from cargobike.store.files.locking import DriverLock
 
 DriverLock(ExperimentFolder(Path(sys.argv[1]))).acquire()
 print("held", flush=True)

@@ -9,10 +9,10 @@ import pytest
 import yaml
 
 from cargobike.core.errors import InvalidInputError
+from cargobike.core.layout import ExperimentFolder, ProjectFolder
 from cargobike.core.records import TrialState
-from cargobike.store.annotations import annotate
-from cargobike.store.layout import ExperimentFolder, ProjectFolder
-from cargobike.store.mlflow_tree import write_mlflow
+from cargobike.experiments.results.mlflow_tree import write_mlflow
+from cargobike.store.history.annotations import annotate
 from cargobike.testing.stores import JournalBuilder
 
 

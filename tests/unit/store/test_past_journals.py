@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from cargobike.store.curves_view import write_curves
-from cargobike.store.fold import metrics_of, read_record
-from cargobike.store.journal import read_journal, seal
-from cargobike.store.layout import ExperimentFolder, ProjectFolder
-from cargobike.store.opening import open_index
+from cargobike.core.layout import ExperimentFolder, ProjectFolder
+from cargobike.experiments.index.opening import open_index
+from cargobike.experiments.reading import metrics_of, read_record
+from cargobike.experiments.tensorboard.curves_view import write_curves
+from cargobike.store.journal.journal import read_journal, seal
 from cargobike.testing.stores import assert_rows_equal_record
 
 PAST = Path(__file__).parent / "journals"

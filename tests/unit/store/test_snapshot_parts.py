@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 from cargobike.core.errors import InvalidInputError
-from cargobike.store import sources
-from cargobike.store.environment import normalized, read_environment
-from cargobike.store.git_state import read_git
-from cargobike.store.layout import ExperimentFolder
-from cargobike.store.resources import Resource, check_resources, copy_out, keep_resources, safe_name, sweep_pool
-from cargobike.store.snapshot import take_snapshot, without_secrets
-from cargobike.store.sources import collect_sources
+from cargobike.core.layout import ExperimentFolder
+from cargobike.store.files.resources import Resource, check_resources, copy_out, keep_resources, safe_name, sweep_pool
+from cargobike.store.history import sources
+from cargobike.store.history.environment import normalized, read_environment
+from cargobike.store.history.git_state import read_git
+from cargobike.store.history.snapshot import take_snapshot, without_secrets
+from cargobike.store.history.sources import collect_sources
 
 
 def git(folder: Path, *words: str) -> str:

@@ -14,19 +14,20 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cargobike.core.errors import StoreError
+from cargobike.core.layout import ProjectFolder
 from cargobike.core.records import ExperimentState, TrialState
-from cargobike.store import catch_up, sql_index
-from cargobike.store.layout import ProjectFolder
-from cargobike.store.opening import open_index
-from cargobike.store.sql_index import SqlIndex
+from cargobike.experiments.index import catch_up
+from cargobike.experiments.index import sql as sql_index
+from cargobike.experiments.index.opening import open_index
+from cargobike.experiments.index.sql import SqlIndex
 from cargobike.testing.stores import JournalBuilder, assert_rows_equal_record
 
 SYNC = """
 import sys
 from pathlib import Path
 from zlib import crc32
-from cargobike.store.opening import open_index
-from cargobike.store.layout import ProjectFolder
+from cargobike.experiments.index.opening import open_index
+from cargobike.core.layout import ProjectFolder
 
 sys.stdin.readline()
 with open_index(ProjectFolder(Path(sys.argv[1]))) as index:
@@ -92,7 +93,7 @@ def test_a_long_journal_is_read_in_several_bites(project: ProjectFolder, monkeyp
     fill(project, experiments=3, trials=20)
     monkeypatch.setattr(catch_up, "BYTES_AT_ONCE", 1)
     monkeypatch.setattr(sql_index, "BYTES_AT_ONCE", 1)
-    monkeypatch.setattr("cargobike.store.journal._CHUNK_BYTES", 700)
+    monkeypatch.setattr("cargobike.store.journal.journal._CHUNK_BYTES", 700)
     with open_index(project) as index:
         index.sync()
         for row in index.experiments():

@@ -20,9 +20,9 @@ from cargobike.core.facts import (
     pack_number,
     pack_numbers,
 )
+from cargobike.core.record import ExperimentRecord, fold
 from cargobike.core.records import Direction
-from cargobike.search.space import Searchspace
-from cargobike.store.fold import ExperimentRecord, fold
+from cargobike.search.spaces.space import Searchspace
 
 START_S = 1_800_000_000.0
 HOSTILE = "<img src=x onerror=alert(1)></script><script>alert(2)</script>&amp;\x1b[31m\x00\u2028'\""

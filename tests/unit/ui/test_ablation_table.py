@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from sample_records import Story, lively
 
+from cargobike.analysis.ablation import ablation_table
+from cargobike.analysis.student import t_quantile
 from cargobike.core.errors import InvalidInputError
+from cargobike.core.record import ExperimentRecord
 from cargobike.core.records import Direction
-from cargobike.store.fold import ExperimentRecord
-from cargobike.ui.analysis.ablation import ablation_table
-from cargobike.ui.analysis.student import t_quantile
 
 SCORES: dict[str, list[float | None]] = {
     "baseline": [0.90, 0.80, 0.85],

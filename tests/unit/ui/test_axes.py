@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from sample_records import SPACE, Story, lively
 
-from cargobike.search.space import Searchspace
-from cargobike.ui.analysis.axes import Axis, axes_of, positions_of, text_of
+from cargobike.analysis.axes import Axis, axes_of, positions_of, text_of
+from cargobike.search.spaces.space import Searchspace
 
 
 def test_the_space_says_what_axes_are() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cargobike.ui.analysis.down_sampling import Method, down_sampled
+from cargobike.analysis.down_sampling import Method, down_sampled
 
 METHODS: tuple[Method, ...] = ("lttb", "minmax")
 

@@ -13,21 +13,21 @@ import pytest
 from sample_records import HOSTILE, SPACE, Story, compromising, hostile, lively
 from test_ablation_table import ablated
 
+from cargobike.analysis.axes import Axis
+from cargobike.analysis.figures.comparison import draw_ablation, draw_importance, draw_pareto
+from cargobike.analysis.figures.contour import draw_contour
+from cargobike.analysis.figures.look import STATES, Spec, comfortable_range, escaped, seconds_as
+from cargobike.analysis.figures.parameters import draw_parallel_coordinates, draw_slices
+from cargobike.analysis.figures.progress import draw_best_so_far, draw_learning_curves
+from cargobike.analysis.figures.ticks import ticks_of
+from cargobike.analysis.figures.workers import draw_timeline
+from cargobike.analysis.importance import importance_of
+from cargobike.analysis.model import fit
+from cargobike.analysis.plots import Plots, as_figure, plotly_script
+from cargobike.analysis.views import seen_at, seen_by
 from cargobike.core.errors import InvalidInputError, MissingLibraryError
-from cargobike.search.space import Searchspace
-from cargobike.store.fold import ExperimentRecord
-from cargobike.ui.analysis.axes import Axis
-from cargobike.ui.analysis.importance import importance_of
-from cargobike.ui.analysis.model import fit
-from cargobike.ui.analysis.views import seen_at, seen_by
-from cargobike.ui.figures.comparison import draw_ablation, draw_importance, draw_pareto
-from cargobike.ui.figures.contour import draw_contour
-from cargobike.ui.figures.look import STATES, Spec, comfortable_range, escaped, seconds_as
-from cargobike.ui.figures.parameters import draw_parallel_coordinates, draw_slices
-from cargobike.ui.figures.progress import draw_best_so_far, draw_learning_curves
-from cargobike.ui.figures.ticks import ticks_of
-from cargobike.ui.figures.workers import draw_timeline
-from cargobike.ui.plots import Plots, as_figure, plotly_script
+from cargobike.core.record import ExperimentRecord
+from cargobike.search.spaces.space import Searchspace
 
 Draw = Callable[[ExperimentRecord], Spec]
 

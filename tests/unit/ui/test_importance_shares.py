@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from sample_records import Story, lively, sampled
 
+from cargobike.analysis.forest import Column, grow_forest
+from cargobike.analysis.importance import Importance, importance
+from cargobike.analysis.model import fit
 from cargobike.core.errors import InvalidInputError
-from cargobike.search.space import Searchspace
-from cargobike.ui.analysis.forest import Column, grow_forest
-from cargobike.ui.analysis.importance import Importance, importance
-from cargobike.ui.analysis.model import fit
+from cargobike.search.spaces.space import Searchspace
 
 UNIT = ("DOUBLE", [0.0, 1.0])
 Function = Callable[[dict[str, Any], random.Random], float]

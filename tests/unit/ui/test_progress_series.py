@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sample_records import Story, lively
 
+from cargobike.analysis.progress import best_so_far, learning_curves, settled
+from cargobike.analysis.scores import common_step, metric_names, metric_of, objective_name, score_at, thinned
 from cargobike.core.records import Curve, Direction
-from cargobike.ui.analysis.progress import best_so_far, learning_curves, settled
-from cargobike.ui.analysis.scores import common_step, metric_names, metric_of, objective_name, score_at, thinned
 
 
 @given(

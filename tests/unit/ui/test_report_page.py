@@ -13,10 +13,10 @@ import pytest
 from sample_records import HOSTILE, SPACE, Story, compromising, hostile, lively
 from test_ablation_table import ablated
 
-from cargobike.store.layout import ExperimentFolder
-from cargobike.ui.report import report_page, write_report
-from cargobike.ui.report_parts import duration_text
-from cargobike.ui.summary import summary_html
+from cargobike.core.layout import ExperimentFolder
+from cargobike.experiments.results.report import report_page, write_report
+from cargobike.experiments.results.report_parts import duration_text
+from cargobike.experiments.results.summary import summary_html
 
 SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 BLOCK = re.compile(r'<script type="application/json" id="([\w-]+)">(.*?)</script>', re.DOTALL)

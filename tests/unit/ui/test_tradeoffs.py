@@ -6,13 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sample_records import compromising, lively
 
+from cargobike.analysis.importance import importance
+from cargobike.analysis.pareto import front_of, tradeoff
+from cargobike.analysis.progress import best_so_far
+from cargobike.analysis.views import seen_by
 from cargobike.core.errors import InvalidInputError
 from cargobike.core.goals import pareto_front
 from cargobike.core.records import Direction
-from cargobike.ui.analysis.importance import importance
-from cargobike.ui.analysis.pareto import front_of, tradeoff
-from cargobike.ui.analysis.progress import best_so_far
-from cargobike.ui.analysis.views import seen_by
 
 pairs = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=1, max_size=30)
 ways = st.sampled_from(["max", "min"])

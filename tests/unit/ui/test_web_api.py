@@ -15,8 +15,8 @@ from starlette.testclient import TestClient
 from web_project import ASKING, HOSTILE_ID, LIVELY, RUNNING, client_of, sample_project, write
 
 from cargobike.core.facts import ExperimentEnded, Reported
-from cargobike.store.layout import ProjectFolder
-from cargobike.store.locking import DriverLock
+from cargobike.core.layout import ProjectFolder
+from cargobike.store.files.locking import DriverLock
 from cargobike.ui.web.access import Access
 
 API = "/api/v1"

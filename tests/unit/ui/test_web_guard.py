@@ -11,7 +11,7 @@ from sample_records import HOSTILE
 from starlette.testclient import TestClient
 from web_project import ADDRESS, ASKING, HOSTILE_ID, LIVELY, client_of, sample_project
 
-from cargobike.store.layout import ProjectFolder
+from cargobike.core.layout import ProjectFolder
 from cargobike.ui.web.access import Access, access_for, host_of, is_loopback
 from cargobike.ui.web.guard import LONGEST_BODY
 

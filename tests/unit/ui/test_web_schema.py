@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, Phase, settings
 from schemathesis.generation import GenerationMode
 from web_project import ASKING, HOSTILE_ID, LIVELY, sample_project
 
+from cargobike.experiments.pages.state import ServerState
 from cargobike.ui.web.access import Access
 from cargobike.ui.web.app import create_app
-from cargobike.ui.web.state import ServerState
 
 _FOLDER = tempfile.TemporaryDirectory(prefix="cargobike-schema-")
 # The name by which schemathesis calls an application that listens nowhere.

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 from sample_records import Story, lively
 
+from cargobike.analysis.timeline import timeline
 from cargobike.core.facts import AttemptLost, AttemptStarted, TrialEnded, TrialSuggested, WorkerJoined, WorkerLost
-from cargobike.ui.analysis.timeline import timeline
 
 
 def test_busy_idle_and_lost_time_are_told_apart() -> None:

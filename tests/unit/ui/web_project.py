@@ -10,11 +10,11 @@ from sample_records import Story, hostile_story, lively_story
 from starlette.testclient import TestClient
 
 from cargobike.core.facts import AnyFact, ExperimentEnded, ExperimentStarted
-from cargobike.store.journal import JournalWriter
-from cargobike.store.layout import ExperimentFolder, ProjectFolder
+from cargobike.core.layout import ExperimentFolder, ProjectFolder
+from cargobike.experiments.pages.state import ServerState
+from cargobike.store.journal.journal import JournalWriter
 from cargobike.ui.web.access import Access
 from cargobike.ui.web.app import create_app
-from cargobike.ui.web.state import ServerState
 
 LIVELY, HOSTILE_ID, RUNNING = "20270115-080000-live", "20270115-080001-evil", "20270115-080002-runs"
 ADDRESS = "http://127.0.0.1:8520"

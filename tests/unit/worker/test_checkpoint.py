@@ -24,10 +24,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cargobike.core.errors import InvalidInputError, StoreError
-from cargobike.worker.checkpoint import Checkpoints
-from cargobike.worker.checkpoint_files import SavedCheckpoint, StoredState
-from cargobike.worker.checkpoint_folder import list_folders
-from cargobike.worker.checkpoint_forcing import Forcing
+from cargobike.experiments.trial.checkpoints.checkpoint import Checkpoints
+from cargobike.experiments.trial.checkpoints.files import SavedCheckpoint, StoredState
+from cargobike.experiments.trial.checkpoints.folder import list_folders
+from cargobike.experiments.trial.checkpoints.forcing import Forcing
 
 CHILD_ENV = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
 
@@ -128,7 +128,8 @@ class TestStates:
     def test_without_tensors_loading_needs_no_torch(self, root: Path) -> None:
         Checkpoints(root).save({"epoch": 1})
         program = (
-            "import sys; from pathlib import Path; from cargobike.worker.checkpoint import Checkpoints;"
+            "import sys; from pathlib import Path;"
+            "from cargobike.experiments.trial.checkpoints.checkpoint import Checkpoints;"
             f"print(Checkpoints(Path({str(root)!r})).load()); assert 'torch' not in sys.modules"
         )
         done = subprocess.run(
@@ -310,7 +311,7 @@ class TestRefusals:
 import resource, signal, sys
 from pathlib import Path
 from cargobike.core.errors import StoreError
-from cargobike.worker.checkpoint import Checkpoints
+from cargobike.experiments.trial.checkpoints.checkpoint import Checkpoints
 state = b"x" * 500_000
 if sys.argv[1] == "pickle":
     state = [state]
@@ -631,7 +632,7 @@ class TestStartFrom:
                 parent.save("new", step=2)
             return found
 
-        monkeypatch.setattr("cargobike.worker.checkpoint.list_folders", list_then_move_on)
+        monkeypatch.setattr("cargobike.experiments.trial.checkpoints.checkpoint.list_folders", list_then_move_on)
         assert clone.load() == "new"
         assert "damaged" not in caplog.text
 
@@ -658,7 +659,7 @@ class TestKill:
         program = f"""
 import os, shutil, signal, sys
 from pathlib import Path
-from cargobike.worker.checkpoint import Checkpoints
+from cargobike.experiments.trial.checkpoints.checkpoint import Checkpoints
 root, deadly = Path({str(root)!r}), int(sys.argv[1])
 checkpoints = Checkpoints(root, keep_last=1)
 before = checkpoints.load()
@@ -695,7 +696,7 @@ checkpoints.save({{"number": before["number"] + 1, "ballast": "x" * 100_000}})
         program = f"""
 import sys
 from pathlib import Path
-from cargobike.worker.checkpoint import Checkpoints
+from cargobike.experiments.trial.checkpoints.checkpoint import Checkpoints
 checkpoints = Checkpoints(Path({str(root)!r}), keep_last=2)
 number = (checkpoints.load() or {{"number": 0}})["number"]
 while True:
@@ -841,7 +842,7 @@ class TestForcing:
 
         Checkpoints(root).save("of the first attempt")
         checkpoints = Checkpoints(root, force_every_s=1e-6)
-        monkeypatch.setattr("cargobike.worker.checkpoint_folder.os.fsync", fail)
+        monkeypatch.setattr("cargobike.experiments.trial.checkpoints.folder.os.fsync", fail)
         checkpoints.save("not forced")
         checkpoints.settle()
         assert "could not be forced to disk" in caplog.text

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cargobike.core.errors import InvalidInputError
-from cargobike.worker.outcome import Outcome, read_metrics, read_number, read_outcome
+from cargobike.experiments.trial.outcome import Outcome, read_metrics, read_number, read_outcome
 
 
 def score(returned: object) -> float:
@@ -237,7 +237,7 @@ def test_a_single_number_is_called_by_its_name() -> None:
 
 def test_no_numeric_library_is_imported() -> None:
     program = (
-        "import sys; from cargobike.worker import outcome; outcome.read_outcome(1, None, optional=False);"
+        "import sys; from cargobike.experiments.trial import outcome; outcome.read_outcome(1, None, optional=False);"
         "assert not {'numpy', 'torch', 'pandas'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", program], env={"PYTHONPATH": ":".join(sys.path)}, check=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import cargobike
-from cargobike.worker.seeding import seed_everything
+from cargobike.experiments.trial.seeding import seed_everything
 
 
 def draw_python() -> float:
@@ -59,7 +59,7 @@ def test_what_is_skipped_is_left_alone() -> None:
 
 def test_nothing_is_imported_for_its_seed() -> None:
     program = (
-        "import sys; from cargobike.worker.seeding import seed_everything; print(*seed_everything(1));"
+        "import sys; from cargobike.experiments.trial.seeding import seed_everything; print(*seed_everything(1));"
         "assert not {'numpy', 'torch', 'tensorflow', 'jax'} & set(sys.modules)"
     )
     environ = {**os.environ, "PYTHONPATH": str(Path(cargobike.__file__).parents[1])}

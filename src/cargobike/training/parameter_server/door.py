@@ -11,11 +11,11 @@ import torch
 from torch.optim import SGD, Adam, AdamW, Optimizer
 
 from cargobike.core.errors import InvalidInputError
+from cargobike.experiments.trial import context
 from cargobike.training.parameter_server.client import ParameterClient
 from cargobike.training.parameter_server.messages import Rule, Terms
 from cargobike.training.parameter_server.serving import Server
 from cargobike.training.server_options import check_options
-from cargobike.worker import context
 
 
 def parameter_client(

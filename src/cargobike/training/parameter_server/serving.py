@@ -13,6 +13,7 @@ from types import TracebackType
 import msgspec
 
 from cargobike.core.errors import CargobikeError
+from cargobike.experiments.trial import context
 from cargobike.training.parameter_server.codecs import make_memory, memory_of
 from cargobike.training.parameter_server.connection import (
     AuthenticationError,
@@ -41,7 +42,6 @@ from cargobike.training.parameter_server.messages import (
 from cargobike.training.parameter_server.shard import RefusedError, Shard
 from cargobike.training.parameter_server.shard_file import load_shard, save_shard
 from cargobike.training.server_options import DEFAULTS, check_options
-from cargobike.worker import context
 
 _log = logging.getLogger(__name__)
 

@@ -12,16 +12,16 @@ from starlette.responses import JSONResponse, Response
 
 from cargobike.core.errors import CargobikeError, InvalidInputError, NotFoundError
 from cargobike.core.version import __version__
-from cargobike.ui.web.api.comparing import compare_routes
-from cargobike.ui.web.api.events import event_routes
-from cargobike.ui.web.api.experiments import experiment_routes
-from cargobike.ui.web.api.figures import figure_routes
-from cargobike.ui.web.api.files import file_routes
-from cargobike.ui.web.api.trials import trial_routes
+from cargobike.experiments.pages.api.comparing import compare_routes
+from cargobike.experiments.pages.api.events import event_routes
+from cargobike.experiments.pages.api.experiments import experiment_routes
+from cargobike.experiments.pages.api.figures import figure_routes
+from cargobike.experiments.pages.api.files import file_routes
+from cargobike.experiments.pages.api.trials import trial_routes
+from cargobike.experiments.pages.pages import error_page, page_routes
+from cargobike.experiments.pages.state import ServerState
 from cargobike.ui.web.guard import Guard
 from cargobike.ui.web.login import login_routes
-from cargobike.ui.web.pages import error_page, page_routes
-from cargobike.ui.web.state import ServerState
 from cargobike.ui.web.static import static_routes
 
 _ROUTES = (experiment_routes, trial_routes, figure_routes, file_routes, compare_routes, event_routes)

@@ -8,9 +8,9 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, StringConstraints
 from starlette.responses import JSONResponse, Response
 
+from cargobike.experiments.pages.pages import login_page
+from cargobike.experiments.pages.state import ServerState
 from cargobike.ui.web.guard import cookie_name
-from cargobike.ui.web.pages import login_page
-from cargobike.ui.web.state import ServerState
 
 
 class Shown(BaseModel):

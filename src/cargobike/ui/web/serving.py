@@ -12,8 +12,8 @@ from typing import Final
 import uvicorn
 
 from cargobike.core.errors import CargobikeError, InvalidInputError
+from cargobike.experiments.pages.state import ServerState
 from cargobike.ui.web.app import create_app
-from cargobike.ui.web.state import ServerState
 from cargobike.ui.web.static import PLOTLY, load_static
 
 DEFAULT_PORT: Final = 8520

@@ -11,8 +11,8 @@ from fastapi import APIRouter, Header
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from cargobike.ui.plots import plotly_script
-from cargobike.ui.web.state import ServerState
+from cargobike.analysis.plots import plotly_script
+from cargobike.experiments.pages.state import ServerState
 
 _KINDS = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml"}
 _FOLDER = resources.files("cargobike.ui.pages").joinpath("static")

@@ -1,0 +1,1 @@
+"""Numbers and figures about experiments; no web, no file."""

@@ -1,0 +1,106 @@
+"""Data that is given to an experiment, written once as Parquet into the project, whoever reads it from there."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from cargobike.core.errors import InvalidInputError
+from cargobike.core.layout import ProjectFolder
+from cargobike.experiments.trial.payload import DataFiles
+
+_ROWS_PER_GROUP = 1 << 16
+_BYTES_PER_FILE = 128 << 20
+
+
+def materialize(data: object, project: ProjectFolder) -> DataFiles:
+    """Write data as Parquet files into the project.
+
+    Args:
+        data: A Spark DataFrame, a pandas DataFrame or a pyarrow Table.
+        project: The project; the files go to a new folder under its `data/`.
+
+    Raises:
+        InvalidInputError: If the data is none of these, or has no rows.
+    """
+    name = uuid.uuid4().hex[:12]
+    folder = project.root / "data" / name
+    building = folder.with_name(f".{name}.new")
+    building.mkdir(parents=True)
+    try:
+        if hasattr(data, "mapInArrow"):
+            _write_spark(data, building)
+        elif isinstance(data, pa.Table):
+            _write(iter(data.to_batches()), data.schema, building, "part-00000")
+        elif type(data).__module__.partition(".")[0] == "pandas" and hasattr(data, "columns"):
+            table = pa.Table.from_pandas(data, preserve_index=False)
+            _write(iter(table.to_batches()), table.schema, building, "part-00000")
+        else:
+            raise InvalidInputError(
+                f"data={type(data).__name__} was given; give a Spark DataFrame, a pandas DataFrame or a pyarrow Table."
+            )
+        names = sorted(path.name for path in building.glob("*.parquet"))
+        counted = [(name, pq.read_metadata(building / name).num_rows) for name in names]
+        filled = [(name, rows) for name, rows in counted if rows]
+        if not filled:
+            raise InvalidInputError("The data has no rows.")
+        os.rename(building, folder)
+    except BaseException:
+        shutil.rmtree(building, ignore_errors=True)
+        raise
+    return DataFiles(f"data/{folder.name}", [name for name, _ in filled], [rows for _, rows in filled])
+
+
+def _write_spark(data: Any, folder: Path) -> None:
+    """Let executors write where they see the folder, else fetch the data here piece by piece; both keep the order."""
+    if _is_seen_by_executors(data.sparkSession.sparkContext, folder):
+        data.write.mode("append").parquet(folder.as_uri())
+        return
+
+    def to_bytes(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            sink = pa.BufferOutputStream()
+            with pa.ipc.new_stream(sink, batch.schema) as writer:
+                writer.write_batch(batch)
+            yield pa.RecordBatch.from_pydict({"piece": [sink.getvalue().to_pybytes()]})
+
+    pieces = (pa.ipc.open_stream(row.piece) for row in data.mapInArrow(to_bytes, "piece binary").toLocalIterator())
+    batches = itertools.chain.from_iterable(pieces)
+    first = next(batches, None)
+    if first is not None:
+        _write(itertools.chain([first], batches), first.schema, folder, "part-00000")
+
+
+def _is_seen_by_executors(context: Any, folder: Path) -> bool:
+    if context.master.startswith("local") and not context.master.startswith("local-cluster"):
+        return True
+    marker = folder / f".seen-{uuid.uuid4().hex}"
+    marker.touch()
+    path = str(marker)
+    try:
+        tasks = 2 * max(2, context.defaultParallelism)
+        return all(context.parallelize(range(tasks), tasks).map(lambda _: os.path.exists(path)).collect())
+    finally:
+        marker.unlink()
+
+
+def _write(batches: Iterator[pa.RecordBatch], schema: pa.Schema, folder: Path, first_name: str) -> None:
+    """Write batches to files that are small enough to travel."""
+    for number in itertools.count():
+        size = 0
+        with pq.ParquetWriter(folder / f"{first_name}-{number:04d}.parquet", schema) as writer:
+            for batch in batches:
+                writer.write_batch(batch, row_group_size=_ROWS_PER_GROUP)
+                size += batch.nbytes
+                if size > _BYTES_PER_FILE:
+                    break
+            else:
+                return

@@ -1,0 +1,1 @@
+"""What `cargobike demo` shows: a search over a small neural network."""

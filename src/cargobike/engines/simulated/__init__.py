@@ -1,0 +1,1 @@
+"""An engine in virtual time, for tests and for judging optimizers."""

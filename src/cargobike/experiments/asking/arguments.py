@@ -1,0 +1,267 @@
+"""The front door's arguments: understood, checked all before anything starts, and made into what the driver needs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from cargobike.core.errors import InvalidInputError, nearest
+from cargobike.core.plain import check_plain
+from cargobike.core.records import Direction, Params, Resources, Trial
+from cargobike.engines.engine import NO_LIMIT, Engine
+from cargobike.engines.local.boot import Boot
+from cargobike.engines.local.engine import LocalEngine
+from cargobike.experiments.driving.request import Callback
+from cargobike.experiments.scheduling.plan import GangShape
+from cargobike.search.optimizers.listed import Listed, read_sets
+from cargobike.search.optimizers.optimizer import AbstractOptimizer
+from cargobike.search.optimizers.registry import resolve_optimizer
+from cargobike.search.rules.stop_rule import EndRule, StopRule
+from cargobike.search.spaces.space import Searchspace
+
+SpaceLike = Searchspace | Mapping[str, Any] | Sequence[Mapping[str, Any]] | str | os.PathLike[str]
+
+
+_CRUMB = 0.001
+"""A share of a GPU so small that there is room for it wherever there is a GPU."""
+
+
+class Told(msgspec.Struct, frozen=True, kw_only=True):
+    """What the space, or the parameters given instead of one, tell."""
+
+    space: Searchspace
+    names: tuple[str, ...]
+    optional_names: tuple[str, ...] = ()
+    listed: list[Params] | None = None
+    is_grid: bool = False
+    direction: Direction | None = None
+    metric: str | None = None
+    num_trials: int | None = None
+    workers: int | None = None
+
+
+def space_or_preset(space: SpaceLike | None, params: object, optimizer: object) -> SpaceLike | None:
+    """Return the space, or the one that an optimizer object was made with."""
+    if space is None and params is None and isinstance(optimizer, AbstractOptimizer):
+        return optimizer.preset_space
+    return space
+
+
+def understand_space(space: SpaceLike | None, params: Mapping[str, Any] | None) -> Told:
+    """Find out what is to be tried."""
+    if params is not None:
+        if space is not None:
+            raise InvalidInputError(
+                "Both a space and params were given; give a space to search it, or params to run once."
+            )
+        check_plain(params, InvalidInputError)
+        return Told(space=Searchspace(), names=tuple(params), listed=[dict(params)])
+    if isinstance(space, Searchspace):
+        return _of_space(space)
+    if isinstance(space, Mapping):
+        is_grid = all(_is_choice(spec) for spec in space.values())
+        return msgspec.structs.replace(_of_space(Searchspace(space)), is_grid=is_grid)
+    if isinstance(space, str | os.PathLike):
+        # Parsers of files are not needed by most experiments, and their import delays every first trial.
+        from cargobike.search.spaces.formats import read_space  # noqa: PLC0415
+
+        file = read_space(Path(space))
+        return msgspec.structs.replace(
+            _of_space(file.space) if isinstance(file.space, Searchspace) else _of_sets(file.space),
+            direction=file.direction,
+            metric=file.metric,
+            num_trials=file.num_trials,
+            workers=file.workers,
+        )
+    if isinstance(space, Sequence):
+        return _of_sets(read_sets(space))
+    raise InvalidInputError(
+        f"There is nothing to try: the space is {space!r}. Give a Searchspace, a dict of lists such as "
+        '{"lr": [0.1, 0.01]}, a list of dicts or a path to a file; or params={…} for a single run.'
+    )
+
+
+def _of_space(space: Searchspace) -> Told:
+    sometimes = tuple(name for name, parameter in space.parameters.items() if parameter.condition)
+    return Told(space=space, names=space.names, optional_names=sometimes)
+
+
+def _of_sets(sets: list[Params]) -> Told:
+    names = dict.fromkeys(name for given in sets for name in given)
+    sometimes = tuple(name for name in names if any(name not in given for given in sets))
+    return Told(space=Searchspace(), names=tuple(names), optional_names=sometimes, listed=sets)
+
+
+def _is_choice(spec: object) -> bool:
+    return isinstance(spec, list) or type(spec).__name__ in ("ndarray", "range")
+
+
+def choose_optimizer(told: Told, optimizer: str | AbstractOptimizer | None) -> AbstractOptimizer:
+    """Return the optimizer that was asked for, or the one that fits the space."""
+    if told.listed is not None:
+        if optimizer is not None:
+            raise InvalidInputError(
+                f"optimizer={optimizer!r} was given, but the parameters to try are listed already; "
+                "leave the optimizer out, or give a space."
+            )
+        return Listed(told.listed)
+    return resolve_optimizer(optimizer or ("gridsearch" if told.is_grid else "randomsearch"))
+
+
+def number_of_trials(
+    told: Told, num_trials: int | None, timeout_s: float | None, optimizer: AbstractOptimizer
+) -> int | None:
+    """Return how many trials to run, `None` for as many as the optimizer has."""
+    if num_trials is not None:
+        return at_least_one("num_trials", num_trials)
+    if told.listed is not None:
+        return len(told.listed)
+    if told.num_trials is not None:
+        return told.num_trials
+    if optimizer.preset_num_trials is not None:
+        return optimizer.preset_num_trials
+    if optimizer.name == "gridsearch":
+        counts = getattr(optimizer, "counts", None)
+        return told.space.grid_size(counts)
+    if optimizer.is_endless and timeout_s is None:
+        raise InvalidInputError(
+            "It is not said how long to search; give num_trials=…, or timeout_s=… to search as long as that."
+        )
+    return None
+
+
+def number_of_workers(
+    told: Told, workers: int | None, trials: int | None, engine: Engine, resources: Resources, *, gang: int = 1
+) -> int:
+    """Return how many workers to start: a multiple of the gang, and no more than there can be."""
+    asked = workers if workers is not None else told.workers
+    if asked is not None:
+        at_least_one("workers", asked)
+        engine.check_workers(asked if trials is None else min(asked, trials * gang), resources)
+    room = engine.capacity(resources)
+    if resources.gpus and room < 1 and engine.capacity(msgspec.structs.replace(resources, gpus=_CRUMB)) < 1:
+        raise InvalidInputError(
+            f"{resources.gpus:g} GPUs for each worker were asked for, but no GPU is to be seen here; leave them out, "
+            "or find out with `cargobike doctor` why: a missing driver, or CUDA_VISIBLE_DEVICES."
+        )
+    if room < 1 or (resources.gpus and asked is not None and asked > room):
+        raise InvalidInputError(
+            f"{asked or 1} workers with {resources.gpus or 0:g} GPUs each were asked for, but there is room for "
+            f"{room} here; ask for fewer workers or a smaller share, such as Resources(gpus=0.5)."
+        )
+    if room >= NO_LIMIT and asked is None and trials is None:
+        raise InvalidInputError(
+            "There may be any number of workers here (Spark's dynamic allocation without a maximum); say workers=…."
+        )
+    wanted = asked if asked is not None else max(room, gang)
+    if gang > 1 and asked is None and resources.gpus and room < gang:
+        raise InvalidInputError(
+            f"gang={gang} workers with {resources.gpus:g} GPUs each run one trial together, but there is room for "
+            f"{room} here; ask for a smaller gang or a smaller share, such as Resources(gpus=0.5)."
+        )
+    wanted = wanted if trials is None else min(wanted, trials * gang)
+    return wanted - wanted % gang if wanted >= gang else wanted
+
+
+def shape_of(gang: int | GangShape, isolation: str) -> GangShape:
+    """Return what is asked for of gangs."""
+    shape = gang
+    if not isinstance(shape, GangShape):
+        shape = GangShape(size=at_least_one("gang", shape), is_distributed=shape > 1)
+    if shape.is_distributed and isolation != "fresh":
+        raise InvalidInputError(
+            f"isolation={isolation!r} was given, but ranks that train together need processes of their own: what they "
+            "joined once they cannot join again. Leave isolation out."
+        )
+    return shape
+
+
+def choose_engine(engine: str | Engine, boot: Boot | None) -> Engine:
+    """Return the engine that is meant by a name or an object."""
+    if isinstance(engine, Engine):
+        return engine
+    if engine == "local":
+        return LocalEngine(boot=boot)
+    if engine == "spark" or engine.startswith(("spark://", "k8s://")):
+        # Most experiments do not run on Spark, and every import delays the first trial.
+        from cargobike.engines.spark.engine import SparkEngine  # noqa: PLC0415
+
+        return SparkEngine(master=None if engine == "spark" else engine)
+    raise InvalidInputError(
+        f'engine={engine!r} is not known; allowed are "local", "spark", the address of a Spark master such as '
+        f"spark://host:7077, or an engine object.{nearest(str(engine), ['local', 'spark'])}"
+    )
+
+
+StopRules = str | StopRule | Sequence[str | StopRule]
+
+
+def stop_rules_of(early_stop: StopRules | None) -> tuple[StopRule, ...]:
+    """Return stop rules, by name or as objects, as a tuple."""
+    if early_stop is None:
+        return ()
+    # Not needed by most experiments, and every import delays the first trial.
+    from cargobike.search.rules.stop_rules import resolve_stop_rule  # noqa: PLC0415
+
+    if isinstance(early_stop, str) or not isinstance(early_stop, Sequence):
+        return (resolve_stop_rule(early_stop),)
+    return tuple(resolve_stop_rule(rule) for rule in early_stop)
+
+
+def end_of(rules: Sequence[StopRule], direction: Direction) -> Callable[[Trial], str | None] | None:
+    """Return what tells whether a trial that ended is reason enough to end the search; `None` if nothing does."""
+    found = [rule for rule in rules if isinstance(rule, EndRule)]
+    if not found:
+        return None
+    return lambda trial: next(filter(None, (rule.reason_to_end(trial, direction) for rule in found)), None)
+
+
+def check_choices(**given: str) -> None:
+    """Refuse words that are not among the allowed ones, all at once."""
+    allowed = {
+        "isolation": ("fresh", "reuse"),
+        "working_directory": ("trial", "launch"),
+        "durability": ("process", "power"),
+        "direction": ("max", "min"),
+    }
+    mistakes = [
+        f"{name}={value!r}; allowed are {' and '.join(map(repr, allowed[name]))}.{nearest(str(value), allowed[name])}"
+        for name, value in given.items()
+        if value not in allowed[name]
+    ]
+    if mistakes:
+        raise InvalidInputError("Some arguments are not understood:", mistakes)
+
+
+def check_callbacks(callbacks: Sequence[Callback]) -> None:
+    """Refuse callbacks that cannot be called."""
+    for callback in callbacks:
+        if not callable(getattr(callback, "on_facts", None)):
+            raise InvalidInputError(f"callbacks: {callback!r} has no method on_facts(facts); give objects that have.")
+
+
+def whole(name: str, given: object, default: int = 0) -> int:
+    """Return a whole number of at least 0."""
+    if given is None:
+        return default
+    if isinstance(given, bool) or not isinstance(given, int) or given < 0:
+        raise InvalidInputError(f"{name} must be a whole number of at least 0, {given!r} was given.")
+    return given
+
+
+def at_least_one(name: str, given: object) -> int:
+    """Return a whole number of at least 1."""
+    if isinstance(given, bool) or not isinstance(given, int) or given < 1:
+        raise InvalidInputError(f"{name} must be a whole number of at least 1, {given!r} was given.")
+    return given
+
+
+def positive(name: str, seconds: float | None) -> float | None:
+    """Return a length of time, refusing one that is not above 0."""
+    if seconds is not None and not seconds > 0:
+        raise InvalidInputError(f"{name} must be above 0, {seconds!r} was given; leave it out for no limit.")
+    return seconds

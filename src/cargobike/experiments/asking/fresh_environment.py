@@ -1,0 +1,118 @@
+"""An environment made from the packages that an experiment recorded, and a repetition in it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import msgspec
+
+from cargobike.core.errors import InvalidInputError, StoreError
+from cargobike.core.layout import ExperimentFolder
+from cargobike.core.package import PACKAGE_PARENT
+from cargobike.experiments.finding import find_experiment
+from cargobike.experiments.results.reproduction import Reproduction
+from cargobike.store.files import project
+from cargobike.store.history.snapshot import Snapshot, read_snapshot
+
+_INSTALL_S = 3600.0
+
+
+def reproduce_in_fresh_environment(
+    *,
+    experiment_id: str,
+    trial: int | str | None,
+    tolerance: float,
+    workers: int | None,
+    engine: object,
+    quiet: bool,
+) -> Reproduction:
+    """Make the environment, and let its Python run the repetition; takes what `experiment.reproduce` takes."""
+    if not isinstance(engine, str):
+        raise InvalidInputError("fresh_env=True needs the name of an engine, such as 'local': another process uses it.")
+    folder = find_experiment(experiment_id)
+    snapshot = read_snapshot(folder)
+    if snapshot is None:
+        raise StoreError(f"{folder.id} has no snapshot: which packages it ran with is unknown.")
+    python = make_environment(folder, snapshot)
+    command = [str(python), "-m", "cargobike.cli", "--project", str(project.current().root), "reproduce", folder.id]
+    command += ["--json", "--tolerance", repr(tolerance)]
+    command += [] if trial is None else ["--trial", str(trial)]
+    command += [] if workers is None else ["--workers", str(workers)]
+    done = subprocess.run(
+        command,
+        env=_variables(snapshot),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE if quiet else None,
+        check=False,
+    )
+    try:
+        return msgspec.json.decode(done.stdout, type=Reproduction)
+    except msgspec.DecodeError:
+        said = (done.stderr or done.stdout).decode(errors="replace").strip()
+        raise StoreError(f"{folder.id} could not be repeated in {python.parents[1]}:\n{said}") from None
+
+
+def make_environment(folder: ExperimentFolder, snapshot: Snapshot) -> Path:
+    """Make a virtual environment from the recorded packages, once; returns its Python.
+
+    Raises:
+        StoreError: If the Python is not there, or a package cannot be installed.
+    """
+    lock = (folder.code / "requirements.lock").read_text("utf-8")
+    wanted = [line for line in lock.splitlines() if line and not line.startswith("#")]
+    version = ".".join(snapshot.environment.python.split(".")[:2])
+    key = hashlib.sha256("\n".join([version, *wanted]).encode()).hexdigest()[:16]
+    place = project.prepare().root / "environments" / key
+    python = place / "bin" / "python"
+    if (place / "complete").exists():
+        return python
+    shutil.rmtree(place, ignore_errors=True)
+    place.parent.mkdir(exist_ok=True)
+    _run([_find_python(version), "-m", "venv", "--without-pip", str(place)], "the environment cannot be made")
+    if wanted:
+        (place / "requirements.txt").write_text("\n".join(wanted) + "\n")
+        install = [sys.executable, "-m", "pip", "--python", str(python), "--disable-pip-version-check", "install"]
+        _run(
+            [*install, "--no-deps", "--no-compile", "-r", str(place / "requirements.txt")],
+            "the recorded packages cannot be installed (those built here, or no longer offered, have to be by hand: "
+            f"edit {folder.code / 'requirements.lock'})",
+        )
+    (place / "complete").touch()
+    return python
+
+
+def _find_python(version: str) -> str:
+    if sysconfig.get_python_version() == version:
+        return sys.executable
+    found = shutil.which(f"python{version}")
+    if found is None:
+        raise StoreError(f"It ran with Python {version}, and there is no python{version} here; install it first.")
+    return found
+
+
+def _variables(snapshot: Snapshot) -> dict[str, str]:
+    """Return the variables for the process: those of this one, and those that were recorded."""
+    known = {name: value for name, value in os.environ.items() if name not in {"PYTHONPATH", "PYTHONHOME"}}
+    known |= snapshot.environment.variables
+    if "cargobike" not in snapshot.environment.packages or "cargobike" in snapshot.environment.urls:
+        known["PYTHONPATH"] = PACKAGE_PARENT  # it was used from a folder: that folder's it is
+    return known
+
+
+def _run(command: list[str], problem: str) -> None:
+    try:
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_INSTALL_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise StoreError(f"{problem}: {error}") from error
+    if done.returncode:
+        said = "\n".join((done.stderr or done.stdout).strip().splitlines()[-8:])
+        raise StoreError(f"{problem}:\n{said}")

@@ -1,0 +1,69 @@
+"""The front door's arguments about what a search is after: objectives, constraints, points to start from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from cargobike.core.errors import InvalidInputError, nearest
+from cargobike.core.goals import Goals, read_constraints
+from cargobike.core.records import Direction, Params
+from cargobike.experiments.asking.arguments import Told
+from cargobike.search.optimizers.optimizer import AbstractOptimizer
+from cargobike.search.rules.stop_rule import EndRule, StopRule
+
+
+def goals_of(direction: Direction | Mapping[str, Direction], constraints: Sequence[str] | str) -> Goals:
+    """Return what the search is after beyond one number."""
+    limits = read_constraints(constraints)
+    if not isinstance(direction, Mapping):
+        return Goals(constraints=limits)
+    if len(direction) < 2:
+        raise InvalidInputError(
+            f"direction={dict(direction)!r} names {len(direction)} objectives; give at least two, "
+            'or direction="max" and metric="…" for one.'
+        )
+    mistakes = [
+        f"direction of {name!r} is {way!r}; allowed are 'max' and 'min'.{nearest(str(way), ('max', 'min'))}"
+        for name, way in direction.items()
+        if way not in ("max", "min")
+    ]
+    if mistakes:
+        raise InvalidInputError("Some objectives are not understood:", mistakes)
+    return Goals(objectives=dict(direction), constraints=limits)
+
+
+def check_goals(
+    goals: Goals, metric: str | None, optimizer: AbstractOptimizer, rules: Sequence[StopRule | EndRule]
+) -> None:
+    """Refuse what cannot be had together with several objectives."""
+    if not goals.objectives:
+        return
+    mistakes = []
+    if metric is not None:
+        mistakes.append(f"metric={metric!r} chooses one number; leave it out, the objectives are named in direction")
+    if not optimizer.handles_objectives:
+        name = optimizer.name or type(optimizer).__name__
+        mistakes.append(f'optimizer {name!r} searches after one number; "tpe", "nsga2", "random", "grid" do several')
+    if rules:
+        mistakes.append("early_stop compares trials by one number; leave it out")
+    if mistakes:
+        raise InvalidInputError(f"With the objectives {', '.join(goals.objectives)}:", mistakes)
+
+
+def check_start_points(points: Sequence[Mapping[str, Any]], told: Told) -> tuple[Params, ...]:
+    """Return start points that lie in the space, refusing all that do not at once."""
+    if not points:
+        return ()
+    if told.listed is not None or told.is_grid:
+        raise InvalidInputError("start_points were given, but all trials are listed already; leave them out.")
+    mistakes = []
+    found: list[Params] = []
+    for number, point in enumerate(points):
+        try:
+            found.append(told.space.validate(point))
+        except InvalidInputError as error:
+            mistakes.append(f"number {number}: {error}")
+    if mistakes:
+        raise InvalidInputError("Some start points do not lie in the space:", mistakes)
+    return tuple(found)

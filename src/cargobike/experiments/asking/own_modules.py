@@ -1,0 +1,97 @@
+"""The user's own modules around a train function, for machines that do not have their files."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import os
+import sys
+import sysconfig
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+from cargobike.core.package import PACKAGE_FOLDER
+
+_NOT_OWN = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")})
+_PACKAGE = PACKAGE_FOLDER + os.sep
+_MOST_BYTES = 32 << 20
+
+
+def own_modules() -> dict[str, tuple[str, str, bool]]:
+    """Return the sources of all modules that are loaded and not installed, and of those that they import.
+
+    Returns:
+        For each name the source, the file that it is in, and whether it holds other modules.
+    """
+    found: dict[str, tuple[str, str, bool]] = {}
+    waiting = [name for name, module in list(sys.modules.items()) if name != "__main__" and _is_own(module)]
+    main = sys.modules.get("__main__")
+    waiting += list(_imported_by(_source_of(getattr(main, "__file__", None))))
+    room = _MOST_BYTES
+    while waiting:
+        name = waiting.pop()
+        if name in found:
+            continue
+        file, is_package = _file_of(name)
+        source = _source_of(file)
+        if file is None or (not source and not is_package):
+            continue
+        room -= len(source)
+        if room < 0:
+            break
+        found[name] = (source, file, is_package)
+        waiting += [parent for parent in (name.rpartition(".")[0],) if parent]
+        waiting += _imported_by(source)
+    return found
+
+
+def _is_own(module: object) -> bool:
+    file = getattr(module, "__file__", None)
+    return isinstance(module, ModuleType) and isinstance(file, str) and _is_own_file(file)
+
+
+def _is_own_file(file: str) -> bool:
+    return file.endswith(".py") and not os.path.abspath(file).startswith((*_NOT_OWN, _PACKAGE))
+
+
+def _file_of(name: str) -> tuple[str | None, bool]:
+    try:
+        spec = getattr(sys.modules.get(name), "__spec__", None) or importlib.util.find_spec(name)
+    except (ImportError, ValueError, AttributeError):
+        return None, False
+    if spec is None:
+        return None, False
+    is_package = spec.submodule_search_locations is not None
+    if spec.origin is None and is_package:  # a folder without __init__.py
+        places = [str(place) for place in spec.submodule_search_locations or ()]
+        own = any(not os.path.abspath(place).startswith((*_NOT_OWN, _PACKAGE)) for place in places)
+        return (os.path.join(places[0], "__init__.py") if own and places else None), True
+    return (spec.origin if spec.origin and _is_own_file(spec.origin) else None), is_package
+
+
+def _source_of(file: str | None) -> str:
+    if not file or not file.endswith(".py"):
+        return ""
+    try:
+        return Path(file).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def _imported_by(source: str) -> Iterator[str]:
+    """Yield what a source imports, top-level or inside functions, as far as it may be the user's own."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError):
+        return
+    for node in ast.walk(tree):
+        names = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+        for name in names:
+            top = name.partition(".")[0]
+            if top not in sys.stdlib_module_names and top != "cargobike" and _file_of(top)[0] is not None:
+                yield name

@@ -1,0 +1,102 @@
+"""A train function made ready to travel to a worker."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+import io
+import linecache
+import os
+import sys
+from types import ModuleType
+from typing import Any
+
+import cloudpickle
+
+from cargobike.core.errors import FunctionError
+from cargobike.experiments.asking.function import Train
+from cargobike.experiments.asking.libraries import libraries_needed
+from cargobike.experiments.driving.request import Shipment
+from cargobike.experiments.trial.payload import remember
+
+
+def ship(train: Train) -> Shipment:
+    """Make a function ready to travel."""
+    return Shipment(
+        title=train.title,
+        function=pickle_function(train),
+        libraries=tuple(libraries_needed(train)),
+        wants_reporter=train.wants_reporter,
+        source=train.source(),
+        file=getattr(getattr(train.plain, "__code__", None), "co_filename", ""),
+    )
+
+
+def pickle_function(train: Train) -> bytes:
+    """Turn the function into bytes.
+
+    Raises:
+        FunctionError: Naming the part that cannot travel, if it can be found.
+    """
+    try:
+        data = _dumps(train.function)
+    except Exception as error:
+        culprit = _find_culprit(train)
+        raise FunctionError(
+            f"The function {train.title} cannot be sent to a worker: {culprit or error}",
+            ["make such things (locks, open files, connections, generators) inside the function instead"],
+        ) from error
+    return data
+
+
+def _find_culprit(train: Train) -> str:
+    parts: dict[str, Any] = {}
+    function = train.function
+    if isinstance(function, functools.partial):
+        parts |= {f"the argument {key!r} of the partial": value for key, value in function.keywords.items()}
+        parts |= {f"argument {i} of the partial": value for i, value in enumerate(function.args)}
+    owner = getattr(function, "__self__", function)
+    parts |= {f"its attribute {key!r}": value for key, value in getattr(owner, "__dict__", {}).items()}
+    plain = train.plain
+    if inspect.isfunction(plain):
+        captured = inspect.getclosurevars(plain)
+        parts |= {f"the variable {key!r} of its closure": value for key, value in captured.nonlocals.items()}
+        parts |= {f"the global {key!r} that it uses": value for key, value in captured.globals.items()}
+    for place, value in parts.items():
+        try:
+            _dumps(value)
+        except Exception:  # noqa: BLE001 - any failure means that this is the part
+            return f"{place} is a {type(value).__name__}, which cannot be pickled"
+    return ""
+
+
+def unsaved_sources() -> dict[str, str]:
+    """Return sources that exist in memory only (notebook cells), for tracebacks in workers."""
+    found: dict[str, str] = {}
+    for name, entry in list(linecache.cache.items()):
+        if len(entry) == 4 and entry[2] and not os.path.exists(name):
+            found[name] = "".join(entry[2])
+    return found
+
+
+class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
+    """Sends cached functions of a script or notebook by value, and modules of unusual kinds by name.
+
+    Left alone, cloudpickle would send `functools.cache`'s wrapper by name, and no worker has a script as a module. And
+    it would refuse `torch.classes`, a module of a class of its own, which it finds in every function that says `torch`
+    and, of anything, `.classes`.
+    """
+
+    def reducer_override(self, obj: Any) -> Any:
+        if isinstance(obj, ModuleType) and type(obj) is not ModuleType and sys.modules.get(obj.__name__) is obj:
+            return importlib.import_module, (obj.__name__,)
+        if isinstance(obj, functools._lru_cache_wrapper) and getattr(obj, "__module__", None) == "__main__":
+            return remember, (obj.__wrapped__, dict(obj.cache_parameters()))
+        return super().reducer_override(obj)
+
+
+def _dumps(value: object) -> bytes:
+    with io.BytesIO() as file:
+        _Pickler(file).dump(value)
+        return file.getvalue()

@@ -1,0 +1,167 @@
+"""`cargobike doctor`."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import metadata
+from typing import Annotated, Final, Literal
+
+import typer
+
+from cargobike.cli.printing import cell, print_json, print_table, table
+from cargobike.core.errors import CargobikeError
+from cargobike.core.layout import ProjectFolder
+from cargobike.core.package import PACKAGE_FOLDER
+from cargobike.core.records import ExperimentState
+from cargobike.core.version import __version__
+from cargobike.engines.local import devices
+from cargobike.experiments.index.index import ExperimentRow
+from cargobike.experiments.index.opening import open_index
+from cargobike.store.files import project
+from cargobike.store.files.locking import is_held
+
+_LIBRARIES: Final = (
+    "msgspec",
+    "pyzmq",
+    "cloudpickle",
+    "sqlalchemy",
+    "rich",
+    "typer",
+    "torch",
+    "numpy",
+    "pandas",
+)
+_TIGHT_BYTES: Final = 1 << 30
+_FULL_BYTES: Final = 100 << 20
+_STALE_S: Final = 3600.0
+_TEMPORARY: Final = ("experiments/.removing-*", "experiments/*/trials/*/checkpoints/.saving.*")
+_STYLES: Final = {"ok": "green", "warning": "yellow", "problem": "red"}
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that was looked at."""
+
+    name: str
+    status: Literal["ok", "warning", "problem"]
+    detail: str
+
+
+def doctor(
+    reindex: Annotated[bool, typer.Option("--reindex", help="Make the index anew from all journals.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Look for problems with this machine and this project; exits with 1 if there are any."""
+    checks = list(_checks(project.current(), reindex=reindex))
+    is_healthy = all(check.status != "problem" for check in checks)
+    if as_json:
+        shown = [{"name": one.name, "status": one.status, "detail": one.detail} for one in checks]
+        print_json({"healthy": is_healthy, "checks": shown})
+    else:
+        made = table("", "", "")
+        made.show_header = False
+        for one in checks:
+            made.add_row(cell(one.status, _STYLES[one.status]), cell(one.name), cell(one.detail))
+        print_table(made)
+    if not is_healthy:
+        raise typer.Exit(1)
+
+
+def _checks(place: ProjectFolder, *, reindex: bool) -> Iterator[Check]:
+    yield Check("cargobike", "ok", f"{__version__} in {PACKAGE_FOLDER}")
+    yield Check("python", "ok", f"{platform.python_version()} at {sys.executable}")
+    yield Check("libraries", "ok", ", ".join(_versions()))
+    yield Check("cores", "ok", f"{devices.get_num_cpus()} of {os.cpu_count()}")
+    yield Check("memory", "ok", _memory())
+    yield Check("gpus", "ok", _gpus())
+    yield from _place_checks(place)
+    yield from _experiment_checks(place, reindex=reindex)
+    yield from _stale_checks(place)
+
+
+def _place_checks(place: ProjectFolder) -> Iterator[Check]:
+    if not place.root.exists():
+        yield Check("project", "ok", f"{place.root}, not created yet")
+        return
+    try:
+        with tempfile.NamedTemporaryFile(dir=place.root, prefix=".doctor-"):
+            yield Check("project", "ok", f"{place.root}, writable")
+    except OSError as error:
+        yield Check("project", "problem", f"{place.root} cannot be written to: {error.strerror}")
+    free = shutil.disk_usage(place.root).free
+    status: Literal["ok", "warning", "problem"] = "ok"
+    if free < _TIGHT_BYTES:
+        status = "problem" if free < _FULL_BYTES else "warning"
+    yield Check("disk", status, f"{free / 2**30:.1f} GiB free")
+
+
+def _experiment_checks(place: ProjectFolder, *, reindex: bool) -> Iterator[Check]:
+    try:
+        with open_index(place) as index:
+            if reindex:
+                index.rebuild()
+            else:
+                index.sync()
+            rows = index.experiments()
+    except CargobikeError as error:
+        yield Check("index", "problem", str(error))
+        return
+    word = "made anew" if reindex else "up to date"
+    yield Check("index", "ok", f"{word}, {len(rows)} experiments, {sum(row.trials for row in rows)} trials")
+    for row in rows:
+        yield from _row_checks(row)
+    known = {row.id for row in rows}
+    for entry in sorted(place.experiments.glob("[!.]*")):
+        if entry.name not in known and not is_held(place.experiment(entry.name)):
+            detail = f"has no journal that can be read; remove it: cargobike rm {entry.name}"
+            yield Check(entry.name, "problem", detail)
+
+
+def _row_checks(row: ExperimentRow) -> Iterator[Check]:
+    if row.problem:
+        yield Check(row.id, "problem", row.problem)
+    elif row.state is ExperimentState.LOST:
+        torn = f", the last {row.torn_bytes} bytes of its journal are torn and ignored" if row.torn_bytes else ""
+        detail = f"lost: its driver died{torn}; what it learned is kept: cargobike show {row.id}"
+        yield Check(row.id, "problem", detail)
+    elif row.torn_bytes and row.state is not ExperimentState.RUNNING:
+        yield Check(row.id, "problem", f"{row.torn_bytes} torn bytes at the end of its journal are ignored")
+
+
+def _stale_checks(place: ProjectFolder) -> Iterator[Check]:
+    before = time.time() - _STALE_S
+    stale = [path for pattern in _TEMPORARY for path in place.root.glob(pattern) if path.lstat().st_mtime < before]
+    if stale:
+        some = ", ".join(str(path.relative_to(place.root)) for path in stale[:3])
+        yield Check("leftovers", "warning", f"{len(stale)} temporary folders may be deleted: {some}")
+
+
+def _versions() -> Iterator[str]:
+    for name in _LIBRARIES:
+        try:
+            yield f"{name} {metadata.version(name)}"
+        except metadata.PackageNotFoundError:
+            continue
+
+
+def _memory() -> str:
+    total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if "SC_AVPHYS_PAGES" in os.sysconf_names else 0
+    return f"{total / 2**30:.1f} GiB" + (f", {free / 2**30:.1f} GiB free" if free else "")
+
+
+def _gpus() -> str:
+    try:
+        done = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, timeout=10, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return "none found (no nvidia-smi)"
+    lines = [line.partition(" (UUID")[0] for line in done.stdout.splitlines()]
+    return "; ".join(lines) or "none"

@@ -1,0 +1,98 @@
+"""`cargobike rm`."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from typing import Annotated
+
+import typer
+
+from cargobike.cli.printing import print_json
+from cargobike.core.errors import CargobikeError, InvalidInputError, NotFoundError, StoreError
+from cargobike.core.layout import ExperimentFolder, ProjectFolder
+from cargobike.experiments.finding import find_experiment
+from cargobike.store.files import project
+from cargobike.store.files.locking import DriverLock, holder, is_held
+from cargobike.store.files.mirror import share_removal
+from cargobike.store.files.resources import sweep_pool
+
+
+def rm(
+    experiments: Annotated[
+        list[str], typer.Argument(metavar="ID", help="Ids, starts or ends of some, names, or `last`.")
+    ],
+    yes: Annotated[bool, typer.Option("-y", "--yes", help="Do not ask.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON; needs --yes.")] = False,
+) -> None:
+    """Remove experiments and everything they wrote."""
+    if as_json and not yes:
+        raise typer.BadParameter("--json cannot ask; give --yes as well")
+    folders = _find_all(project.current(), experiments)
+    if not yes:
+        names = "\n  ".join(folder.id for folder in folders)
+        typer.confirm(f"Remove for good:\n  {names}\n?", abort=True)
+    for folder in folders:
+        share_removal(folder.id, project.current())
+        _remove(folder)
+    sweep_pool(project.current().resource_pool)
+    if as_json:
+        print_json({"removed": [folder.id for folder in folders]})
+    else:
+        typer.echo(f"Removed {', '.join(folder.id for folder in folders)}.")
+
+
+def _find_all(place: ProjectFolder, texts: list[str]) -> list[ExperimentFolder]:
+    """Find what is meant and make sure that all of it may go, before any of it does."""
+    found: dict[str, ExperimentFolder] = {}
+    mistakes = []
+    for text in texts:
+        try:
+            folder = _find(place, text)
+            _check(place, folder)
+            found[folder.id] = folder
+        except CargobikeError as error:
+            mistakes.append(str(error))
+    if mistakes:
+        raise InvalidInputError("Nothing was removed:", mistakes)
+    return list(found.values())
+
+
+def _find(place: ProjectFolder, text: str) -> ExperimentFolder:
+    try:
+        return find_experiment(text)
+    except NotFoundError:
+        # What a driver left that died before its first line has no journal, only a folder.
+        if text in _entries(place):
+            return place.experiment(text)
+        raise
+
+
+def _entries(place: ProjectFolder) -> set[str]:
+    try:
+        return {name for name in os.listdir(place.experiments) if not name.startswith(".")}
+    except OSError:
+        return set()
+
+
+def _check(place: ProjectFolder, folder: ExperimentFolder) -> None:
+    if folder.root.is_symlink() or folder.root.resolve().parent != place.experiments.resolve():
+        raise InvalidInputError(
+            f"{folder.id} is a link out of the project, to {folder.root.resolve()}; "
+            "remove the link or what it points to by hand"
+        )
+    if is_held(folder):
+        raise StoreError(f"{folder.id} is being run by {holder(folder)}; end it first: cargobike stop {folder.id}")
+
+
+def _remove(folder: ExperimentFolder) -> None:
+    doomed = folder.root.with_name(f".removing-{folder.id}-{os.getpid()}")
+    try:
+        # Held, so that no driver resumes what is going; renamed, so that nobody ever sees half of it.
+        with DriverLock(folder):
+            folder.root.rename(doomed)
+        shutil.rmtree(doomed)
+    except StoreError:
+        raise
+    except OSError as error:
+        raise StoreError(f"Cannot remove {folder.root}: {error.strerror} ({error.filename}).") from error

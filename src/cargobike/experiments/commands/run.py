@@ -1,0 +1,126 @@
+"""`cargobike run`."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import typer
+
+from cargobike.cli.printing import experiment_as_json, number, parameters, print_json
+from cargobike.cli.terminal import neutralized
+from cargobike.core.errors import ExperimentFailedError
+from cargobike.core.records import ExperimentState
+from cargobike.experiments import front as experiment
+from cargobike.experiments.commands.opening import synced_index
+from cargobike.experiments.results.result import Result
+
+
+class Way(StrEnum):
+    """Which way is better."""
+
+    MAX = "max"
+    MIN = "min"
+
+
+def run(
+    function: Annotated[
+        str, typer.Argument(metavar="FILE.py:FUNCTION", help="What to run; also a notebook, also by its URL.")
+    ],
+    *,
+    space: Annotated[Path | None, typer.Option(metavar="FILE", help="Search space, as YAML or JSON.")] = None,
+    param: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="Parameter of a single run; may be repeated."),
+    ] = None,
+    optimizer: Annotated[str | None, typer.Option(help="How to search.")] = None,
+    num_trials: Annotated[int | None, typer.Option(min=1, help="How many trials.")] = None,
+    timeout_s: Annotated[float | None, typer.Option("--timeout", help="Seconds after which to end.")] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="How many at once. [default: one per core]")] = None,
+    gang: Annotated[int, typer.Option(min=1, help="How many workers run each trial together, as ranks.")] = 1,
+    engine: Annotated[
+        str, typer.Option(metavar="ENGINE", help="Where workers live: local, spark, or a Spark master's address.")
+    ] = "local",
+    direction: Annotated[Way | None, typer.Option(help="Which way is better.")] = None,
+    metric: Annotated[str | None, typer.Option(help="Which of the returned numbers to optimize.")] = None,
+    name: Annotated[str, typer.Option(help="A name for people.")] = "",
+    description: Annotated[str, typer.Option(help="A sentence for people.")] = "",
+    seed: Annotated[int | None, typer.Option(help="Makes the search repeatable.")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, and no progress.")] = False,
+) -> None:
+    """Search a function in a Python file, or run it once."""
+    if (space is None) == (param is None):
+        raise typer.BadParameter("give either --space FILE to search, or --param NAME=VALUE to run once")
+    given: dict[str, Any] = {"params": read_parameters(param)} if param is not None else {"space": space}
+    try:
+        # What the user's file prints while it is imported must not end up in the middle of the JSON.
+        with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():
+            result = experiment.launch(
+                function,
+                optimizer=optimizer,
+                num_trials=num_trials,
+                timeout_s=timeout_s,
+                workers=workers,
+                gang=gang,
+                engine=engine,
+                direction=direction.value if direction else None,
+                metric=metric,
+                name=name,
+                description=description,
+                seed=seed,
+                quiet=quiet or as_json,
+                **given,
+            )
+    except ExperimentFailedError as error:
+        if as_json and isinstance(error.result, Result):
+            _print_json(error.result.id)
+        raise
+    tell(result, as_json=as_json)
+
+
+def tell(result: Result, *, as_json: bool) -> None:
+    """Print what came out, for people or programs; the exit code is 1 if the experiment was not completed."""
+    if as_json:
+        _print_json(result.id)
+    else:
+        print_outcome(result)
+    if result.state is not ExperimentState.COMPLETED:
+        raise typer.Exit(1)
+
+
+def read_parameters(texts: list[str]) -> dict[str, Any]:
+    """Read `NAME=VALUE` pairs; a value is JSON where it can be (`1e-3`, `true`, `[1, 2]`), else text."""
+    found: dict[str, Any] = {}
+    for text in texts:
+        name, separator, value = text.partition("=")
+        if not separator or not name.isidentifier():
+            raise typer.BadParameter(f"{text!r} is not NAME=VALUE, such as lr=0.01", param_hint="--param")
+        if name in found:
+            raise typer.BadParameter(f"{name!r} is given twice", param_hint="--param")
+        try:
+            found[name] = msgspec.json.decode(value)
+        except msgspec.DecodeError:
+            found[name] = value
+    return found
+
+
+def print_outcome(result: Result) -> None:
+    """Say what came out, and where to look next."""
+    if result.best is not None:
+        best = f"Best: {number(result.best.metric)} with {parameters(result.best.params)}"
+        typer.secho(neutralized(best), fg="green", bold=True)
+    else:
+        why = f" ({result.reason})" if result.reason else ""
+        told = f"No trial completed with a number; the experiment is {result.state.value}{why}."
+        typer.secho(neutralized(told), fg="yellow")
+    typer.echo(f"More: cargobike show {result.id}")
+
+
+def _print_json(experiment_id: str) -> None:
+    with synced_index() as index:
+        print_json(experiment_as_json(index.experiment(experiment_id)))

@@ -1,0 +1,64 @@
+"""`cargobike stop`."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated, Final
+
+import typer
+
+from cargobike.cli.printing import print_json
+from cargobike.core.errors import StoreError, WaitError
+from cargobike.core.layout import ExperimentFolder
+from cargobike.core.record import ExperimentRecord
+from cargobike.core.records import ExperimentState
+from cargobike.experiments.finding import find_experiment
+from cargobike.experiments.reading import read_record
+from cargobike.store.files import project
+from cargobike.store.files.locking import holder, is_held
+from cargobike.store.files.mirror import refresh, share_stop
+
+_LOOK_EVERY_S: Final = 0.05
+
+
+def stop(
+    experiment: Annotated[str, typer.Argument(metavar="ID", help="Id, start or end of one, name, or `last`.")],
+    timeout_s: Annotated[float, typer.Option("--timeout", min=0, help="Seconds to wait for its end.")] = 30.0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Ask a running experiment to stop, and wait until it has."""
+    folder = find_experiment(experiment)
+    record = read_record(folder)
+    was_running = record.state is ExperimentState.RUNNING
+    if was_running:
+        record = _stop(folder, timeout_s)
+    done = sum(count for state, count in record.counts.items() if state.is_final)
+    if as_json:
+        print_json({"id": folder.id, "state": record.state.value, "was_running": was_running, "trials_done": done})
+    elif record.state is not ExperimentState.LOST:
+        word = "is" if was_running else "was already"
+        typer.echo(f"{folder.id} {word} {record.state.value}, with {done} trials done.")
+    if record.state is ExperimentState.LOST:
+        raise StoreError(
+            f"The driver of {folder.id} ({holder(folder)}) is gone without a word: the experiment is lost, "
+            f"and nothing is left to stop. Its {done} ended trials are kept."
+        )
+
+
+def _stop(folder: ExperimentFolder, timeout_s: float) -> ExperimentRecord:
+    try:
+        folder.stop_request.touch()
+        share_stop(folder)
+    except OSError as error:
+        raise StoreError(f"Cannot ask {folder.id} to stop: {error.strerror}.") from error
+    give_up_at = time.monotonic() + timeout_s
+    while is_held(folder):
+        if time.monotonic() > give_up_at:
+            raise WaitError(
+                f"{folder.id} was asked to stop, but {holder(folder)} did not end within {timeout_s:g} s. "
+                "Wait longer with --timeout, or end that process."
+            )
+        time.sleep(_LOOK_EVERY_S)
+        refresh(project.current())
+    folder.stop_request.unlink(missing_ok=True)  # it may have ended by itself, and be resumed later
+    return read_record(folder)

@@ -1,0 +1,27 @@
+"""`cargobike tag`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from cargobike.cli.printing import print_json
+from cargobike.cli.terminal import neutralized
+from cargobike.experiments.finding import find_experiment
+from cargobike.store.history.annotations import annotate
+
+
+def tag(
+    experiment: Annotated[str, typer.Argument(metavar="ID", help="Id, start or end of one, name, or `last`.")],
+    tags: Annotated[list[str] | None, typer.Argument(metavar="TAG...", help="Tags to add.")] = None,
+    remove: Annotated[list[str] | None, typer.Option(metavar="TAG", help="Take a tag away; may be repeated.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Add tags to an experiment, take some away, or list them."""
+    folder = find_experiment(experiment)
+    known = annotate(folder, add=tags or (), remove=remove or ())
+    if as_json:
+        print_json({"id": folder.id, "tags": known.tags})
+    else:
+        typer.echo(neutralized(f"{folder.id}: {', '.join(known.tags) or 'no tags'}"))

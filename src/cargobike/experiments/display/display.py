@@ -1,0 +1,95 @@
+"""The display interface, and which display fits the place where the driver runs."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Protocol, TextIO
+
+from cargobike.core.facts import Fact
+from cargobike.experiments.display.notebook import NotebookDisplay
+from cargobike.experiments.display.plain import PlainDisplay
+from cargobike.experiments.display.terminal import TerminalDisplay
+
+__all__ = [
+    "Display",
+    "NotebookDisplay",
+    "PlainDisplay",
+    "QuietDisplay",
+    "TerminalDisplay",
+    "choose_display",
+]
+
+
+class Display(Protocol):
+    """Shows an experiment while it runs.
+
+    Guarantees: no method raises (a display that cannot draw falls silent: a search is worth more than its
+    picture), none starts a thread, none writes to a standard output that is not a terminal. Duties of the
+    caller: pass times on the clock of the facts, call `close` in a `finally` block.
+    """
+
+    def update(self, facts: Sequence[Fact]) -> None:
+        """Take in what happened; cheap, draws nothing."""
+
+    def refresh(self, now_s: float) -> None:
+        """Draw if it is time to; meant to be called about ten times a second."""
+
+    def phase(self, text: str) -> None:
+        """Say in a few words what is going on, such as `importing torch…` or `stopping`."""
+
+    def close(self, now_s: float) -> None:
+        """Draw the last state, leave it on the screen and give the screen back; may be called twice."""
+
+
+class QuietDisplay:
+    """Shows nothing."""
+
+    def update(self, facts: Sequence[Fact]) -> None:
+        """Do nothing."""
+
+    def refresh(self, now_s: float) -> None:
+        """Do nothing."""
+
+    def phase(self, text: str) -> None:
+        """Do nothing."""
+
+    def close(self, now_s: float) -> None:
+        """Do nothing."""
+
+
+def choose_display(*, quiet: bool, stream: TextIO | None = None) -> Display:
+    """Return the display for this place: notebook, terminal, plain lines, or none.
+
+    Args:
+        quiet: Show nothing.
+        stream: Where to draw outside a notebook; standard error if not given.
+    """
+    stream = sys.stderr if stream is None else stream
+    if quiet:
+        return QuietDisplay()
+    if _is_in_notebook():
+        return NotebookDisplay()
+    if stream is None:  # a process without a console has no standard error
+        return QuietDisplay()
+    return TerminalDisplay(stream) if _can_animate(stream) else PlainDisplay(stream)
+
+
+def _is_in_notebook() -> bool:
+    """Tell whether this is an IPython kernel; whoever runs in one has IPython loaded already."""
+    get_ipython = getattr(sys.modules.get("IPython"), "get_ipython", None)
+    shell = get_ipython() if get_ipython is not None else None
+    return any(kind.__name__ == "ZMQInteractiveShell" for kind in type(shell).__mro__)
+
+
+def _can_animate(stream: TextIO) -> bool:
+    is_dumb = os.environ.get("TERM", "") in {"dumb", "unknown"}
+    is_unattended = os.environ.get("CI", "").lower() not in {"", "0", "false"}
+    has_lines = (getattr(stream, "encoding", None) or "utf-8").lower().startswith("utf")
+    if is_dumb or is_unattended or not has_lines:
+        return False
+    try:
+        return stream.isatty()
+    except (AttributeError, ValueError, OSError):  # a stream that is closed, or only looks like one
+        return False

@@ -1,0 +1,90 @@
+"""What all displays that draw have in common: folding, pacing, and never costing a search."""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+from cargobike.core.facts import Fact
+from cargobike.experiments.display.progress import Progress
+from cargobike.experiments.display.snapshot import ProgressSnapshot
+
+_log = logging.getLogger(__name__)
+
+
+class DrawnDisplay(ABC):
+    """Folds facts and asks its subclass to draw now and then; the first error silences it for good."""
+
+    def __init__(self) -> None:
+        self._progress = Progress()
+        self._is_over = False
+        self._drawn_at = float("-inf")
+        self._drawn_version = -1
+
+    def update(self, facts: Sequence[Fact]) -> None:
+        """Take in what happened; cheap, draws nothing."""
+        if self._is_over:
+            return
+        try:
+            self._progress.apply(facts)
+        except Exception as error:  # noqa: BLE001 - a search is worth more than its picture
+            self._give_up(error)
+
+    def phase(self, text: str) -> None:
+        """Say in a few words what is going on."""
+        self._progress.set_phase(text)
+
+    def refresh(self, now_s: float) -> None:
+        """Draw if it is time to."""
+        if self._is_over or not self._progress.has_begun:
+            return
+        try:
+            if self._is_due(now_s):
+                self._draw(self._progress.snapshot(now_s))
+        except Exception as error:  # noqa: BLE001 - a search is worth more than its picture
+            self._give_up(error)
+
+    def close(self, now_s: float) -> None:
+        """Draw the last state and give the screen back; the second call does nothing."""
+        if self._is_over:
+            return
+        try:
+            if self._progress.has_begun:
+                self._progress.set_phase("broken off")  # without effect on an experiment that has ended
+                self._draw_last(self._progress.snapshot(now_s))
+        except Exception as error:  # noqa: BLE001 - a search is worth more than its picture
+            self._give_up(error)
+        self._is_over = True
+
+    @abstractmethod
+    def _is_due(self, now_s: float) -> bool:
+        """Tell whether to draw now, and remember that."""
+
+    @abstractmethod
+    def _draw(self, snapshot: ProgressSnapshot) -> None:
+        """Draw a state that will change."""
+
+    @abstractmethod
+    def _draw_last(self, snapshot: ProgressSnapshot) -> None:
+        """Draw the state that stays."""
+
+    def _release(self) -> None:  # noqa: B027 - most displays hold nothing
+        """Give the screen back after an error; may raise."""
+
+    def _is_next_frame(self, now_s: float, *, pause_s: float, idle_pause_s: float) -> bool:
+        """Tell whether the pause since the last drawing is over, a longer one if there is no news."""
+        has_news = self._progress.version != self._drawn_version
+        if 0.0 <= now_s - self._drawn_at < (pause_s if has_news else idle_pause_s):
+            return False
+        self._drawn_at = now_s
+        self._drawn_version = self._progress.version
+        return True
+
+    def _give_up(self, error: Exception) -> None:
+        self._is_over = True
+        _log.debug("the progress display fell silent", exc_info=error)
+        try:
+            self._release()
+        except Exception as second:  # noqa: BLE001 - the stream that broke is the one to be restored
+            _log.debug("the progress display could not be taken down", exc_info=second)

@@ -1,0 +1,151 @@
+"""Words and figures for people, safe to print: shared by all displays."""
+
+from __future__ import annotations
+
+import math
+import re
+import reprlib
+from typing import Any
+
+from cargobike.core.records import Params
+from cargobike.experiments.display.snapshot import BestTrial, ProgressSnapshot
+
+_ESCAPE_SEQUENCE = r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])"
+_VALUE_LENGTH = 40
+_ASCII = str.maketrans({"·": "-", "…": "...", "−": "-"})
+_reprs = reprlib.Repr()
+_reprs.maxstring = _reprs.maxother = _VALUE_LENGTH
+
+
+def clean(text: str, length: int = 200) -> str:
+    r"""Return text as one line of at most `length`, without control characters or terminal commands.
+
+    Example:
+        >>> clean("a\x1b[31mb\x07\nc")
+        'ab c'
+    """
+    cut = text[: 4 * length]  # bounds the work; escape sequences are short
+    printable = "".join(mark if mark.isprintable() else " " for mark in re.sub(_ESCAPE_SEQUENCE, "", cut))
+    words = " ".join(printable.split())
+    return words if len(words) <= length and len(cut) == len(text) else words[: length - 1] + "…"
+
+
+def for_encoding(text: str, encoding: str | None) -> str:
+    """Return text that a stream with this encoding can take."""
+    if (encoding or "utf-8").lower().replace("-", "").startswith("utf"):
+        return text
+    return text.translate(_ASCII).encode(encoding or "ascii", "replace").decode(encoding or "ascii")
+
+
+def number(value: float) -> str:
+    """Return a score or parameter with six significant digits."""
+    return f"{value:.6g}"
+
+
+def duration(seconds: float) -> str:
+    """Return a length of time in whole units, the two largest.
+
+    Example:
+        >>> duration(8.4), duration(125), duration(4320)
+        ('8 s', '2 min 05 s', '1 h 12 min')
+    """
+    whole = int(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    if whole < 86400:
+        return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+    return f"{whole // 86400} d {whole % 86400 // 3600:02d} h"
+
+
+def rate(per_s: float) -> str:
+    """Return a rate per second, minute or hour, whichever gives a figure of at least one."""
+    for factor, unit in ((1, "s"), (60, "min")):
+        if per_s * factor >= 1:
+            return f"{_short(per_s * factor)} trials/{unit}"
+    return f"{_short(per_s * 3600)} trials/h"
+
+
+def params(values: Params, separator: str = "  ", length: int = 240) -> str:
+    """Return parameters as `name=value`; what does not fit is counted instead."""
+    parts: list[str] = []
+    room = length
+    for name, value in values.items():
+        part = f"{clean(str(name), _VALUE_LENGTH)}={_value(value)}"
+        room -= len(part) + len(separator)
+        if room < 0 and parts:
+            parts.append(f"… {len(values) - len(parts)} more")
+            break
+        parts.append(part)
+    return separator.join(parts)
+
+
+def ended_of_total(snapshot: ProgressSnapshot) -> str:
+    """Return how far it is, such as `37/60 trials`."""
+    if snapshot.total is None:
+        return f"{snapshot.ended:,} trial{'' if snapshot.ended == 1 else 's'}"
+    return f"{snapshot.ended:,}/{snapshot.total:,} trial{'' if snapshot.total == 1 else 's'}"
+
+
+def counts(snapshot: ProgressSnapshot) -> list[tuple[str, int]]:
+    """Return the states in which there are trials, with how many; completed and running always."""
+    named = [
+        ("completed", snapshot.completed),
+        ("running", snapshot.running),
+        ("paused", snapshot.paused),
+        ("stopped", snapshot.stopped),
+        ("failed", snapshot.failed),
+        ("retried", snapshot.retries),
+    ]
+    always = {"completed"} if snapshot.is_final else {"completed", "running"}
+    return [(word, count) for word, count in named if count or word in always]
+
+
+def best(snapshot: ProgressSnapshot, found: BestTrial) -> str:
+    """Return the best score and whose it is, such as `accuracy 0.9731 (max) in trial 21`."""
+    metric = f"{clean(snapshot.metric, _VALUE_LENGTH)} " if snapshot.metric else ""
+    return f"{metric}{number(found.value)} ({snapshot.direction}) in trial {found.trial}"
+
+
+def latest(snapshot: ProgressSnapshot) -> str | None:
+    """Return the last report, as long as there is no completed trial to speak of."""
+    report = snapshot.latest
+    if report is None or snapshot.best is not None or snapshot.is_final:
+        return None
+    metrics = params({name: number(value) for name, value in report.metrics.items()}, length=100)
+    return f"trial {report.trial}, step {report.step}: {metrics}"
+
+
+def pace(snapshot: ProgressSnapshot) -> list[str]:
+    """Return rate, time left and time passed, as far as they are known."""
+    said = []
+    if snapshot.rate_per_s is not None and snapshot.total != 1:
+        said.append(rate(snapshot.rate_per_s))
+    if snapshot.eta_s is not None:
+        said.append(f"{duration(math.ceil(snapshot.eta_s))} left")
+    said.append(f"{duration(snapshot.elapsed_s)} elapsed")
+    return said
+
+
+def workers(snapshot: ProgressSnapshot) -> str:
+    """Return how many workers are busy, and how many have yet to come."""
+    joined, asked = snapshot.workers_joined, snapshot.workers_asked
+    plural = "" if max(joined, asked) == 1 else "s"
+    if joined < asked:
+        return f"{joined}/{asked} worker{plural} joined, {snapshot.workers_busy} busy"
+    return f"{snapshot.workers_busy}/{joined} worker{plural} busy"
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, float):
+        return number(value)
+    try:
+        text = value if isinstance(value, str) else _reprs.repr(value)
+    except Exception:  # noqa: BLE001 - a category may be any object, with any __repr__
+        text = f"<{type(value).__name__}>"
+    return clean(text, _VALUE_LENGTH)
+
+
+def _short(value: float) -> str:
+    return f"{value:,.0f}" if value >= 10 else f"{value:.1f}"

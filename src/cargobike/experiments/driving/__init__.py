@@ -1,0 +1,1 @@
+"""Doing: the event loop that owns an experiment, and what it talks to."""

@@ -1,0 +1,94 @@
+"""The board on which members of a gang leave small things for each other. Pure: messages in, answers out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from cargobike.experiments.driving.membership import memberships
+from cargobike.experiments.scheduling.events import Run
+from cargobike.experiments.scheduling.plan import Plan
+from cargobike.experiments.trial.gang import chosen_members
+from cargobike.workers.wire import Gathered, Membership, Published, Wanted
+
+Answers = list[tuple[str, Gathered]]
+
+
+@dataclass(slots=True)
+class _Notice:
+    """What was published under one name, by member, who waits for it, and how many have seen it for the last time."""
+
+    values: dict[int, bytes] = field(default_factory=dict)
+    waiting: dict[str, Wanted] = field(default_factory=dict)
+    done: int = 0
+
+
+@dataclass(slots=True)
+class _Post:
+    """The board of one attempt."""
+
+    trial: int
+    attempt: int
+    roles: Sequence[str]
+    members: dict[str, int]
+    notices: dict[str, _Notice] = field(default_factory=dict)
+
+
+class Board:
+    """One post for each attempt that runs; a worker's next attempt replaces it."""
+
+    def __init__(self) -> None:
+        self._posts: dict[str, _Post] = {}
+
+    def open(self, command: Run, plan: Plan) -> list[Membership]:
+        """Begin an attempt; returns each worker's place in it."""
+        places = memberships(command, plan)
+        members = {worker: index for index, worker in enumerate(command.workers)}
+        post = _Post(command.trial, command.attempt, places[0].roles, members)
+        for worker in command.workers:
+            self._posts[worker] = post
+        return places
+
+    def take(self, worker: str, message: Published | Wanted) -> Answers:
+        """Take a message in; returns the answers that are due now, and for whom."""
+        return self._publish(worker, message) if isinstance(message, Published) else self._want(worker, message)
+
+    def _publish(self, worker: str, message: Published) -> Answers:
+        post = self._post(worker, message)
+        if post is None:
+            return []
+        notice = post.notices.setdefault(message.name, _Notice())
+        notice.values[post.members[worker]] = message.value
+        return self._answers(post, message.name, notice)
+
+    def _want(self, worker: str, message: Wanted) -> Answers:
+        post = self._post(worker, message)
+        if post is None:
+            return []
+        notice = post.notices.setdefault(message.name, _Notice())
+        if message.at_once:
+            notice.waiting.pop(worker, None)
+            return [(worker, self._gathered(post, message, notice))]
+        notice.waiting[worker] = message
+        return self._answers(post, message.name, notice)
+
+    def _post(self, worker: str, message: Published | Wanted) -> _Post | None:
+        post = self._posts.get(worker)
+        return post if post is not None and (post.trial, post.attempt) == (message.trial, message.attempt) else None
+
+    def _answers(self, post: _Post, name: str, notice: _Notice) -> Answers:
+        answers: Answers = []
+        for worker, wanted in list(notice.waiting.items()):
+            members = chosen_members(post.roles, wanted.of)
+            if all(member in notice.values for member in members):
+                del notice.waiting[worker]
+                notice.done += wanted.last
+                answers.append((worker, self._gathered(post, wanted, notice)))
+                if notice.done == len(members):
+                    del post.notices[name]
+        return answers
+
+    def _gathered(self, post: _Post, wanted: Wanted, notice: _Notice) -> Gathered:
+        members = chosen_members(post.roles, wanted.of)
+        values = [notice.values.get(member) for member in members]
+        return Gathered(wanted.trial, wanted.attempt, wanted.name, values)

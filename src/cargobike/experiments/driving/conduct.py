@@ -1,0 +1,332 @@
+"""Put an experiment together and run it to its end, leaving nothing behind whatever happens."""
+
+from __future__ import annotations
+
+import contextlib
+import getpass
+import os
+import socket
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from cargobike.core.errors import CargobikeError
+from cargobike.core.facts import AnyFact, ExperimentEnded, ExperimentStarted
+from cargobike.core.ids import experiment_id
+from cargobike.core.layout import ExperimentFolder, ProjectFolder
+from cargobike.core.record import ExperimentRecord
+from cargobike.core.records import Resources
+from cargobike.engines.engine import WorkerSpec
+from cargobike.engines.local.boot import WORKER_PROGRAM
+from cargobike.experiments.asking.recipe import FILE as RECIPE
+from cargobike.experiments.asking.shipping import unsaved_sources
+from cargobike.experiments.display.display import Display, choose_display
+from cargobike.experiments.driving.conversation import Conversation
+from cargobike.experiments.driving.interrupt import InterruptWatch
+from cargobike.experiments.driving.keeping import CodeKeeper
+from cargobike.experiments.driving.loop import Clock, Loop, Parts
+from cargobike.experiments.driving.request import Callback, Request
+from cargobike.experiments.driving.server import WireServer
+from cargobike.experiments.driving.staff import Staff
+from cargobike.experiments.scheduling.dialogue import Dialogue
+from cargobike.experiments.scheduling.replay import Replay
+from cargobike.experiments.scheduling.scheduler import Scheduler
+from cargobike.experiments.trial.payload import Payload
+from cargobike.store.files.locking import DriverLock
+from cargobike.store.journal.journal import JournalWriter, read_journal
+from cargobike.workers.connection import AgentConfig
+
+if TYPE_CHECKING:
+    from cargobike.experiments.tensorboard.server import TensorboardKeeper
+
+PAYLOAD = "payload.msgpack"
+_WITHOUT_GPU = Resources(gpus=0)  # what a parameter server gets
+
+
+def conduct(request: Request) -> tuple[ExperimentRecord, ExperimentFolder]:
+    """Run a new experiment to its end; returns what its journal says, folded."""
+    clock = Clock()
+    payload = request.payload or _payload(request)
+    folder = request.project.experiment(experiment_id(clock.now()))
+    folder.root.mkdir(parents=True)
+    with contextlib.ExitStack() as exits:
+        exits.enter_context(DriverLock(folder))
+        _share(folder, exits)
+        journal = exits.enter_context(JournalWriter(folder.journal, durability=request.durability))
+        header = _header(request, folder, clock.now())
+        journal.append([header])
+        record = ExperimentRecord(header)
+        dialogue = _dialogue(request, record)
+        scheduler = Scheduler(request.plan, record)
+        keeper = _keeper(request, folder, payload)
+        exits.callback(keeper.close)
+        stage = _Stage(request, folder, payload, journal, clock, (keeper,))
+        _run(stage, scheduler, dialogue, [header], exits)
+    return record, folder
+
+
+def take_up(request: Request, folder: ExperimentFolder) -> ExperimentRecord:
+    """Run an experiment on to its end, from where its journal breaks off or ends."""
+    clock = Clock()
+    with contextlib.ExitStack() as exits:
+        exits.enter_context(DriverLock(folder))
+        _share(folder, exits)
+        folder.stop_request.unlink(missing_ok=True)
+        header, *past = read_journal(folder.journal)
+        assert isinstance(header, ExperimentStarted)
+        journal = exits.enter_context(JournalWriter(folder.journal, durability=request.durability))
+        record = ExperimentRecord(header)
+        dialogue = _dialogue(request, record)
+        replay = Replay(request.plan, record, dialogue)
+        replay.run(past)
+        scheduler = Scheduler(request.plan, record)
+        scheduler.take_up(replay, clock.now())
+        payload = (folder.code / PAYLOAD).read_bytes()
+        late: tuple[CodeKeeper, ...] = ()
+        if not folder.snapshot.exists():
+            late = (CodeKeeper(folder, {}, remark="the snapshot was taken when the experiment was taken up again"),)
+            exits.callback(late[0].close)
+        stage = _Stage(request, folder, payload, journal, clock, late)
+        _run(stage, scheduler, dialogue, [header, *past], exits)
+    return record
+
+
+class _Stage(msgspec.Struct, frozen=True):
+    """Where an experiment runs."""
+
+    request: Request
+    folder: ExperimentFolder
+    payload: bytes
+    journal: JournalWriter
+    clock: Clock
+    callbacks: tuple[Callback, ...]
+
+
+def _run(
+    stage: _Stage,
+    scheduler: Scheduler,
+    dialogue: Dialogue,
+    known: Sequence[AnyFact],
+    exits: contextlib.ExitStack,
+) -> None:
+    request, clock, journal = stage.request, stage.clock, stage.journal
+    interrupt = InterruptWatch()
+    display = choose_display(quiet=request.quiet)
+    exits.callback(_close_display, display, clock)
+    display.update(known)
+    display.phase(_what_takes_time(request))
+    server = WireServer(request.engine.listening)
+    exits.callback(server.close)
+    callbacks = [*stage.callbacks, *request.callbacks]
+    if request.tensorboard:
+        board = _board(stage.folder, display)
+        exits.callback(board.close)
+        callbacks.append(board)
+    travel = _serve_files(request, server, stage.folder, exits) if request.engine.is_elsewhere else NO_TRAVEL
+    make_spec = _spec_maker(request, server, stage.folder, stage.payload, travel)
+    conversation = Conversation(dialogue)
+    exits.callback(conversation.close)
+    loop = Loop(
+        Parts(
+            scheduler=scheduler,
+            conversation=conversation,
+            staff=Staff(request.engine, server, make_spec, request.patience),
+            server=server,
+            journal=journal,
+            folder=stage.folder,
+            display=display,
+            clock=clock,
+            interrupt=interrupt,
+            callbacks=callbacks,
+        )
+    )
+    try:
+        loop.run()
+    except BaseException as error:
+        _close_record(scheduler.record, journal, display, clock, error)
+        raise
+    conversation.finish()
+    exits.callback(interrupt.pass_on)
+
+
+def _share(folder: ExperimentFolder, exits: contextlib.ExitStack) -> None:
+    """Bring the experiment to shared storage while it runs, if its project is on one."""
+    project = ProjectFolder(folder.root.parent.parent)
+    if project.remote_url.exists():
+        from cargobike.store.files.remote import open_remote  # noqa: PLC0415 - only for shared storage
+        from cargobike.store.files.uploading import Uploader  # noqa: PLC0415
+
+        remote = open_remote(project.remote_url.read_text("utf-8").strip())
+        exits.callback(Uploader(folder, remote).close)
+
+
+def _board(folder: ExperimentFolder, display: Display) -> TensorboardKeeper:
+    from cargobike.experiments.tensorboard.server import TensorboardKeeper  # noqa: PLC0415 - only for who wants one
+
+    return TensorboardKeeper(folder, display.phase)
+
+
+class _Travel(msgspec.Struct, frozen=True):
+    """How files of trials travel where the project's disk is not seen."""
+
+    address: str = ""
+    marker: str = ""
+
+
+NO_TRAVEL = _Travel()
+
+
+def _serve_files(
+    request: Request, server: WireServer, folder: ExperimentFolder, exits: contextlib.ExitStack
+) -> _Travel:
+    """Serve the project to workers that do not find the marker, which those who see its disk do."""
+    # Workers on the driver's own machine see its disk, and every import delays their first trial.
+    from cargobike.experiments.driving.file_server import FileServer  # noqa: PLC0415
+
+    listening = request.engine.listening
+    port = listening.port + 2 if listening.port else 0
+    router, address = server.open_router(msgspec.structs.replace(listening, port=port))
+    exits.callback(FileServer(router, request.project, folder).close)
+    marker = f".seen-{os.urandom(8).hex()}"
+    if request.engine.may_share_disk:
+        (folder.root / marker).touch()
+        exits.callback((folder.root / marker).unlink, missing_ok=True)
+    return _Travel(address, marker)
+
+
+def _dialogue(request: Request, record: ExperimentRecord) -> Dialogue:
+    return Dialogue(
+        request.optimizer,
+        record.trials,
+        allowed=request.names,
+        stop_rules=request.stop_rules,
+        start_points=request.start_points,
+    )
+
+
+def _what_takes_time(request: Request) -> str:
+    """Say what a user waits for before the first trial."""
+    libraries = dict.fromkeys(name.partition(".")[0] for name in request.shipment.libraries)
+    return f"starting workers (importing {', '.join(libraries)})" if libraries else "starting workers"
+
+
+def _close_record(
+    record: ExperimentRecord, journal: JournalWriter, display: Display, clock: Clock, error: BaseException
+) -> None:
+    """Write down that the driver gave up, if the journal can still be written to."""
+    state: Literal["interrupted", "failed"] = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
+    fact = ExperimentEnded(at=clock.now(), state=state, reason=f"{type(error).__name__}: {error}")
+    with contextlib.suppress(CargobikeError):
+        journal.append([fact])
+        record.apply(fact)
+        display.update([fact])
+
+
+def _close_display(display: Display, clock: Clock) -> None:
+    display.close(clock.now())
+
+
+def _keeper(request: Request, folder: ExperimentFolder, payload: bytes) -> CodeKeeper:
+    shipment = request.shipment
+    return CodeKeeper(
+        folder,
+        {PAYLOAD: payload, RECIPE: request.recipe, "function.py": shipment.source.encode("utf-8", "backslashreplace")},
+        function_file=shipment.file,
+        resources=request.versioned_resources,
+    )
+
+
+def _payload(request: Request) -> bytes:
+    shipment = request.shipment
+    return Payload(
+        function=shipment.function,
+        sys_path=[os.path.abspath(path) for path in sys.path],
+        argv=sys.argv,
+        launch_dir=os.getcwd(),
+        preload=list(shipment.libraries),
+        sources=unsaved_sources(),
+        metric=request.metric,
+        direction=request.direction,
+        value_is_optional=request.params is not None or bool(request.goals.objectives),
+        needed_metrics=list(request.goals.names),
+        wants_reporter=shipment.wants_reporter,
+        own_directory=request.own_directory,
+        force_checkpoints_every_s=0.0 if request.durability == "power" else 1.0,
+        server=request.server,
+        options=request.options,
+        data=request.data,
+        modules=_own_modules() if request.engine.is_elsewhere else {},
+    ).encode()
+
+
+def _own_modules() -> dict[str, tuple[str, str, bool]]:
+    from cargobike.experiments.asking.own_modules import own_modules  # noqa: PLC0415 - workers on this machine have the files
+
+    return own_modules()
+
+
+def _header(request: Request, folder: ExperimentFolder, now: float) -> ExperimentStarted:
+    plan = request.plan
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):
+        user = ""
+    return ExperimentStarted(
+        at=now,
+        id=folder.id,
+        name=request.name or request.shipment.title.rpartition(":")[2],
+        cargobike=request.version,
+        description=request.description,
+        function=request.shipment.title,
+        space=request.space.describe(),
+        params=request.params,
+        optimizer=request.optimizer.name or type(request.optimizer).__name__,
+        num_trials=plan.num_trials,
+        direction=request.direction,
+        metric=request.metric,
+        objectives=request.goals.objectives,
+        constraints=tuple(map(str, request.goals.constraints)),
+        warm_start=request.warm_start,
+        seed=plan.seed,
+        workers=plan.workers,
+        gang=plan.gang,
+        engine=request.engine.name,
+        isolation=request.isolation,
+        deterministic=plan.deterministic,
+        user=user,
+        host=socket.gethostname(),
+        pid=os.getpid(),
+    )
+
+
+def _spec_maker(
+    request: Request, server: WireServer, folder: ExperimentFolder, payload: bytes, travel: _Travel
+) -> Callable[[str, tuple[bytes, bytes]], WorkerSpec]:
+    def make(worker: str, keys: tuple[bytes, bytes]) -> WorkerSpec:
+        config = AgentConfig(
+            worker=worker,
+            address=server.address,
+            server_key=server.server_key,
+            public_key=keys[0],
+            secret_key=keys[1],
+            experiment=str(folder.root.absolute()),
+            project=str(request.project.root.absolute()),
+            reuse=request.isolation == "reuse",
+            driver_silence_s=request.engine.driver_silence_s,
+            files_address=travel.address,
+            marker=travel.marker,
+        )
+        return WorkerSpec(
+            name=worker,
+            module=WORKER_PROGRAM,
+            config=config.encode(),
+            payload=payload,
+            resources=_WITHOUT_GPU if worker.startswith("s") else request.resources,
+            peers=request.plan.workers,
+            version=request.version,
+            libraries=request.shipment.libraries,
+        )
+
+    return make

@@ -1,0 +1,104 @@
+"""The conversation with the optimizer: one question at a time, beside the loop when it takes long.
+
+A quick optimizer is asked where the question arises. One that has been seen to take its time moves to a thread of its
+own, so that reports, results and decisions of others do not wait for it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import queue
+import threading
+import time
+from collections import deque
+
+import msgspec
+
+from cargobike.core.records import Trial
+from cargobike.experiments.scheduling.dialogue import Dialogue, Question
+from cargobike.experiments.scheduling.events import Event
+
+log = logging.getLogger(__name__)
+
+_SLOW_S = 0.005
+
+
+class Conversation:
+    """Puts the questions of a dialogue to its optimizer, strictly one after the other."""
+
+    def __init__(self, dialogue: Dialogue) -> None:
+        self._dialogue = dialogue
+        self._answers: deque[Event] = deque()
+        self._questions: queue.SimpleQueue[tuple[Question, float, tuple[Trial, ...]] | None] | None = None
+        self._was_slow = False
+        self._rules_are_slow = False
+        self._thread: threading.Thread | None = None
+        self.wake_fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+
+    @property
+    def is_beside(self) -> bool:
+        """Whether the optimizer has moved to a thread of its own, so that answers come later."""
+        return self._questions is not None
+
+    def put(self, question: Question, at: float) -> Event | None:
+        """Ask; returns the answer with the time when it was given, or `None` if it will be in `answers` later."""
+        shown = self._dialogue.show(question)
+        if self._questions is not None and (self._rules_are_slow or self._dialogue.needs_optimizer(question)):
+            self._questions.put((question, at, shown))
+            return None
+        started = time.perf_counter()
+        answer = self._dialogue.answer(question, at, shown)
+        took_s = time.perf_counter() - started
+        is_slow = took_s > _SLOW_S
+        if is_slow:
+            answer = msgspec.structs.replace(answer, at=at + took_s)
+            if self._questions is not None:
+                self._rules_are_slow = True
+            elif self._was_slow:
+                self._questions = queue.SimpleQueue()
+                self._thread = threading.Thread(target=self._serve, name="cargobike-optimizer", daemon=True)
+                self._thread.start()
+        self._was_slow = is_slow
+        return answer
+
+    def answers(self, at: float) -> list[Event]:
+        """Return the answers that have come from the optimizer's own thread; for the driver they come now."""
+        if self._questions is None:
+            return []
+        # Read even if there is no answer: the one that it announces may have been taken already, and a descriptor that
+        # stays readable would keep the loop spinning.
+        with contextlib.suppress(BlockingIOError):
+            os.eventfd_read(self.wake_fd)
+        found: list[Event] = []
+        while self._answers:
+            found.append(msgspec.structs.replace(self._answers.popleft(), at=at))
+        return found
+
+    def finish(self) -> None:
+        """Show the optimizer the rest, and let it look back; what it raises there is the caller's to see."""
+        if self._is_silent():
+            self._dialogue.finish()
+        else:
+            log.warning("the optimizer is still thinking; it is not shown the last trials")
+
+    def close(self) -> None:
+        """End the conversation; an optimizer that is still thinking is not waited for."""
+        if self._is_silent() and self.wake_fd >= 0:
+            os.close(self.wake_fd)
+            self.wake_fd = -1
+
+    def _is_silent(self) -> bool:
+        """Give the optimizer a moment to come to its end, and tell whether it has."""
+        if self._thread is not None and self._questions is not None:
+            self._questions.put(None)
+            self._thread.join(timeout=1.0)
+            return not self._thread.is_alive()
+        return True
+
+    def _serve(self) -> None:
+        assert self._questions is not None
+        while (item := self._questions.get()) is not None:
+            self._answers.append(self._dialogue.answer(*item))
+            os.eventfd_write(self.wake_fd, 1)

@@ -1,0 +1,92 @@
+"""Keeping the code of an experiment and a snapshot of its surroundings, once its first trial is on its way."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+from cargobike.core.facts import AttemptStarted, Fact
+from cargobike.core.layout import ExperimentFolder
+
+log = logging.getLogger(__name__)
+
+HEAD_START_S = 0.2
+PATIENCE_S = 600.0
+
+
+class CodeKeeper:
+    """Writes the code at the first facts after the start, and takes the snapshot beside the driver in a thread.
+
+    That begins a moment after the first trial was sent on its way: until then every millisecond delays it.
+
+    Args:
+        folder: The experiment's.
+        files: What to write at once, by name; parts that are empty are left out.
+        function_file: File that the train function is defined in.
+        resources: Files and folders that the user wants kept.
+        remark: What is to be said about the snapshot, if something is.
+    """
+
+    def __init__(
+        self,
+        folder: ExperimentFolder,
+        files: dict[str, bytes | None],
+        *,
+        function_file: str = "",
+        resources: tuple[Path, ...] = (),
+        remark: str = "",
+    ) -> None:
+        self._folder = folder
+        self._files = files
+        self._function_file = function_file
+        self._resources = resources
+        self._remark = remark
+        self._directory = os.getcwd()
+        self._has_written = False
+        self._is_closing = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def on_facts(self, facts: Sequence[Fact]) -> None:
+        """Write the files when the first facts after the start come in, take the snapshot when a trial has begun."""
+        if self._thread is not None:
+            return
+        if not self._has_written:
+            self._write()
+        if any(isinstance(fact, AttemptStarted) for fact in facts):
+            self._thread = threading.Thread(target=self._take, name="cargobike-snapshot", daemon=True)
+            self._thread.start()
+
+    def _write(self) -> None:
+        self._has_written = True
+        self._folder.code.mkdir(exist_ok=True)
+        for name, data in self._files.items():
+            if data:
+                (self._folder.code / name).write_bytes(data)
+
+    def close(self) -> None:
+        """Wait until the snapshot is whole; large resources take their time."""
+        self._is_closing.set()
+        if self._thread is None:
+            return
+        self._thread.join(PATIENCE_S)
+        if self._thread.is_alive():
+            log.warning("%s: its snapshot was not finished within %g s and is not whole", self._folder.id, PATIENCE_S)
+
+    def _take(self) -> None:
+        self._is_closing.wait(HEAD_START_S)
+        # Loading it is the largest part of the work, and no trial may wait for it.
+        from cargobike.store.history.snapshot import take_snapshot  # noqa: PLC0415
+
+        try:
+            take_snapshot(
+                self._folder,
+                function_file=self._function_file,
+                directory=self._directory,
+                resources=self._resources,
+                remark=self._remark,
+            )
+        except Exception as error:  # noqa: BLE001 - an experiment is worth more than its snapshot
+            log.warning("%s: no snapshot could be taken: %s: %s", self._folder.id, type(error).__name__, error)

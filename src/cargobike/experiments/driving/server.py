@@ -1,0 +1,246 @@
+"""The driver's end of the wire: one encrypted ROUTER socket, known workers only, a numbered link to each.
+
+Strangers are turned away before a byte of theirs is parsed: the handshake needs the experiment's server key, and the
+authenticator admits only the keys that were made for this experiment's workers.
+"""
+
+from __future__ import annotations
+
+import logging
+import struct
+from dataclasses import dataclass, field
+
+import zmq
+from zmq.utils import z85
+
+from cargobike.core.errors import EngineError
+from cargobike.engines.engine import Listening
+from cargobike.workers.wire import (
+    DriverMessage,
+    Hello,
+    Link,
+    NoMessage,
+    WorkerMessage,
+    decode_worker_message,
+    encode_message,
+)
+
+log = logging.getLogger(__name__)
+
+_MONITOR_EVENT = struct.Struct("=Hi")  # pyzmq's own reader of these would import asyncio
+_ACK_AFTER = 64
+_MOST_PER_ROUND = 1000
+
+
+@dataclass(slots=True)
+class _Peer:
+    name: str
+    public_key: bytes
+    link: Link = field(default_factory=Link)
+    outbox: list[bytes] = field(default_factory=list)
+    descriptor: int | None = None
+    unacknowledged: int = 0
+
+
+class WireServer:
+    """Receives from and sends to the workers of one experiment.
+
+    Args:
+        listening: Address and port to listen on, and how workers reach them; loopback unless told otherwise.
+
+    Raises:
+        EngineError: If that is no address of this machine, or the port is taken.
+    """
+
+    def __init__(self, listening: Listening | None = None) -> None:
+        listening = listening or Listening()
+        self._context = zmq.Context()
+        self._server_key, self._secret_key = zmq.curve_keypair()
+        self._zap = self._context.socket(zmq.REP)
+        self._zap.linger = 0
+        self._zap.bind("inproc://zeromq.zap.01")
+        self.router = self._secured()
+        self._monitor = self.router.get_monitor_socket(zmq.EVENT_DISCONNECTED)
+        port = self._bind(listening)
+        self.address = f"tcp://{listening.reach or listening.bind}:{port}"
+        self._peers: dict[bytes, _Peer] = {}
+        self._by_key: dict[bytes, _Peer] = {}
+        self._by_descriptor: dict[int, _Peer] = {}
+        self._dirty: dict[str, _Peer] = {}
+        self._poller = zmq.Poller()
+        self._ready: set[object] = set()
+        for socket in (self.router, self._zap, self._monitor):
+            self._poller.register(socket, zmq.POLLIN)
+
+    def _secured(self) -> zmq.Socket[bytes]:
+        router: zmq.Socket[bytes] = self._context.socket(zmq.ROUTER)
+        router.linger = 500
+        router.curve_server = True
+        router.curve_publickey = self._server_key
+        router.curve_secretkey = self._secret_key
+        router.zap_domain = b"cargobike"
+        router.setsockopt(zmq.ROUTER_HANDOVER, 1)
+        router.sndhwm = 0
+        router.rcvhwm = 0
+        router.setsockopt(zmq.MAXMSGSIZE, 64 << 20)
+        return router
+
+    def _bind(self, listening: Listening) -> int:
+        try:
+            if not listening.port:
+                return self.router.bind_to_random_port(f"tcp://{listening.bind}")
+            self.router.bind(f"tcp://{listening.bind}:{listening.port}")
+        except zmq.ZMQError as error:
+            self.close()
+            where = f"{listening.bind}:{listening.port or 'any port'}"
+            raise EngineError(
+                f"The driver cannot listen on {where} ({error.strerror}); its engine must be given an address of this "
+                "machine and a port that is free."
+            ) from error
+        return listening.port
+
+    @property
+    def server_key(self) -> bytes:
+        """The public key that workers check us by."""
+        return self._server_key
+
+    def open_router(self, listening: Listening) -> tuple[zmq.Socket[bytes], str]:
+        """Return another socket for the same workers, to be used by one other thread, and its address.
+
+        It must be closed before this server is.
+        """
+        router = self._secured()
+        port = router.bind_to_random_port(f"tcp://{listening.bind}") if not listening.port else listening.port
+        if listening.port:
+            router.bind(f"tcp://{listening.bind}:{port}")
+        return router, f"tcp://{listening.reach or listening.bind}:{port}"
+
+    def admit(self, worker: str) -> tuple[bytes, bytes]:
+        """Make keys for a worker and let it in; returns its public and secret key."""
+        public, secret = zmq.curve_keypair()
+        peer = _Peer(worker, public)
+        self._peers[worker.encode()] = peer
+        self._by_key[z85.decode(public)] = peer
+        return public, secret
+
+    def forget(self, worker: str) -> None:
+        """Let a worker in no more."""
+        peer = self._peers.pop(worker.encode(), None)
+        if peer is not None:
+            self._by_key.pop(z85.decode(peer.public_key), None)
+            self._dirty.pop(worker, None)
+            if peer.descriptor is not None:
+                self._by_descriptor.pop(peer.descriptor, None)
+
+    def watch(self, descriptor: int) -> None:
+        """Let `poll` also return when this descriptor becomes readable."""
+        self._poller.register(descriptor, zmq.POLLIN)
+
+    def poll(self, timeout_ms: int) -> bool:
+        """Wait until something happens on our sockets or on a descriptor that is watched."""
+        self._ready = {source for source, _ in self._poller.poll(timeout_ms)}
+        return bool(self._ready)
+
+    def receive(self) -> tuple[list[tuple[str, WorkerMessage]], list[str]]:
+        """Return the messages that have arrived, in order, and the workers whose connection has closed."""
+        ready = self._ready
+        if self._zap in ready:
+            self._authenticate()
+        lost = self._disconnected() if self._monitor in ready else []
+        if self.router not in ready:
+            return [], lost
+        messages: list[tuple[str, WorkerMessage]] = []
+        for _ in range(_MOST_PER_ROUND):
+            if not int(self.router.getsockopt(zmq.EVENTS)) & zmq.POLLIN:  # a third of the cost of an error that says so
+                break
+            identity = self.router.recv(zmq.NOBLOCK)
+            peer = self._peers.get(identity)
+            known = peer is not None and peer.descriptor is not None
+            greeting = self.router.recv(zmq.NOBLOCK, copy=known)
+            body = self.router.recv(zmq.NOBLOCK) if self.router.getsockopt(zmq.RCVMORE) else b""
+            while self.router.getsockopt(zmq.RCVMORE):
+                body = self.router.recv(zmq.NOBLOCK)[:0]  # more parts than a message has: it is none
+            if peer is not None:
+                self._take(peer, greeting, body, messages)
+        return messages, lost
+
+    def _take(
+        self, peer: _Peer, greeting: bytes | zmq.Frame, body: bytes, messages: list[tuple[str, WorkerMessage]]
+    ) -> None:
+        try:
+            if isinstance(greeting, zmq.Frame):
+                if greeting.get("User-Id") != peer.name:
+                    return  # a worker that calls itself by another's name
+                self._connected(peer, greeting.get(zmq.SRCFD))
+                greeting = greeting.bytes
+            if greeting:
+                hello = decode_worker_message(greeting)
+                if isinstance(hello, Hello):
+                    messages.append((peer.name, hello))
+                    for envelope in peer.link.unacknowledged():
+                        self.router.send_multipart([peer.name.encode(), envelope])
+            for raw in peer.link.unpack(body):
+                messages.append((peer.name, decode_worker_message(raw)))
+            peer.unacknowledged += 1
+            if peer.unacknowledged >= _ACK_AFTER:
+                self._dirty[peer.name] = peer
+        except NoMessage:
+            log.warning("worker %s sent something that is no message; ignored", peer.name)
+
+    def _connected(self, peer: _Peer, descriptor: int) -> None:
+        if peer.descriptor is not None:
+            self._by_descriptor.pop(peer.descriptor, None)
+        peer.descriptor = descriptor
+        self._by_descriptor[descriptor] = peer
+
+    def _disconnected(self) -> list[str]:
+        lost: list[str] = []
+        while self._monitor.poll(0):
+            event, _endpoint = self._monitor.recv_multipart()
+            _kind, descriptor = _MONITOR_EVENT.unpack(event)
+            peer = self._by_descriptor.pop(descriptor, None)
+            if peer is not None:
+                peer.descriptor = None
+                lost.append(peer.name)
+        return lost
+
+    def _authenticate(self) -> None:
+        while self._zap.poll(0):
+            version, request, _domain, _address, _identity, mechanism, *credentials = self._zap.recv_multipart()
+            peer = self._by_key.get(credentials[0]) if mechanism == b"CURVE" and credentials else None
+            status, text = (b"200", b"OK") if peer is not None else (b"400", b"unknown key")
+            user = peer.name.encode() if peer is not None else b""
+            self._zap.send_multipart([version, request, status, text, user, b""])
+
+    def send(self, worker: str, message: DriverMessage) -> None:
+        """Put a message on its way; `flush` sends it."""
+        peer = self._peers.get(worker.encode())
+        if peer is not None:
+            peer.outbox.append(encode_message(message))
+            self._dirty[worker] = peer
+
+    @property
+    def has_mail(self) -> bool:
+        """Whether something is on its way."""
+        return bool(self._dirty)
+
+    def acknowledge_all(self) -> None:
+        """Tell every worker that we live and what has arrived."""
+        for peer in self._peers.values():
+            self._dirty[peer.name] = peer
+
+    def flush(self) -> None:
+        """Send everything that is on its way."""
+        for peer in self._dirty.values():
+            self.router.send_multipart([peer.name.encode(), peer.link.pack(peer.outbox)])
+            peer.outbox = []
+            peer.unacknowledged = 0
+        self._dirty.clear()
+
+    def close(self) -> None:
+        """Close all sockets."""
+        self.router.disable_monitor()
+        self._monitor.close(0)
+        self._zap.close(0)
+        self.router.close()
+        self._context.term()

@@ -1,0 +1,173 @@
+"""The staff: which workers were started, which have come, which have fallen silent."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from cargobike.core.errors import EngineError
+from cargobike.engines.engine import Engine, WorkerHandle, WorkerSpec
+from cargobike.experiments.driving.request import Patience
+from cargobike.experiments.driving.server import WireServer
+from cargobike.experiments.scheduling.events import Event, WorkerArrived, WorkerGone
+from cargobike.workers.wire import Hello
+
+log = logging.getLogger(__name__)
+
+_LOOK_AT_SUSPECTS_S = 0.01
+_LOOK_AT_NEWCOMERS_S = 0.1
+_LOOK_AT_ALL_S = 1.0
+_AWAY_S = 2.0
+
+
+@dataclass(slots=True)
+class _Member:
+    handle: WorkerHandle
+    since: float
+    joined: bool = False
+    released: bool = False
+
+
+class Staff:
+    """Starts workers through the engine and notices when they are gone."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        server: WireServer,
+        make_spec: Callable[[str, tuple[bytes, bytes]], WorkerSpec],
+        patience: Patience,
+    ) -> None:
+        self._engine = engine
+        self._server = server
+        self._make_spec = make_spec
+        self._patience = patience
+        self._members: dict[str, _Member] = {}
+        self._newcomers: dict[str, _Member] = {}
+        self._suspects: dict[str, float] = {}
+        self._stillborn: list[tuple[str, str]] = []
+        self._next_round = 0.0
+        self._next_roll_call = 0.0
+        self._somebody_came = False
+
+    @property
+    def leaving(self) -> bool:
+        """Whether somebody is still on the way out."""
+        return any(member.joined for member in self._members.values())
+
+    @property
+    def next_check(self) -> float:
+        """When `check` has something to do at the latest, in the driver's time."""
+        return 0.0 if self._stillborn else self._next_round
+
+    def start(self, worker: str, now_s: float) -> None:
+        """Start a worker; a failure to do so is reported by `check`."""
+        keys = self._server.admit(worker)
+        try:
+            handle = self._engine.start_worker(self._make_spec(worker, keys))
+        except EngineError as error:
+            self._stillborn.append((worker, str(error)))
+            return
+        member = _Member(handle, now_s)
+        self._members[worker] = member
+        self._newcomers[worker] = member
+        self._next_round = min(self._next_round, now_s + _LOOK_AT_NEWCOMERS_S)
+
+    def arrived(self, worker: str, hello: Hello, now_s: float) -> Event | None:
+        """Take in a worker that introduced itself, for the first time or after a reconnect."""
+        member = self._members.get(worker)
+        if member is None:
+            return None
+        self._suspects.pop(worker, None)
+        self._newcomers.pop(worker, None)
+        if member.joined or member.released:
+            return None
+        member.joined = self._somebody_came = True
+        member.since = now_s
+        return WorkerArrived(at=now_s, worker=worker, host=hello.host, pid=hello.pid, gpus=hello.gpus)
+
+    def heard(self, worker: str, now_s: float) -> None:
+        """Remember that a worker lives."""
+        member = self._members.get(worker)
+        if member is not None:
+            member.since = now_s
+            self._suspects.pop(worker, None)  # it has come back
+
+    def disconnected(self, worker: str, now_s: float) -> None:
+        """Look closely at a worker whose connection has closed."""
+        if worker in self._members:
+            self._suspects[worker] = now_s
+            self._next_round = now_s
+
+    def released(self, worker: str) -> None:
+        """Expect a worker to leave."""
+        member = self._members.get(worker)
+        if member is not None:
+            member.released = True
+            if not member.joined:
+                member.handle.kill()
+
+    def left(self, worker: str) -> None:
+        """A worker has said goodbye."""
+        if self._members.pop(worker, None) is not None:
+            self._newcomers.pop(worker, None)
+            self._suspects.pop(worker, None)
+            self._server.forget(worker)
+
+    def waiting_for(self) -> str:
+        """Say what keeps the first worker from coming, if the engine knows; empty once one has come."""
+        if self._somebody_came:
+            return ""
+        return self._engine.waiting_for()
+
+    def trial_ended(self, worker: str, *, died: bool) -> None:
+        """Let the engine know whether the process of a trial has died."""
+        self._engine.trial_ended(worker, died=died)
+
+    def check(self, now_s: float) -> list[Event]:
+        """Return who is gone, looking no more often than useful."""
+        gone = [WorkerGone(at=now_s, worker=worker, reason=why) for worker, why in self._stillborn]
+        self._stillborn.clear()
+        if now_s < self._next_round:
+            return list[Event](gone)
+        if now_s >= self._next_roll_call:
+            looked_at = self._members
+            self._excuse_all_if_we_were_away(now_s)
+            self._next_roll_call = now_s + _LOOK_AT_ALL_S
+        else:
+            looked_at = {**self._newcomers, **{worker: self._members[worker] for worker in self._suspects}}
+        for worker, member in list(looked_at.items()):
+            reason = self._why_gone(worker, member, now_s)
+            if reason is not None:
+                released = member.released
+                self.left(worker)
+                if not released:
+                    gone.append(WorkerGone(at=now_s, worker=worker, reason=reason))
+        pause_s = _LOOK_AT_SUSPECTS_S if self._suspects else _LOOK_AT_NEWCOMERS_S if self._newcomers else _LOOK_AT_ALL_S
+        self._next_round = min(now_s + pause_s, self._next_roll_call)
+        return list[Event](gone)
+
+    def _excuse_all_if_we_were_away(self, now_s: float) -> None:
+        """Hold no silence against anybody that was ours: we were stopped, suspended, or an optimizer held us up."""
+        if self._next_roll_call and now_s - self._next_roll_call > _AWAY_S:
+            for member in self._members.values():
+                member.since = now_s
+            self._suspects = dict.fromkeys(self._suspects, now_s)
+
+    def _why_gone(self, worker: str, member: _Member, now_s: float) -> str | None:
+        ended = member.handle.poll()
+        if ended is not None:
+            return f"its process {ended}"
+        patience = self._patience
+        suspect_since = self._suspects.get(worker)
+        why = None
+        if suspect_since is not None and now_s - suspect_since > patience.reconnect_s:
+            why = f"its connection closed and did not come back within {patience.reconnect_s:g} s"
+        elif not member.joined and now_s - member.since > (join_s := max(patience.join_s, self._engine.join_s)):
+            why = f"it did not connect within {join_s:g} s"
+        elif member.joined and now_s - member.since > patience.silence_s:
+            why = f"it has been silent for {patience.silence_s:g} s"
+        if why is not None:
+            member.handle.kill()
+        return why

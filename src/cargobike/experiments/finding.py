@@ -1,0 +1,51 @@
+"""Find an experiment of the project in use."""
+
+from __future__ import annotations
+
+from cargobike.core.layout import ExperimentFolder
+from cargobike.store.files.project import current
+
+
+def experiment_ids() -> list[str]:
+    """Return the ids of all experiments of the project, oldest first."""
+    _refresh()
+    return sorted(path.parent.name for path in current().experiments.glob("[!.]*/journal.jsonl"))
+
+
+def find_experiment(text: str, *, with_checkpoints: bool = False) -> ExperimentFolder:
+    """Find an experiment by its id, its unique name, the unique start or end of its id, or `last`.
+
+    Looks at the folders themselves and needs no index. What lies on shared storage is brought here; checkpoints
+    only if they are wanted.
+
+    Raises:
+        NotFoundError: If none fits, with the nearest one, or several do, with their list.
+    """
+    # Whoever launches an experiment needs neither, and their import would delay its first trial.
+    from cargobike.experiments.index.index import resolve  # noqa: PLC0415
+    from cargobike.store.journal.journal import read_header  # noqa: PLC0415
+
+    def name_of(folder: ExperimentFolder) -> str:
+        header = read_header(folder.journal)
+        return "" if header is None else header.name
+
+    project = current()
+    _refresh()
+    journals = sorted(project.experiments.glob("[!.]*/journal.jsonl"), reverse=True)  # ids sort by time
+    folders = [ExperimentFolder(journal.parent) for journal in journals]
+    known = {folder.id for folder in folders}
+    found = text if text in known else resolve(text, [(folder.id, name_of(folder)) for folder in folders])
+    if project.remote_url.exists():
+        from cargobike.store.files.mirror import fetch  # noqa: PLC0415 - only for shared storage
+
+        fetch(project.experiment(found), with_checkpoints=with_checkpoints)
+    return project.experiment(found)
+
+
+def _refresh() -> None:
+    """Bring what is new on shared storage here, if the project is on one."""
+    project = current()
+    if project.remote_url.exists():
+        from cargobike.store.files.mirror import refresh  # noqa: PLC0415 - only for shared storage
+
+        refresh(project, at_once=True)

@@ -1,0 +1,386 @@
+"""The front door: search a function, look experiments up again.
+
+Example:
+    >>> from cargobike import Searchspace, experiment
+    >>> def train(x):
+    ...     return -((x - 3) ** 2)
+    >>> result = experiment.launch(train, {"x": [1, 2, 3]}, quiet=True)
+    >>> result.best.params
+    {'x': 3}
+"""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+from typing import TYPE_CHECKING
+
+from cargobike.engines.local.boot import Boot
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any, Literal
+
+    from cargobike.core.records import Direction, Resources
+    from cargobike.engines.engine import Engine
+    from cargobike.experiments.asking.arguments import SpaceLike, StopRules
+    from cargobike.experiments.driving.request import Callback
+    from cargobike.experiments.results.reproduction import Reproduction
+    from cargobike.experiments.results.result import Result
+    from cargobike.search.optimizers.optimizer import AbstractOptimizer
+
+__all__ = [
+    "allreduce",
+    "collective_all_reduce",
+    "inference",
+    "launch",
+    "list",
+    "load",
+    "parameter_server",
+    "reproduce",
+    "resume",
+]
+
+STALL_TIMEOUT_S = 600.0
+
+# This module imports next to nothing: the first process of the workers is started as soon as `launch` is called, and
+# boots while the driver loads. Each takes as long as the other, and they are most of the way to the first trial.
+
+
+def launch(
+    train: Callable[..., Any] | str,
+    space: SpaceLike | None = None,
+    *,
+    params: Mapping[str, Any] | None = None,
+    optimizer: str | AbstractOptimizer | None = None,
+    num_trials: int | None = None,
+    direction: Direction | Mapping[str, Direction] | None = None,
+    metric: str | None = None,
+    constraints: Sequence[str] = (),
+    start_points: Sequence[Mapping[str, Any]] = (),
+    warm_start: str | Sequence[str] = (),
+    early_stop: StopRules | None = None,
+    workers: int | None = None,
+    gang: int = 1,
+    engine: str | Engine = "local",
+    resources: Resources | None = None,
+    isolation: Literal["fresh", "reuse"] = "fresh",
+    name: str = "",
+    description: str = "",
+    seed: int | None = None,
+    deterministic: bool = False,
+    max_failures: int | None = None,
+    timeout_s: float | None = None,
+    trial_timeout_s: float | None = None,
+    stall_timeout_s: float | None = STALL_TIMEOUT_S,
+    working_directory: Literal["trial", "launch"] = "trial",
+    durability: Literal["process", "power"] = "process",
+    versioned_resources: Sequence[str | os.PathLike[str]] = (),
+    tensorboard: bool = False,
+    data: object = None,
+    callbacks: Sequence[Callback] = (),
+    quiet: bool = False,
+) -> Result:
+    """Search a train function over a space, or run it once with given parameters, and remember everything.
+
+    Args:
+        train: A function, `"file.py:function"` or `"notebook.ipynb:function"`, also by URL. It takes hyperparameters by
+            name and returns a number, or a dict of named numbers.
+        space: What to try: a `Searchspace`, a dict of lists (a grid), a list of dicts (exactly those), or a path to a
+            YAML or JSON file.
+        params: One set of parameters, for a single tracked run; instead of `space`.
+        optimizer: A name or an object; by default a grid is walked through and a `Searchspace` searched at random.
+        num_trials: How many trials to run.
+        direction: `"max"` (default) or `"min"`; a dict such as `{"accuracy": "max", "latency_ms": "min"}` for several
+            objectives, whose best compromises are then in `result.pareto_front`.
+        metric: Which entry of a returned dict to optimize.
+        constraints: Limits on returned metrics, such as `["latency_ms <= 50"]`; a trial that breaks one never wins.
+        start_points: Parameters to try first: settings that are known to be good.
+        warm_start: An earlier experiment, or several, to learn from: ids, the unique beginnings or ends of ids, unique
+            names, or `"last"`. Their best points are tried first, and optimizers with a model begin with all of them.
+        early_stop: Rules that end running trials early: `"median"`, `"percentile"`, `"patience"`, objects, several.
+        workers: How many workers there are; by default one per core, or per GPU where there are any.
+        gang: How many workers run each trial together, as ranks that find each other; `workers=8, gang=2` runs four
+            trials at once.
+        engine: Where workers live: `"local"`, `"spark"`, the address of a Spark master, or an engine object.
+        resources: What each worker gets, such as `Resources(gpus=0.5)`.
+        isolation: `"fresh"` gives every trial a process of its own; `"reuse"` lets a process run many trials.
+        name: A name for people; by default the function's.
+        description: A sentence for people.
+        seed: Makes suggestions repeatable; by default random, and recorded.
+        deterministic: Makes a parallel search repeatable whatever the timing, at the price of some waiting.
+        max_failures: End the experiment when more trials than this have failed.
+        timeout_s: End the experiment after this time; what is running is stopped.
+        trial_timeout_s: End a trial that takes longer than this, as failed.
+        stall_timeout_s: End an attempt of a gang in which a rank stands still for so long while nobody reports
+            anything; `None` to wait for ever.
+        working_directory: `"trial"` gives each trial its own directory to work in, `"launch"` leaves them in this one.
+        durability: `"process"`: every recorded fact survives `kill -9`; `"power"`: also a power cut, a little slower.
+        versioned_resources: Files and folders to keep a copy of, as they are now: data lists, configurations, weights.
+        tensorboard: Start a TensorBoard server for the time of the search; the progress display says where.
+        data: A Spark or pandas DataFrame or an Arrow table, written once into the project; the train function gets its
+            share of it as `data` (each rank of a gang another one), and reads it with `data.batches(size)`.
+        callbacks: Objects with a method `on_facts(facts)`.
+        quiet: Show no progress.
+
+    Returns:
+        The result; after Ctrl-C what was known by then.
+
+    Raises:
+        InvalidInputError: If something given cannot be used; nothing was started then.
+        ExperimentFailedError: If the experiment was given up; `.result` holds what was learned until then.
+        TrialFailedError: If a single tracked run failed.
+    """
+    arguments = dict(locals())
+    with _boot(engine) as boot:
+        from cargobike.experiments.asking.launching import launch_experiment  # noqa: PLC0415 - loads while the process boots
+
+        return launch_experiment(boot, **arguments)
+
+
+def allreduce(
+    train: Callable[..., Any] | str,
+    *,
+    params: Mapping[str, Any] | None = None,
+    workers: int | tuple[int, int] | None = None,
+    roles: Mapping[str, int] | None = None,
+    metric: str | None = None,
+    engine: str | Engine = "local",
+    resources: Resources | None = None,
+    name: str = "",
+    description: str = "",
+    seed: int | None = None,
+    timeout_s: float | None = None,
+    stall_timeout_s: float | None = STALL_TIMEOUT_S,
+    working_directory: Literal["trial", "launch"] = "trial",
+    durability: Literal["process", "power"] = "process",
+    data: object = None,
+    callbacks: Sequence[Callback] = (),
+    quiet: bool = False,
+) -> Result:
+    """Train one function on several workers at once that find each other: torch, TensorFlow, JAX, or nothing of these.
+
+    Each worker calls the function as one rank. Code written for `torchrun` runs unchanged. An experiment with one trial
+    and a gang of all workers: everything else is as in `launch`.
+
+    Args:
+        train: A function, or `"file.py:function"`.
+        params: Its arguments.
+        workers: How many ranks; by default one per core, or per GPU where there are any. A pair such as `(2, 8)` starts
+            with what there is, goes on with fewer when some are lost, and with more when some come back.
+        roles: What TensorFlow calls the ranks, such as `{"chief": 1, "worker": 2, "ps": 1}`; then without `workers`.
+        metric: Which entry of a returned dict is the result's `value`.
+        engine: Where workers live.
+        resources: What each rank gets, such as `Resources(gpus=1)`.
+        name: A name for people; by default the function's.
+        description: A sentence for people.
+        seed: Each rank gets the same; by default random, and recorded.
+        timeout_s: End it after this time.
+        stall_timeout_s: End an attempt in which a rank stands still for so long while nobody reports anything; `None`
+            to wait for ever.
+        working_directory: `"trial"` gives all ranks a directory of their own, `"launch"` leaves them in this one.
+        durability: As in `launch`.
+        data: As in `launch`; each rank gets its own share.
+        callbacks: Objects with a method `on_facts(facts)`.
+        quiet: Show no progress.
+
+    Returns:
+        The result: `.value` is what rank 0 returned, `.values` what each rank returned.
+
+    Raises:
+        InvalidInputError: If something given cannot be used; nothing was started then.
+        TrialFailedError: If it failed; names the rank, where it was and how far it had come.
+    """
+    arguments = dict(locals())
+    with _boot(engine) as boot:
+        from cargobike.experiments.asking.gang_launching import launch_allreduce  # noqa: PLC0415 - loads while the process boots
+
+        return launch_allreduce(boot, **arguments)
+
+
+collective_all_reduce = allreduce
+
+
+def parameter_server(
+    train: Callable[..., Any] | str,
+    *,
+    params: Mapping[str, Any] | None = None,
+    workers: int | None = None,
+    servers: int = 1,
+    metric: str | None = None,
+    engine: str | Engine = "local",
+    resources: Resources | None = None,
+    name: str = "",
+    description: str = "",
+    seed: int | None = None,
+    timeout_s: float | None = None,
+    stall_timeout_s: float | None = STALL_TIMEOUT_S,
+    working_directory: Literal["trial", "launch"] = "trial",
+    durability: Literal["process", "power"] = "process",
+    callbacks: Sequence[Callback] = (),
+    quiet: bool = False,
+    **options: Any,
+) -> Result:
+    """Train one function on several workers that share parameters through servers, without waiting for each other.
+
+    Args:
+        train: A function, or `"file.py:function"`.
+        params: Its arguments.
+        workers: How many ranks train; by default one per core, or per GPU where there are any.
+        servers: How many hold the parameters, each a share of them; they get no GPU.
+        metric: Which entry of a returned dict is the result's `value`.
+        engine: Where workers and servers live.
+        resources: What each worker gets.
+        name: A name for people; by default the function's.
+        description: A sentence for people.
+        seed: Each rank gets the same; by default random, and recorded.
+        timeout_s: End it after this time.
+        stall_timeout_s: As in `allreduce`.
+        working_directory: As in `allreduce`.
+        durability: As in `launch`.
+        callbacks: Objects with a method `on_facts(facts)`.
+        quiet: Show no progress.
+        **options: How parameters are shared: `staleness=8`, `compression="int8"` and others; see the guide.
+
+    Returns:
+        The result: `.value` is what rank 0 returned, `.values` what each worker returned.
+
+    Raises:
+        InvalidInputError: If something given cannot be used; nothing was started then.
+        TrialFailedError: If it failed; names the rank or server, where it was and how far it had come.
+    """
+    arguments = dict(locals())
+    with _boot(engine) as boot:
+        from cargobike.experiments.asking.gang_launching import launch_parameter_server  # noqa: PLC0415 - loads while the process boots
+
+        return launch_parameter_server(boot, **arguments)
+
+
+def resume(
+    experiment_id: str,
+    *,
+    num_trials: int | None = None,
+    workers: int | None = None,
+    engine: str | Engine = "local",
+    callbacks: Sequence[Callback] = (),
+    quiet: bool = False,
+) -> Result:
+    """Go on with an experiment whose driver died or was stopped, or add trials to one that has ended.
+
+    Finished trials are kept, running ones start again from their last checkpoint, and the optimizer goes on as if
+    nothing had happened: it is led through its own past, and must give the same answers as it did.
+
+    Args:
+        experiment_id: An id, the unique beginning or end of one, a unique name, or `"last"`.
+        num_trials: How many trials to run in all, those that have ended included; as many as before by default.
+        workers: How many trials run at once; as many as before by default.
+        engine: Where workers live.
+        callbacks: Objects with a method `on_facts(facts)`.
+        quiet: Show no progress.
+
+    Raises:
+        StoreError: If it still runs, or its recipe or code cannot be found.
+        OptimizerError: If its optimizer does not repeat itself.
+    """
+    arguments = dict(locals())
+    with _boot(engine) as boot:
+        from cargobike.experiments.asking.launching import resume_experiment  # noqa: PLC0415 - loads while the process boots
+
+        return resume_experiment(boot, **arguments)
+
+
+def reproduce(
+    experiment_id: str,
+    *,
+    trial: int | str | None = None,
+    tolerance: float = 0.0,
+    fresh_env: bool = False,
+    workers: int | None = None,
+    engine: str | Engine = "local",
+    quiet: bool = False,
+) -> Reproduction:
+    """Run the recorded code of an experiment again, with its parameters and seeds, and compare what comes out.
+
+    The function and your own modules are those that were recorded, not today's. The repetition is an experiment of its
+    own, with the trials that completed, or the one that is asked for.
+
+    Args:
+        experiment_id: An id, the unique beginning or end of one, a unique name, or `"last"`.
+        trial: `"best"` or a number, to repeat only that one.
+        tolerance: By which part of it a number may differ and count as the same; by default by nothing.
+        fresh_env: Run it in an environment that is made from the recorded packages.
+        workers: How many trials run at once; as many as before by default.
+        engine: Where workers live.
+        quiet: Show no progress.
+
+    Returns:
+        What came out: `is_same`, `comparisons` metric by metric, and `warnings` about what in the environment differs.
+
+    Raises:
+        NotFoundError: If there is no such experiment or trial, or none that completed.
+        StoreError: If its code was not kept.
+    """
+    arguments = dict(locals())
+    if arguments.pop("fresh_env"):
+        from cargobike.experiments.asking.fresh_environment import reproduce_in_fresh_environment  # noqa: PLC0415 - few need it
+
+        return reproduce_in_fresh_environment(**arguments)
+    with _boot(engine) as boot:
+        from cargobike.experiments.asking.reproducing import reproduce_experiment  # noqa: PLC0415 - loads while the process boots
+
+        return reproduce_experiment(boot, **arguments)
+
+
+def inference(
+    predict: Callable[..., Any],
+    data: Any,
+    *,
+    form: Literal["pandas", "arrow"] = "pandas",
+    output: str | None = None,
+    batch_size: int | None = None,
+) -> Any:
+    """Predict for every row of a Spark DataFrame, on its executors; rows keep their number and order.
+
+    Args:
+        predict: A function that takes a batch of rows and returns one value for each: a list, an array, a tensor, a
+            dict of columns or a table. Or a class whose objects do: one is made per task, for models that take long
+            to load.
+        data: A Spark DataFrame.
+        form: What a batch is: a pandas DataFrame (`"pandas"`) or an Arrow record batch (`"arrow"`).
+        output: Names and types of what predict returns, such as `"label int, score double"`; by default some rows are
+            tried to find out.
+        batch_size: Most rows in a batch; by default what Spark makes of it.
+
+    Returns:
+        The DataFrame with the new columns; `prediction` if predict returns no names. As always in Spark, it is computed
+        when it is used.
+
+    Raises:
+        InvalidInputError: If something given cannot be used.
+    """
+    from cargobike.data.inference import infer  # noqa: PLC0415 - only for who has a Spark DataFrame
+
+    return infer(predict, data, form=form, output=output, batch_size=batch_size)
+
+
+def load(experiment_id: str) -> Result:
+    """Return the result of an earlier experiment, or of a running one as far as it has come.
+
+    Args:
+        experiment_id: An id, the unique beginning or end of one, a unique name, or `"last"`.
+    """
+    from cargobike.experiments.results.result import find_result  # noqa: PLC0415 - who launches need not wait for it
+
+    return find_result(experiment_id)
+
+
+def list() -> builtins.list[str]:
+    """Return the ids of all experiments of the project, oldest first."""
+    from cargobike.experiments.finding import experiment_ids  # noqa: PLC0415 - who launches need not wait for it
+
+    return experiment_ids()
+
+
+def _boot(engine: object) -> contextlib.AbstractContextManager[Boot | None]:
+    return Boot() if engine == "local" else contextlib.nullcontext()

@@ -1,0 +1,142 @@
+"""The index in a PostgreSQL database that a team shares: many projects, drivers, dashboards and versions of Cargobike.
+
+Everything lies in a schema named after the version of the tables, `cargobike_4`. A newer Cargobike makes a schema of
+its own and fills it from the journals, while those that were not upgraded go on with theirs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import logging
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final, TypeVar
+
+import sqlalchemy as sa
+
+from cargobike.core.errors import InvalidInputError, MissingLibraryError, StoreError
+from cargobike.core.layout import ProjectFolder
+from cargobike.experiments.index.sql import SqlIndex
+from cargobike.experiments.index.tables import SCHEMA_VERSION, metadata
+
+SCHEMA: Final = f"cargobike_{SCHEMA_VERSION}"
+PATIENCE_S: Final = 30.0
+_CONNECT_S: Final = 10
+_FIRST_PAUSE_S: Final = 0.05
+_LONGEST_PAUSE_S: Final = 1.0
+
+_GONE: Final = {"42P01", "3F000"}  # no such table, no such schema
+
+_log = logging.getLogger(__name__)
+_T = TypeVar("_T")
+
+
+class PostgresIndex(SqlIndex):
+    """An `Index` in PostgreSQL.
+
+    Guarantees besides those of `Index`: a server that restarts is waited for, up to half a minute; tables that vanish
+    are made anew; whoever syncs the same project waits for the other, whoever syncs another project does not.
+
+    Args:
+        project: Whose journals to read.
+        url: `postgresql://user@host/database`; whatever libpq knows (`PGPASSWORD`, `~/.pgpass`, services) works too.
+        key: Names the project in the database.
+
+    Raises:
+        InvalidInputError: If the URL is none of PostgreSQL's.
+        MissingLibraryError: If psycopg is not installed.
+        StoreError: If the server cannot be reached.
+    """
+
+    def __init__(
+        self,
+        project: ProjectFolder,
+        url: str,
+        *,
+        key: str = "",
+        before_sync: Callable[[ProjectFolder], None] | None = None,
+    ) -> None:
+        super().__init__(project, _with_driver(url), key=key, before_sync=before_sync)
+
+    def _connect(self) -> sa.Engine:
+        try:
+            engine = sa.create_engine(
+                self._url,
+                connect_args={"connect_timeout": _CONNECT_S, "application_name": "cargobike"},
+                pool_pre_ping=True,
+            )
+        except ImportError as error:
+            raise MissingLibraryError(
+                f"An index in PostgreSQL needs psycopg ({error}). Install it: pip install 'cargobike[postgres]'"
+            ) from error
+        return engine.execution_options(schema_translate_map={None: SCHEMA})
+
+    def _prepare(self) -> None:
+        """Make the schema and its tables; several may try at once, and one does."""
+        with self._engine.connect() as connection:
+            if sa.inspect(connection).has_table(metadata.sorted_tables[0].name, schema=SCHEMA):
+                return
+        with self._engine.connect() as connection, connection.begin():
+            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_lock_number(SCHEMA))))
+            connection.execute(sa.schema.CreateSchema(SCHEMA, if_not_exists=True))
+            metadata.create_all(connection)
+
+    def _refill(self) -> None:
+        _log.warning("The tables of the index are gone; reading all journals anew.")
+        self._prepare()
+        self._sync()
+
+    @contextmanager
+    def _writing(self) -> Iterator[sa.Connection]:
+        """Open a transaction that no other writer of this project can interleave with."""
+        with self._engine.connect() as connection, connection.begin():
+            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_lock_number(f"{SCHEMA} {self.key}"))))
+            yield connection
+
+    def _sound(self, action: Callable[[], _T]) -> _T:
+        """Do something with the database; what a restart of the server interrupts is done again."""
+        give_up_at = time.monotonic() + PATIENCE_S
+        pause_s, has_refilled = _FIRST_PAUSE_S, False
+        while True:
+            try:
+                return action()
+            except sa.exc.DBAPIError as error:
+                if getattr(error.orig, "sqlstate", None) in _GONE and not has_refilled:
+                    has_refilled = True
+                    self._sound(self._refill)
+                    continue
+                if not _may_pass(error) or time.monotonic() > give_up_at:
+                    shown = self._url.set(drivername="postgresql").render_as_string(hide_password=True)
+                    raise StoreError(f"The index {shown} cannot be used: {_first_line(error)}") from error
+                _log.info("The index is out of reach (%s); trying again.", _first_line(error))
+            with contextlib.suppress(sa.exc.SQLAlchemyError):
+                self._engine.dispose()
+            time.sleep(pause_s)
+            pause_s = min(_LONGEST_PAUSE_S, 2 * pause_s)
+
+
+def _with_driver(url: str) -> str:
+    scheme, separator, rest = url.partition("://")
+    if not separator or scheme not in {"postgresql", "postgres", "postgresql+psycopg"}:
+        raise InvalidInputError(f"{scheme}:// is no address of PostgreSQL; write postgresql://user@host/database.")
+    return f"postgresql+psycopg://{rest}"
+
+
+def _may_pass(error: sa.exc.DBAPIError) -> bool:
+    """Tell a server that is restarting from one that refuses: wrong password, no such database, no room."""
+    state = getattr(error.orig, "sqlstate", None)
+    if state is None:
+        text = str(error.orig)
+        refused = ("authentication failed", "does not exist", "no pg_hba.conf entry", "no password supplied")
+        return isinstance(error, sa.exc.OperationalError) and not any(word in text for word in refused)
+    return bool(error.connection_invalidated) or state[:2] in {"57", "08", "40"}
+
+
+def _lock_number(text: str) -> int:
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big", signed=True)
+
+
+def _first_line(error: sa.exc.DBAPIError) -> str:
+    return str(error.orig).strip().partition("\n")[0]

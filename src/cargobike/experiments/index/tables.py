@@ -1,0 +1,252 @@
+"""The tables of the SQL index, and how records become rows and rows records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+import sqlalchemy as sa
+
+from cargobike.core.facts import ExperimentStarted, encode_fact, pack_number, pack_numbers, unpack_numbers
+from cargobike.core.goals import Goals, read_constraints
+from cargobike.core.record import ExperimentRecord, WorkerSeen
+from cargobike.core.records import ExperimentState, Trial, TrialState
+from cargobike.experiments.index.index import ExperimentRow, TrialRow
+from cargobike.store.history.annotations import Annotations
+
+SCHEMA_VERSION: Final = 5
+"""Raise it with every change of the tables or their content: an index of another version is rebuilt."""
+
+metadata = sa.MetaData()
+
+meta = sa.Table(
+    "meta",
+    metadata,
+    sa.Column("name", sa.String(40), primary_key=True),
+    sa.Column("value", sa.Text, nullable=False),
+)
+
+experiments = sa.Table(
+    "experiments",
+    metadata,
+    sa.Column("project", sa.String(40), primary_key=True),
+    sa.Column("id", sa.String(80), primary_key=True),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("state", sa.String(20), nullable=False),
+    sa.Column("reason", sa.Text, nullable=False),
+    sa.Column("header", sa.Text, nullable=False),
+    sa.Column("objective", sa.Text),
+    sa.Column("direction", sa.String(3), nullable=False),
+    sa.Column("started_at", sa.Double, nullable=False, index=True),
+    sa.Column("ended_at", sa.Double),
+    sa.Column("last_at", sa.Double, nullable=False),
+    *(sa.Column(state.value, sa.Integer, nullable=False) for state in TrialState),
+    sa.Column("best_trial", sa.Integer),
+    sa.Column("best_value", sa.Double),
+    sa.Column("best_params", sa.Text),
+    sa.Column("user", sa.Text, nullable=False),
+    sa.Column("worker_seconds", sa.Double, nullable=False),
+    sa.Column("past_worker_s", sa.Double, nullable=False),
+    sa.Column("workers", sa.Text, nullable=False),
+    sa.Column("tags", sa.Text, nullable=False),
+    sa.Column("notes", sa.Integer, nullable=False),
+    sa.Column("annotations_mtime_ns", sa.BigInteger, nullable=False),
+    sa.Column("problem", sa.Text, nullable=False),
+    sa.Column("read_bytes", sa.BigInteger, nullable=False),
+    sa.Column("read_tail", sa.String(40), nullable=False),
+    sa.Column("journal_bytes", sa.BigInteger, nullable=False),
+    sa.Column("journal_mtime_ns", sa.BigInteger, nullable=False),
+)
+
+trials = sa.Table(
+    "trials",
+    metadata,
+    sa.Column("project", sa.String(40), primary_key=True),
+    sa.Column("experiment_id", sa.String(80), primary_key=True),
+    sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("state", sa.String(20), nullable=False),
+    sa.Column("params", sa.Text, nullable=False),
+    sa.Column("value", sa.Double),
+    sa.Column("value_text", sa.String(4)),
+    sa.Column("metrics", sa.Text, nullable=False),
+    sa.Column("points", sa.Integer, nullable=False),
+    sa.Column("last_step", sa.BigInteger),
+    sa.Column("last_value", sa.String(40)),
+    sa.Column("attempts", sa.Integer, nullable=False),
+    sa.Column("error", sa.Text),
+    sa.Column("started_at", sa.Double),
+    sa.Column("ended_at", sa.Double),
+    sa.Column("seed", sa.BigInteger, nullable=False),
+    sa.Column("worker", sa.Text),
+    sa.Column("peak_memory_bytes", sa.BigInteger),
+    sa.Column("info", sa.Text, nullable=False),
+)
+
+Values = dict[str, Any]
+
+
+def experiment_values(record: ExperimentRecord) -> Values:
+    """Make the columns of an experiment that follow from its facts."""
+    best = record.best
+    return {
+        "id": record.id,
+        "name": _text(record.header.name),
+        "state": record.state.value,
+        "reason": _text(record.reason),
+        "header": encode_fact(record.header).decode(),
+        "objective": record.objective and _text(record.objective),
+        "direction": record.header.direction,
+        "user": _text(record.header.user),
+        "worker_seconds": record.worker_seconds,
+        "past_worker_s": record.past_worker_s,
+        "workers": _dump([(one.name, one.joined_at, one.lost_at) for one in record.workers.values()]),
+        "started_at": record.started_at,
+        "ended_at": record.ended_at,
+        "last_at": record.last_at,
+        **{state.value: count for state, count in record.counts.items()},
+        "best_trial": best.number if best else None,
+        "best_value": best.value if best else None,
+        "best_params": _dump(best.params) if best else None,
+    }
+
+
+def trial_values(experiment_id: str, trial: Trial, before: Mapping[str, Any] | None) -> Values:
+    """Make the columns of a trial; `before` is its old row, which remembers the points read earlier."""
+    packed = None if trial.value is None else pack_number(trial.value)
+    points, step, last = 0, None, None
+    if before is not None:
+        points, step, last = before["points"], before["last_step"], before["last_value"]
+    if len(trial.curve):
+        points += len(trial.curve)
+        step, last = trial.curve.steps[-1], repr(trial.curve.values[-1])
+    return {
+        "experiment_id": experiment_id,
+        "number": trial.number,
+        "state": trial.state.value,
+        "params": _dump(trial.params),
+        "value": None if isinstance(packed, str) else packed,
+        "value_text": packed if isinstance(packed, str) else None,
+        "metrics": _dump(pack_numbers(trial.metrics)),
+        "points": points,
+        "last_step": step,
+        "last_value": last,
+        "attempts": trial.attempts,
+        "error": trial.error and _text(trial.error),
+        "started_at": trial.started_at,
+        "ended_at": trial.ended_at,
+        "seed": trial.seed,
+        "worker": trial.worker,
+        "peak_memory_bytes": trial.peak_memory_bytes,
+        "info": _dump(trial.info),
+    }
+
+
+def restore_record(row: Mapping[str, Any], trial_rows: list[Mapping[str, Any]]) -> ExperimentRecord:
+    """Make the record from which new facts can be folded on; curves begin empty."""
+    state = ExperimentState(row["state"])
+    header = msgspec.json.decode(row["header"], type=ExperimentStarted)
+    goals = Goals(constraints=read_constraints(header.constraints))
+    return ExperimentRecord(
+        header,
+        trials={one["number"]: _restore_trial(one, goals) for one in trial_rows},
+        # Lost is what a reader concludes; as far as the facts go, it is running.
+        state=ExperimentState.RUNNING if state is ExperimentState.LOST else state,
+        reason=row["reason"],
+        ended_at=row["ended_at"],
+        objective=row["objective"],
+        last_at=row["last_at"],
+        past_worker_s=row["past_worker_s"],
+        workers={
+            name: WorkerSeen(name, "", 0, (), joined_at, lost_at)
+            for name, joined_at, lost_at in msgspec.json.decode(row["workers"])
+        },
+    )
+
+
+def annotation_values(annotations: Annotations) -> Values:
+    """Make the columns that follow from what people said."""
+    return {"tags": _dump(annotations.tags), "notes": len(annotations.notes)}
+
+
+def experiment_row(row: Mapping[str, Any]) -> ExperimentRow:
+    """Turn a row into what callers see."""
+    return ExperimentRow(
+        id=row["id"],
+        header=msgspec.json.decode(row["header"], type=ExperimentStarted),
+        state=ExperimentState(row["state"]),
+        reason=row["reason"],
+        metric=row["objective"] or None,
+        started_at=row["started_at"],
+        ended_at=row["ended_at"],
+        last_at=row["last_at"],
+        counts={state: row[state.value] for state in TrialState},
+        best_trial=row["best_trial"],
+        best_value=row["best_value"],
+        best_params=None if row["best_params"] is None else msgspec.json.decode(row["best_params"]),
+        tags=tuple(msgspec.json.decode(row["tags"])),
+        notes=row["notes"],
+        worker_seconds=row["worker_seconds"],
+        torn_bytes=max(0, row["journal_bytes"] - row["read_bytes"]),
+        problem=row["problem"],
+    )
+
+
+def trial_row(row: Mapping[str, Any]) -> TrialRow:
+    """Turn a row into what callers see."""
+    last = row["last_value"]
+    return TrialRow(
+        experiment_id=row["experiment_id"],
+        number=row["number"],
+        state=TrialState(row["state"]),
+        params=msgspec.json.decode(row["params"]),
+        value=_value(row),
+        metrics=unpack_numbers(msgspec.json.decode(row["metrics"])),
+        points=row["points"],
+        last_step=row["last_step"],
+        last_value=None if last is None else float(last),
+        attempts=row["attempts"],
+        error=row["error"],
+        started_at=row["started_at"],
+        ended_at=row["ended_at"],
+        seed=row["seed"],
+        worker=row["worker"],
+        peak_memory_bytes=row["peak_memory_bytes"],
+        info=msgspec.json.decode(row["info"]),
+    )
+
+
+def _restore_trial(row: Mapping[str, Any], goals: Goals) -> Trial:
+    seen = trial_row(row)
+    is_limited = bool(goals.constraints) and seen.state is TrialState.COMPLETED
+    return Trial(
+        seen.params,
+        number=seen.number,
+        state=seen.state,
+        value=seen.value,
+        metrics=seen.metrics,
+        attempts=seen.attempts,
+        error=seen.error,
+        started_at=seen.started_at,
+        ended_at=seen.ended_at,
+        seed=seen.seed,
+        worker=seen.worker,
+        peak_memory_bytes=seen.peak_memory_bytes,
+        violation=goals.violation(seen.metrics) if is_limited else 0.0,
+        info=seen.info,
+    )
+
+
+def _value(row: Mapping[str, Any]) -> float | None:
+    # SQLite stores NaN as NULL, and databases disagree on how it sorts: it goes into a column of its own.
+    text = row["value_text"]
+    return row["value"] if text is None else float(text)
+
+
+def _text(value: str) -> str:
+    """Return a text that every database can hold: PostgreSQL has no word for the character zero."""
+    return value.replace("\0", "\N{SYMBOL FOR NULL}")
+
+
+def _dump(value: object) -> str:
+    return msgspec.json.encode(value, enc_hook=str).decode()

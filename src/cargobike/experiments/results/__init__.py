@@ -1,0 +1,1 @@
+"""What an experiment came to: results, comparisons, reports, exports."""

@@ -1,0 +1,204 @@
+"""An experiment in the format of MLflow's file store: an experiment with one run for each trial."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from cargobike.core.errors import InvalidInputError, StoreError
+from cargobike.core.facts import Reported, unpack_number
+from cargobike.core.layout import ExperimentFolder
+from cargobike.core.record import ExperimentRecord
+from cargobike.core.records import Trial, TrialState
+from cargobike.experiments.reading import read_record
+from cargobike.store.history.annotations import read_annotations
+from cargobike.store.history.snapshot import read_snapshot
+from cargobike.store.journal.journal import read_journal
+
+_STATUS: Final = {
+    TrialState.COMPLETED: 3,
+    TrialState.FAILED: 4,
+    TrialState.STOPPED: 5,
+    TrialState.RUNNING: 1,
+    TrialState.PAUSED: 2,
+    TrialState.PENDING: 2,
+}
+_LONGEST_VALUE: Final = 6000
+_LOCAL: Final = 4  # MLflow's number for code that ran outside its own projects
+
+
+def write_mlflow(folder: ExperimentFolder, target: Path) -> Path:
+    """Write an experiment into a folder of MLflow's (`mlruns`), beside others that may be there; returns its place.
+
+    Raises:
+        InvalidInputError: If the experiment is in that folder already.
+        StoreError: If the journal cannot be read, or nothing can be written there.
+    """
+    record = read_record(folder)
+    number = str(int(hashlib.sha256(folder.id.encode()).hexdigest()[:15], 16)).zfill(18)
+    place = target / number
+    if place.exists():
+        raise InvalidInputError(f"{folder.id} has been exported to {place} before; remove that first.")
+    temporary = target / f".{number}.new"
+    try:
+        shutil.rmtree(temporary, ignore_errors=True)
+        temporary.mkdir(parents=True)
+        (target / ".trash").mkdir(exist_ok=True)
+        _write_yaml(temporary / "meta.yaml", _experiment(record, number, place))
+        _write_tags(temporary / "tags", _experiment_tags(folder, record))
+        shared = _run_tags(folder, record)
+        for trial in record.trials.values():
+            run = temporary / _run_id(record, trial.number)
+            _write_run(run, place, record, trial, shared)
+            _copy_artifacts(folder, trial.number, run / "artifacts")
+        _write_points(temporary, folder, record)
+        temporary.rename(place)
+    except OSError as error:
+        shutil.rmtree(temporary, ignore_errors=True)
+        if isinstance(error, StoreError):
+            raise
+        raise StoreError(f"Cannot export {folder.id} to {target}: {error.strerror} ({error.filename}).") from error
+    return place
+
+
+def _experiment(record: ExperimentRecord, number: str, place: Path) -> dict[str, Any]:
+    return {
+        "artifact_location": place.absolute().as_uri(),
+        "creation_time": _ms(record.started_at),
+        "experiment_id": number,
+        "last_update_time": _ms(record.last_at),
+        "lifecycle_stage": "active",
+        "name": f"{record.header.name} {record.id}",
+    }
+
+
+def _experiment_tags(folder: ExperimentFolder, record: ExperimentRecord) -> dict[str, str]:
+    said = read_annotations(folder)
+    notes = "\n\n".join([record.header.description, *(note.text for note in said.notes)]).strip()
+    return {
+        **({"mlflow.note.content": notes} if notes else {}),
+        "cargobike.id": record.id,
+        "cargobike.optimizer": record.header.optimizer,
+        "cargobike.direction": record.header.direction,
+        "cargobike.seed": str(record.header.seed),
+        "cargobike.space": msgspec.json.encode(record.header.space).decode(),
+        "cargobike.tags": ", ".join(said.tags),
+    }
+
+
+def _run_tags(folder: ExperimentFolder, record: ExperimentRecord) -> dict[str, str]:
+    snapshot = read_snapshot(folder)
+    tags = {"mlflow.user": record.header.user, "mlflow.source.type": "LOCAL", "cargobike.experiment": record.id}
+    if snapshot is not None and snapshot.launcher is not None:
+        tags["mlflow.source.name"] = snapshot.launcher.path or record.header.function
+    if snapshot is not None and snapshot.git is not None and snapshot.git.commit:
+        tags["mlflow.source.git.commit"] = snapshot.git.commit
+        tags["mlflow.source.git.branch"] = snapshot.git.branch
+    return tags
+
+
+def _write_run(run: Path, place: Path, record: ExperimentRecord, trial: Trial, shared: Mapping[str, str]) -> None:
+    run_id = run.name
+    for part in ("artifacts", "metrics", "params", "tags"):
+        (run / part).mkdir(parents=True)
+    _write_yaml(
+        run / "meta.yaml",
+        {
+            "artifact_uri": (place / run_id / "artifacts").absolute().as_uri(),
+            "end_time": None if trial.ended_at is None else _ms(trial.ended_at),
+            "entry_point_name": "",
+            "experiment_id": place.name,
+            "lifecycle_stage": "active",
+            "run_id": run_id,
+            "run_name": f"trial {trial.id}",
+            "run_uuid": run_id,
+            "source_name": "",
+            "source_type": _LOCAL,
+            "source_version": "",
+            "start_time": _ms(record.started_at if trial.started_at is None else trial.started_at),
+            "status": _STATUS[trial.state],
+            "tags": [],
+            "user_id": record.header.user,
+        },
+    )
+    for name, value in trial.params.items():
+        text = value if isinstance(value, str) else repr(value)
+        _write_text(run / "params" / _key(name), text[:_LONGEST_VALUE])
+    own = {
+        "mlflow.runName": f"trial {trial.id}",
+        "cargobike.state": trial.state.value,
+        "cargobike.seed": str(trial.seed),
+    }
+    if trial.error:
+        own["cargobike.error"] = trial.error[:_LONGEST_VALUE]
+    _write_tags(run / "tags", {**shared, **own})
+
+
+def _copy_artifacts(folder: ExperimentFolder, number: int, target: Path) -> None:
+    trial = folder.trial(number)
+    if trial.files.is_dir():
+        shutil.copytree(trial.files, target, dirs_exist_ok=True, ignore=_links)
+    for log in (trial.stdout, trial.stderr):
+        if log.is_file():
+            shutil.copyfile(log, target / log.name)
+
+
+def _links(parent: str, names: list[str]) -> list[str]:
+    return [name for name in names if os.path.islink(os.path.join(parent, name))]
+
+
+def _write_points(root: Path, folder: ExperimentFolder, record: ExperimentRecord) -> None:
+    """Write all reported points, and what was returned as a last one of its own name."""
+    lines: dict[tuple[int, str], list[str]] = {}
+    last: dict[int, int] = {}
+    for fact in read_journal(folder.journal):
+        if isinstance(fact, Reported):
+            last[fact.trial] = max(fact.step, last.get(fact.trial, 0))
+            for name, value in fact.metrics.items():
+                line = f"{_ms(fact.at)} {unpack_number(value)!r} {fact.step}\n"
+                lines.setdefault((fact.trial, name), []).append(line)
+    for trial in record.trials.values():
+        returned = trial.metrics or ({} if trial.value is None else {record.objective or "value": trial.value})
+        for name, number in returned.items():
+            line = f"{_ms(trial.ended_at or record.last_at)} {number!r} {last.get(trial.number, 0)}\n"
+            known = (trial.number, name) in lines
+            lines.setdefault((trial.number, f"final.{name}" if known else name), []).append(line)
+    for (number, name), text in lines.items():
+        _write_text(root / _run_id(record, number) / "metrics" / _key(name), "".join(text))
+
+
+def _run_id(record: ExperimentRecord, number: int) -> str:
+    return hashlib.sha256(f"{record.id}/{number}".encode()).hexdigest()[:32]
+
+
+def _write_tags(folder: Path, tags: Mapping[str, str]) -> None:
+    for name, text in tags.items():
+        _write_text(folder / _key(name), text)
+
+
+def _write_text(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8", errors="backslashreplace")
+
+
+def _key(name: str) -> str:
+    """Return a name that MLflow allows and that is one file in one folder, whatever was reported."""
+    plain = re.sub(r"[^\w.: -]", "_", name, flags=re.ASCII).strip(" .") or "_"
+    return plain[:200]
+
+
+def _write_yaml(path: Path, values: Mapping[str, Any]) -> None:
+    """Write a flat mapping; JSON values are YAML."""
+    lines = [f"{key}: {msgspec.json.encode(value).decode()}" for key, value in values.items()]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _ms(at_s: float) -> int:
+    return int(at_s * 1000)

@@ -1,0 +1,1 @@
+"""Deciding: a pure scheduler, events in and commands out; no clock, no socket, no thread."""

@@ -1,0 +1,210 @@
+"""One attempt at a trial: who works on it, what was decided about it, what came of it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from cargobike.core.facts import Number, pack_number, pack_numbers
+from cargobike.core.records import Decision
+from cargobike.experiments.scheduling.blame import Stand, blame, describe
+from cargobike.experiments.scheduling.events import AttemptEnded
+
+ASKED_TO_END = 1
+KILLED = 2
+
+
+class Attempt(msgspec.Struct):
+    """A running attempt, from its start until the last of its workers is done with it.
+
+    Attributes:
+        trial: Number of the trial.
+        number: Which attempt of the trial it is, from 1.
+        workers: The gang; the first is rank 0, whose reports and result count; parameter servers come last.
+        horizon: How much of what the optimizer is shown it may be compared with, `None` for all.
+        hosts: Where each of them is, if they know of each other.
+        servers: How many of them are parameter servers.
+        deciding: How many of them must return for it to be complete; `None` for all that are no servers.
+        open: Those of the gang that still work on it.
+        waiting: Those that stand still at a milestone, with the step they wait at.
+        steps: The last step that each of them reported.
+        ends: How it ended, by worker, in the order of arrival.
+        lost: Why it cannot succeed any more, if a worker was lost.
+        stall: Who kept the others waiting for how long, if somebody did.
+        re_forms: Whether it ends only to go on with more workers.
+        active_at: When any of them last said anything.
+        saved_step: The step of its last checkpoint.
+        verdict: What was decided about it, and why.
+        was_judged: Whether the verdict is a stop at a milestone, which holds even if the function returns a value.
+        decided_step: The last step at which rank 0 was allowed to go on.
+        force: Whether its workers were asked, or made, to end it.
+    """
+
+    trial: int
+    number: int
+    workers: tuple[str, ...]
+    horizon: int | None = None
+    hosts: tuple[str, ...] = ()
+    servers: int = 0
+    deciding: int | None = None
+    open: set[str] = msgspec.field(default_factory=set)
+    waiting: dict[str, int] = msgspec.field(default_factory=dict)
+    steps: dict[str, int] = msgspec.field(default_factory=dict)
+    ends: dict[str, AttemptEnded] = msgspec.field(default_factory=dict)
+    lost: str | None = None
+    stall: str | None = None
+    re_forms: bool = False
+    active_at: float = 0.0
+    saved_step: int | None = None
+    verdict: tuple[Literal["stopped", "paused", "failed"], str] | None = None
+    was_judged: bool = False
+    decided_step: int | None = None
+    force: int = 0
+
+    def __post_init__(self) -> None:
+        self.open.update(self.workers)
+
+    @property
+    def is_gang(self) -> bool:
+        """Whether several work on it."""
+        return len(self.workers) > 1
+
+    @property
+    def is_doomed(self) -> bool:
+        """Whether it will be lost, as far as is known."""
+        return self.lost is not None or self.stall is not None or any(e.outcome == "lost" for e in self.ends.values())
+
+    @property
+    def deciders(self) -> tuple[str, ...]:
+        """Those who must return for it to be complete."""
+        return self.workers[: len(self.workers) - self.servers if self.deciding is None else self.deciding]
+
+    @property
+    def attendants(self) -> tuple[str, ...]:
+        """Those who are sent home when the deciders have returned."""
+        return self.workers[len(self.deciders) :]
+
+    def is_server(self, worker: str) -> bool:
+        """Tell whether a member is a parameter server."""
+        return worker in self.workers[len(self.workers) - self.servers :]
+
+    @property
+    def has_returned(self) -> bool:
+        """Whether everybody who decides has returned."""
+        return not any(worker in self.open for worker in self.deciders) and self._is_complete
+
+    @property
+    def _is_complete(self) -> bool:
+        """Whether rank 0 returned, and nothing went wrong with any other that decides."""
+        ends = [self.ends.get(worker) for worker in self.deciders]
+        if any(end is None or end.outcome in ("failed", "lost") for end in ends):
+            return False
+        return ends[0] is not None and ends[0].outcome == "completed"
+
+    @property
+    def decision(self) -> Decision:
+        """What a worker that waits is told, now that a verdict is there."""
+        if self.verdict is None:
+            return Decision.CONTINUE
+        return Decision.PAUSE if self.verdict[0] == "paused" else Decision.STOP
+
+    def may_pass(self, step: int) -> bool:
+        """Tell whether a rank other than 0 may go on from a milestone: rank 0 has gone on, or is done."""
+        chief = self.workers[0]
+        return chief not in self.open or (self.decided_step is not None and step <= self.decided_step)
+
+    def name_of(self, worker: str) -> str:
+        """Say who a member is, where, and how far it has come."""
+        if not self.is_gang:
+            return f"worker {worker}"
+        index = self.workers.index(worker)
+        trains = len(self.workers) - self.servers
+        who = f"rank {index}" if index < trains else f"server {index - trains}"
+        where = f" on {self.hosts[index]}" if index < len(self.hosts) and self.hosts[index] else ""
+        if index >= trains:
+            return f"{who}{where}"
+        step = self.steps.get(worker)
+        return f"{who}{where} ({'no step reported' if step is None else f'last step {step}'})"
+
+    def conclusion(self) -> Conclusion:
+        """Say what came of it, once nobody works on it any more.
+
+        A lost worker comes before a failure: when one of a gang dies, the others fail for want of it.
+        """
+        first = self.ends.get(self.workers[0])
+        if self.lost is None and self.stall is None and self._is_complete and not self.was_judged:
+            return Conclusion("completed", first, None, self._values() if self.hosts else [])
+        failed = next((end for end in self.ends.values() if end.outcome == "failed"), None)
+        if self.verdict is not None and (self.verdict[0] != "paused" or failed is None):
+            state, why = self.verdict
+            last_words = first.error if state == "failed" and first is not None else None
+            return Conclusion(state, first, "\n".join(filter(None, (why, last_words))) or None)
+        if self.lost is not None:
+            return Conclusion("lost", first, self.lost)
+        if self.stall is not None:
+            return Conclusion("lost", first, blame(self.stall, self._stands()))
+        dead = next((end for end in self.ends.values() if end.outcome == "lost" and not end.is_symptom), None)
+        if dead is not None:
+            return Conclusion("lost", first, self._told_by(dead))
+        if failed is not None:
+            return Conclusion("failed", failed, self._told_by(failed))
+        symptom = next((end for end in self.ends.values() if end.is_symptom), None)
+        if symptom is not None:
+            return self._of_symptom(symptom)
+        ended_itself = next(end for end in self.ends.values() if end.outcome in ("stopped", "paused"))
+        return Conclusion("stopped", first, ended_itself.error)
+
+    def _values(self) -> list[Number | dict[str, Number] | None]:
+        """Return what each of those returned who train, `None` of those who did not."""
+        ends = [self.ends.get(worker) for worker in self.workers[: len(self.workers) - self.servers]]
+        return [None if end is None else returned(end) for end in ends]
+
+    def _stands(self, besides: str = "") -> list[Stand]:
+        """Say where those stood who train, when they were asked."""
+        ranks = [worker for worker in self.workers[: len(self.workers) - self.servers] if worker != besides]
+        return [
+            Stand(self.name_of(worker), self.steps.get(worker, -1), self.ends[worker].stack)
+            for worker in ranks
+            if worker in self.ends
+        ]
+
+    def _told_by(self, end: AttemptEnded) -> str:
+        error = end.error or "the attempt was lost"
+        return f"{self.name_of(end.worker)}: {error}" if self.is_gang else error
+
+    def _of_symptom(self, symptom: AttemptEnded) -> Conclusion:
+        """Say that a rank missed another one: which has returned, or stood somewhere else."""
+        told = self._told_by(symptom)
+        returned = [worker for worker, end in self.ends.items() if end.outcome == "completed"]
+        if returned:
+            who = ", ".join(map(self.name_of, returned))
+            return Conclusion(
+                "failed",
+                symptom,
+                f"{who} returned while others were still waiting for it; every rank must take part in the same "
+                f"collective operations.\n{told}",
+            )
+        return Conclusion("lost", symptom, "\n".join(filter(None, (told, describe(self._stands(symptom.worker))))))
+
+
+def returned(end: AttemptEnded) -> Number | dict[str, Number] | None:
+    """Say what a rank returned: named numbers if it named them."""
+    if end.metrics:
+        return pack_numbers(end.metrics)
+    return None if end.value is None else pack_number(end.value)
+
+
+class Conclusion(msgspec.Struct, frozen=True):
+    """What came of an attempt, whose end says so, and why."""
+
+    state: Literal["completed", "stopped", "paused", "failed", "lost"]
+    end: AttemptEnded | None
+    why: str | None
+    values: list[Number | dict[str, Number] | None] = []
+
+    @property
+    def final_state(self) -> Literal["completed", "stopped", "failed"]:
+        """What its trial is in for good, if it is."""
+        assert self.state not in ("paused", "lost")
+        return self.state  # type: ignore[return-value] # as was just made sure of

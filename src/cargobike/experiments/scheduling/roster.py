@@ -1,0 +1,155 @@
+"""The roster: which workers there are, and which of them are free."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable
+
+from cargobike.core.facts import WorkerJoined, WorkerLost
+from cargobike.experiments.scheduling.events import ReleaseWorker, StartWorker, WorkerArrived, WorkerGone
+from cargobike.experiments.scheduling.outbox import Outbox
+
+
+class Roster:
+    """Every worker is starting, idle or busy with a trial; whoever is none of these is not ours, or not any more.
+
+    Args:
+        out: Where facts and commands go.
+        most: How many workers there may be.
+        max_losses: How many may be lost in a row while they have no trial, without any attempt ending in between.
+        prefix: What their names begin with.
+
+    Attributes:
+        losses_in_row: How many were.
+    """
+
+    def __init__(self, out: Outbox, most: int, max_losses: int, prefix: str = "w") -> None:
+        self._out = out
+        self._prefix = prefix
+        self._hosts: dict[str, str] = {}
+        self._most = most
+        self._max_losses = max_losses
+        self._starting: dict[str, None] = {}
+        self._idle: OrderedDict[str, None] = OrderedDict()
+        self._busy: dict[str, int] = {}
+        self._started = 0
+        self.losses_in_row = 0
+        self._somebody_came = False
+
+    def skip_names(self, taken: Iterable[str]) -> None:
+        """Give no worker a name that an earlier driver of the experiment gave."""
+        self._started = 1 + max(
+            (int(name[1:]) for name in taken if name[1:].isdigit() and name.startswith(self._prefix)), default=-1
+        )
+
+    @property
+    def idle(self) -> int:
+        """How many are free."""
+        return len(self._idle)
+
+    @property
+    def busy(self) -> int:
+        """How many work on a trial."""
+        return len(self._busy)
+
+    @property
+    def loses_too_many(self) -> bool:
+        """Whether starting more makes no sense.
+
+        A machine that dies takes all its workers along; workers of which none has ever come fail for a common reason.
+        """
+        limit = max(self._max_losses, self._most) if self._somebody_came else self._max_losses
+        return self.losses_in_row > limit
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether as many as there may be are there or on their way."""
+        return len(self._idle) + len(self._busy) + len(self._starting) >= self._most
+
+    def start_up_to(self, wanted: int) -> None:
+        """Start workers until so many are there or on their way."""
+        there = len(self._idle) + len(self._busy) + len(self._starting)
+        for _ in range(min(wanted, self._most) - there):
+            name = f"{self._prefix}{self._started}"
+            self._started += 1
+            self._starting[name] = None
+            self._out.command(StartWorker(name))
+
+    def arrived(self, event: WorkerArrived) -> None:
+        """Take in a worker that was started; any other is a repetition, or was given up in the meantime."""
+        if event.worker in self._starting:
+            del self._starting[event.worker]
+            self._idle[event.worker] = None
+            self._hosts[event.worker] = event.host
+            self._somebody_came = True
+            self._out.fact(
+                WorkerJoined(at=event.at, worker=event.worker, host=event.host, pid=event.pid, gpus=event.gpus)
+            )
+
+    def gone(self, event: WorkerGone) -> int | None:
+        """Strike a worker off; returns the trial that it was busy with, if any."""
+        worker = event.worker
+        trial = self._busy.pop(worker, None)
+        if trial is None:
+            group = self._starting if worker in self._starting else self._idle
+            if worker not in group:
+                return None
+            del group[worker]
+            self.losses_in_row += 1  # one that was busy is counted by its trial, which is not tried for ever
+        self._hosts.pop(worker, None)
+        self._out.fact(WorkerLost(at=event.at, worker=worker, reason=event.reason))
+        return trial
+
+    def take(self, count: int, trial: int) -> tuple[str, ...]:
+        """Let so many free workers be busy with a trial; the one that has been free for longest comes first.
+
+        Several are taken from as few hosts as possible, and those of one host follow each other.
+        """
+        if count > 1:
+            workers = self._neighbours(count)
+            for worker in workers:
+                del self._idle[worker]
+        else:
+            workers = tuple([self._idle.popitem(last=False)[0] for _ in range(count)])
+        for worker in workers:
+            self._busy[worker] = trial
+        return workers
+
+    def _neighbours(self, count: int) -> tuple[str, ...]:
+        by_host: dict[str, list[str]] = {}
+        for worker in self._idle:
+            by_host.setdefault(self._hosts[worker], []).append(worker)
+        enough = [workers for workers in by_host.values() if len(workers) >= count]
+        # From the smallest host that is large enough, so that larger ones stay whole; else from the largest ones.
+        chosen = [min(enough, key=len)[:count]] if enough else sorted(by_host.values(), key=len, reverse=True)
+        in_order = [sorted(workers, key=lambda name: int(name[len(self._prefix) :])) for workers in chosen]
+        return tuple([worker for workers in in_order for worker in workers][:count])
+
+    def host_of(self, worker: str) -> str:
+        """Return where a worker is."""
+        return self._hosts.get(worker, "")
+
+    @property
+    def starting(self) -> int:
+        """How many are on their way."""
+        return len(self._starting)
+
+    def give_back(self, worker: str) -> None:
+        """Let a busy worker be free again."""
+        del self._busy[worker]
+        self._idle[worker] = None
+        self.losses_in_row = 0
+
+    def release_idle(self) -> None:
+        """Send the free ones home."""
+        self._release(self._idle)
+
+    def release_all(self) -> None:
+        """Send home everybody, now that nobody is busy."""
+        self._release(self._idle)
+        self._release(self._starting)
+
+    def _release(self, group: dict[str, None]) -> None:
+        for worker in group:
+            self._out.command(ReleaseWorker(worker))
+        group.clear()

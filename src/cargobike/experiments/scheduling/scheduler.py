@@ -1,0 +1,400 @@
+"""The scheduler: events in, commands out, no clock, no socket, no file.
+
+Its promises, each a property test: no trial is lost or run twice at a time; no gang of free workers idles while a trial
+is ready; a gang starts all or none; every order of joins, losses, reports and ends leads to `Finish`. Then every trial
+that was ever started is in a final state; one that was suggested but never started, because the experiment was ended
+early, stays pending. The cost of an event does not depend on the number of workers or trials.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Literal
+
+from cargobike.core import facts
+from cargobike.core.ids import derived_seed
+from cargobike.core.record import ExperimentRecord
+from cargobike.core.records import Milestones, Suggestion, TrialState
+from cargobike.experiments.scheduling import events as ev
+from cargobike.experiments.scheduling.attempt import Attempt, Conclusion
+from cargobike.experiments.scheduling.failures import FailureWatch
+from cargobike.experiments.scheduling.gangs import Gangs
+from cargobike.experiments.scheduling.live import Live
+from cargobike.experiments.scheduling.outbox import Outbox
+from cargobike.experiments.scheduling.plan import Plan
+from cargobike.experiments.scheduling.replay import Replay
+from cargobike.experiments.scheduling.running import Running
+from cargobike.experiments.scheduling.showing import AsSuggested, AsTheyEnd, Showing
+
+EndState = Literal["completed", "interrupted", "failed"]
+_FREE_NOBODY = frozenset({ev.PointsReported, ev.CheckpointWritten, ev.RankActive, ev.RankQuiet})
+
+
+class Scheduler:
+    """Decides who runs what, when to ask, and when it is over.
+
+    State that outlives the process is in `record`, which is nothing but the facts folded: what this class keeps for
+    itself are queues and counters that follow from them.
+    """
+
+    def __init__(self, plan: Plan, record: ExperimentRecord) -> None:
+        self.plan = plan
+        self.record = record
+        self._trials = record.trials
+        self._out = Outbox(record)
+        self._gangs = Gangs(plan, self._out)
+        self._roster = self._gangs.roster
+        self._live: dict[int, Live] = {}
+        self._ready: deque[int] = deque()
+        self._running = Running(self._out, self._trials, plan.trial_timeout_s, plan.stall_timeout_s)
+        self._paused: set[int] = set()
+        self._resumable: set[int] = set()
+        self._showing: Showing = AsSuggested(plan.horizon) if plan.deterministic else AsTheyEnd()
+        self._suggested = len(self._trials)
+        self._is_asking = False
+        self._is_exhausted = False
+        self._has_milestones = plan.every_report_is_milestone
+        self._failures = FailureWatch(plan.max_failures, plan.fail_fast)
+        self._causes: dict[int, str] = {}
+        self._stop_at: float | None = None
+        self._ending: tuple[EndState, str] | None = None
+        self._finished = False
+        self._handlers = {
+            ev.WorkerArrived: self._gangs.arrived,
+            ev.WorkerGone: self._worker_gone,
+            ev.SuggestionMade: self._suggestion_made,
+            ev.PointsReported: self._running.points_reported,
+            ev.DecisionMade: self._decision_made,
+            ev.CheckpointWritten: self._checkpoint_written,
+            ev.RankActive: self._running.rank_active,
+            ev.RankQuiet: self._running.rank_quiet,
+            ev.AttemptEnded: self._attempt_ended,
+            ev.Tick: self._tick,
+            ev.StopRequested: lambda event: self._end(event.state, event.reason, event.at),
+        }
+
+    # -- the door ------------------------------------------------------------------------------------------------
+
+    def begin(self, at: float) -> list[ev.Command]:
+        """Return the first commands: the workers to start and the first question to the optimizer."""
+        if self.plan.timeout_s is not None:
+            self._stop_at = at + self.plan.timeout_s
+        self._advance(at)
+        return self._out.take()
+
+    def take_up(self, past: Replay, at: float) -> None:
+        """Go on where a journal ended: what ran then runs again, what waited waits. Comes before `begin`."""
+        self._out.fact(facts.ExperimentResumed(at=at, num_trials=self.plan.num_trials))
+        self._gangs.skip_names(self.record.workers)
+        self._showing = past.showing
+        self._live = past.live()
+        self._has_milestones = self._has_milestones or any(live.milestones for live in self._live.values())
+        for number, trial in self._trials.items():
+            if trial.state.is_final:
+                self._failures.look_at(trial, "")
+            elif trial.state is TrialState.PAUSED:
+                self._paused.add(number)
+            elif trial.state is TrialState.RUNNING:
+                self._take_up_running(number, trial.attempts, at)
+            else:
+                self._ready.append(number)
+        self._resumable = self._paused.difference(self._showing.unshown)
+
+    def _take_up_running(self, trial: int, attempt: int, at: float) -> None:
+        """Carry out what was decided about a trial, or let it run again if nothing was."""
+        verdict = self._live[trial].verdict
+        if verdict is None:
+            self._out.fact(facts.AttemptLost(at=at, trial=trial, attempt=attempt, reason="its driver was lost"))
+            self._ready.append(trial)
+        elif verdict[0] == "pause":
+            self._pause(trial, at)
+        else:
+            self._conclude(trial, Conclusion("stopped", None, verdict[1] or None), at)
+
+    def handle(self, event: ev.Event) -> list[ev.Command]:
+        """Take one event and return what is to be done; facts to record come in the order in which they hold."""
+        if self._finished:
+            return []
+        kind = type(event)
+        self._handlers[kind](event)  # type: ignore[operator]
+        if kind not in _FREE_NOBODY:
+            self._advance(event.at)
+        return self._out.take()
+
+    @property
+    def finished(self) -> bool:
+        """Whether `Finish` has been sent."""
+        return self._finished
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether no trial will be started any more, because of a stop, a budget or too many failures."""
+        return self._ending is not None
+
+    @property
+    def next_deadline(self) -> float | None:
+        """When the next `Tick` is due at the latest, in the driver's time."""
+        deadlines = (self._running.next_deadline, self._stop_at, self._gangs.next_deadline)
+        return min([deadline for deadline in deadlines if deadline is not None], default=None)
+
+    def milestones(self, trial: int) -> Milestones:
+        """Return the steps at which a report of this trial waits for a decision; none is decided about twice."""
+        if self.plan.every_report_is_milestone:
+            return "every"
+        live = self._live.get(trial)
+        return live.milestones_ahead if live is not None else ()
+
+    def start_from(self, trial: int) -> int | None:
+        """Return the trial whose checkpoint this one begins with, if its optimizer wants that."""
+        live = self._live.get(trial)
+        return live.copy_of if live is not None else None
+
+    # -- suggestions ---------------------------------------------------------------------------------------------
+
+    def _suggestion_made(self, event: ev.SuggestionMade) -> None:
+        if not self._is_asking or self._ending is not None:
+            return
+        self._is_asking = False
+        suggestion = event.suggestion
+        is_new = isinstance(suggestion, Suggestion) and suggestion.resume is None
+        # An optimizer that does not count may offer more than was asked for: that is as good as nothing.
+        if not isinstance(suggestion, Suggestion) or (is_new and self._has_enough):
+            self._is_exhausted = suggestion is None
+            self._showing.rest()
+            self._out.fact(
+                facts.OptimizerIdled(at=event.at, told=event.told, after=event.after, exhausted=self._is_exhausted)
+            )
+            return
+        if suggestion.resume is not None:
+            self._resume(suggestion.resume, suggestion, event)
+        else:
+            self._accept(suggestion, event)
+
+    def _accept(self, suggestion: Suggestion, event: ev.SuggestionMade) -> None:
+        number = self._suggested
+        self._suggested += 1
+        self._live[number] = Live(suggestion.milestones, suggestion.copy_checkpoint_of, event.told)
+        self._out.fact(
+            facts.TrialSuggested(
+                at=event.at,
+                trial=number,
+                params=suggestion.params,
+                seed=derived_seed(self.plan.seed, "trial", number) if suggestion.seed is None else suggestion.seed,
+                told=event.told,
+                after=event.after,
+                milestones=suggestion.milestones,
+                copy_checkpoint_of=suggestion.copy_checkpoint_of,
+                info=suggestion.info,
+            )
+        )
+        self._begin_job(number)
+
+    def _resume(self, number: int, suggestion: Suggestion, event: ev.SuggestionMade) -> None:
+        if number not in self._resumable:
+            state = f"is {self._trials[number].state}" if number in self._trials else "does not exist"
+            what = f"the optimizer wants to resume trial {number}, which {state}"
+            self._end("failed", f"{what}; only a trial that it was shown as paused can be resumed", event.at)
+            return
+        self._resumable.remove(number)
+        self._paused.remove(number)
+        live = self._live[number]
+        live.milestones = suggestion.milestones or live.milestones
+        live.told = event.told
+        self._out.fact(
+            facts.TrialResumed(
+                at=event.at,
+                trial=number,
+                told=event.told,
+                after=event.after,
+                milestones=suggestion.milestones,
+                info=suggestion.info,
+            )
+        )
+        self._begin_job(number)
+
+    def _begin_job(self, trial: int) -> None:
+        self._has_milestones = self._has_milestones or bool(self._live[trial].milestones)
+        self._showing.began(trial)
+        self._ready.append(trial)
+
+    @property
+    def _has_enough(self) -> bool:
+        return self.plan.num_trials is not None and self._suggested >= self.plan.num_trials
+
+    @property
+    def _may_ask(self) -> bool:
+        if self._is_asking or self._is_exhausted or self._ending is not None:
+            return False
+        if self._has_enough and not self._paused:
+            return False
+        return self._showing.may_ask
+
+    def _ask(self) -> None:
+        tell = self._showing.take()
+        self._resumable.update(self._paused.intersection(tell))
+        self._is_asking = True
+        self._out.command(ev.Ask(tell, tell[-1] if tell else None))
+
+    # -- trials --------------------------------------------------------------------------------------------------
+
+    def _start(self, trial: int, size: int, at: float) -> None:
+        horizon = self._live[trial].told if self.plan.deterministic else None
+        self._running.start(self._gangs.form(trial, self._trials[trial].attempts + 1, size, horizon), at)
+
+    def _checkpoint_written(self, event: ev.CheckpointWritten) -> None:
+        self._running.checkpoint_written(event)
+        self._gangs.enlarge(self._running)
+
+    def _decision_made(self, event: ev.DecisionMade) -> None:
+        if self._running.decision_made(event):
+            self._live[event.trial].judged_step = event.step
+        if self._paused and self._roster.idle >= self.plan.gang:
+            self._showing.wake()  # what one trial did at a milestone may be what a paused one waited for
+
+    def _attempt_ended(self, event: ev.AttemptEnded) -> None:
+        attempt = self._running.ended(event)
+        if attempt is not None:
+            self._gangs.roster_of(event.worker).give_back(event.worker)
+            self._settle(attempt, event.at)
+
+    def _worker_gone(self, event: ev.WorkerGone) -> None:
+        roster = self._gangs.roster_of(event.worker)
+        trial = roster.gone(event)
+        if trial is not None:
+            self._settle(self._running.lost(trial, event.worker, event.reason), event.at)
+        if roster.loses_too_many and not (self._gangs.is_elastic and self._running):
+            why = f"{roster.losses_in_row} workers were lost in a row, the last one: {event.reason}"
+            self._end("failed", why, event.at)
+
+    def _settle(self, attempt: Attempt, at: float) -> None:
+        """Draw the consequences of an attempt, once nobody works on it any more."""
+        if attempt.open:
+            return
+        trial = attempt.trial
+        found = attempt.conclusion()
+        if found.state == "lost":
+            self._retry(attempt, found.why or "", at)
+        elif found.state == "paused":
+            self._pause(trial, at)
+        else:
+            self._conclude(trial, found, at)
+
+    def _pause(self, trial: int, at: float) -> None:
+        curve = self._trials[trial].curve
+        self._out.fact(facts.TrialPaused(at=at, trial=trial, step=curve.steps[-1] if len(curve) else 0))
+        self._live[trial].losses = 0
+        self._paused.add(trial)
+        self._job_done(trial, at)
+
+    def _retry(self, attempt: Attempt, reason: str, at: float) -> None:
+        trial = attempt.trial
+        live = self._live[trial]
+        live.lost(attempt)
+        if self._ending is not None:
+            self._conclude(trial, Conclusion("stopped", None, reason), at)
+        elif live.losses >= self.plan.max_attempts:
+            why = f"gave up after {live.losses} lost attempts; the last one: {reason}"
+            self._conclude(trial, Conclusion("failed", None, why), at)
+        else:
+            self._out.fact(facts.AttemptLost(at=at, trial=trial, attempt=attempt.number, reason=reason))
+            self._ready.appendleft(trial)
+
+    def _conclude(self, trial: int, found: Conclusion, at: float) -> None:
+        end = found.end
+        result = end if found.state == "completed" else None
+        value = result.value if result is not None else None
+        self._out.fact(
+            facts.TrialEnded(
+                at=at,
+                trial=trial,
+                state=found.final_state,
+                value=None if value is None else facts.pack_number(value),
+                metrics=facts.pack_numbers(result.metrics) if result is not None else {},
+                error=found.why,
+                peak_memory_bytes=end.peak_memory_bytes if end is not None else None,
+                values=found.values,
+            )
+        )
+        del self._live[trial]
+        if found.state == "failed":
+            self._causes[trial] = end.alike if end is not None else ""
+        self._job_done(trial, at)
+
+    def _job_done(self, trial: int, at: float) -> None:
+        for number in self._showing.done(trial):
+            reason = self._failures.look_at(self._trials[number], self._causes.pop(number, ""))
+            if reason is not None:
+                self._end("failed", reason, at)
+            enough = self.plan.reason_to_end(self._trials[number]) if self.plan.reason_to_end is not None else None
+            if enough is not None:
+                self._end("completed", enough, at)
+
+    # -- ends ----------------------------------------------------------------------------------------------------
+
+    def _tick(self, event: ev.Tick) -> None:
+        if self._stop_at is not None and event.at >= self._stop_at:
+            self._stop_at = None
+            self._end("completed", f"time budget of {self.plan.timeout_s:g} s used up", event.at)
+        self._running.end_overdue(event.at)
+
+    def _end(self, state: EndState, reason: str, at: float) -> None:
+        if self._ending is not None:
+            return
+        self._ending = (state, reason)
+        why = reason.partition("\n")[0].rstrip(":")
+        for trial in self._ready:
+            if self._trials[trial].attempts:
+                self._out.fact(facts.TrialEnded(at=at, trial=trial, state="stopped", error=why))
+        self._ready.clear()
+        self._running.end_all(why)
+
+    # -- moving on -----------------------------------------------------------------------------------------------
+
+    def _advance(self, at: float) -> None:
+        gangs, roster = self._gangs, self._roster
+        if gangs.is_elastic and not gangs.is_complete:
+            self._staff()  # who is on the way decides whether a gang waits
+        while self._ready and (size := gangs.size_now(at)):
+            self._start(self._ready.popleft(), size, at)
+        if not gangs.is_complete:
+            self._staff()
+        if self._may_ask and len(self._ready) < roster.idle // self.plan.gang + self.plan.ask_ahead:
+            self._ask()
+        if self._is_over:
+            self._finish(at)
+        elif roster.idle and not self._ready and self._no_more_to_come and not gangs.keeps_idle(self._running):
+            gangs.release_idle()
+
+    def _staff(self) -> None:
+        """Start workers up to what the remaining work can use."""
+        plan = self.plan
+        wanted = len(self._ready)
+        if not self._no_more_to_come:
+            new = plan.workers if plan.num_trials is None else plan.num_trials - self._suggested
+            wanted += new + len(self._paused)
+        self._gangs.start_up_to(wanted, self._running)
+
+    @property
+    def _no_more_to_come(self) -> bool:
+        """Whether nothing but what is ready or running, and repeats of it, will ever run."""
+        if self._ending is not None or self._is_exhausted:
+            return True
+        if self._is_asking or not self._has_enough or self._paused:
+            return False
+        return not (self._has_milestones and self._running)  # what runs may pause and be resumed
+
+    @property
+    def _is_over(self) -> bool:
+        if self._running:
+            return False
+        return self._ending is not None or not (self._ready or self._is_asking or self._may_ask)
+
+    def _finish(self, at: float) -> None:
+        state, reason = self._ending or ("completed", "")
+        for trial in sorted(self._paused):
+            why = "was not resumed before the end"
+            self._out.fact(facts.TrialEnded(at=at, trial=trial, state="stopped", error=why))
+        self._out.fact(facts.ExperimentEnded(at=at, state=state, reason=reason))
+        self._gangs.release_all()
+        self._finished = True
+        self._out.command(ev.Finish(state, reason))

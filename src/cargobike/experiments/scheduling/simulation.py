@@ -1,0 +1,311 @@
+"""An experiment in virtual time: the scheduler and the optimizer of real ones, on workers that exist only on paper.
+
+It answers questions about schedules and algorithms in seconds: what would ASHA save on this curve, what does a worker
+five times slower than the others cost, what does the driver itself need for ten thousand workers.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypedDict, Unpack
+
+import msgspec
+
+from cargobike.core.errors import EngineError
+from cargobike.core.facts import AnyFact, ExperimentStarted
+from cargobike.core.record import ExperimentRecord
+from cargobike.core.records import Direction, ExperimentState, Trial
+from cargobike.engines.engine import WorkerSpec
+from cargobike.engines.simulated import world
+from cargobike.engines.simulated.engine import SimulatedEngine
+from cargobike.engines.simulated.world import Cluster, SimulatedFunction, SimulatedRun, Usage
+from cargobike.experiments.scheduling import events as ev
+from cargobike.experiments.scheduling.dialogue import Dialogue
+from cargobike.experiments.scheduling.plan import Plan
+from cargobike.experiments.scheduling.scheduler import Scheduler
+from cargobike.search.optimizers.optimizer import AbstractOptimizer
+from cargobike.search.optimizers.registry import resolve_optimizer
+from cargobike.search.rules.stop_rule import StopRule
+from cargobike.search.spaces.space import Searchspace
+
+__all__ = ["Cluster", "Scheduling", "SimulatedRun", "SimulationResult", "simulate"]
+
+
+class Scheduling(TypedDict, total=False):
+    """What else the scheduler may be told; see `Plan`."""
+
+    gang: int
+    ask_ahead: int
+    deterministic: bool
+    max_attempts: int
+    max_failures: int | None
+    fail_fast: int
+    trial_timeout_s: float | None
+    timeout_s: float | None
+    max_worker_losses: int
+
+
+class SimulationResult(msgspec.Struct, kw_only=True):
+    """What became of a simulated experiment.
+
+    Attributes:
+        record: Trials, workers and attempts, as the journal of a real experiment would tell them.
+        facts: That journal, if `keep_facts` was asked for.
+        makespan_s: Virtual seconds from the start to the end.
+        usage: How the workers spent their time, and how many steps they ran.
+        events: How many events the scheduler handled.
+        driver_cpu_s: Real seconds of CPU that the scheduler and the optimizer took.
+        cpu_s: Real seconds of CPU of the whole simulation.
+    """
+
+    record: ExperimentRecord
+    facts: list[AnyFact]
+    makespan_s: float
+    usage: Usage
+    events: int
+    driver_cpu_s: float
+    cpu_s: float
+
+    @property
+    def trials(self) -> list[Trial]:
+        """All trials, in the order of suggestion."""
+        return list(self.record.trials.values())
+
+    @property
+    def best(self) -> Trial | None:
+        """The completed trial with the best value."""
+        return self.record.best
+
+    @property
+    def state(self) -> ExperimentState:
+        """How the experiment ended; `record.reason` says why."""
+        return self.record.state
+
+    @property
+    def utilisation(self) -> float:
+        """Share of the workers' time that was spent on trials while there was work for all."""
+        return self.usage.utilisation
+
+    @property
+    def driver_us_per_event(self) -> float:
+        """Microseconds of CPU that the scheduler and the optimizer took for an event."""
+        return self.driver_cpu_s / self.events * 1e6
+
+
+def simulate(
+    function: SimulatedFunction,
+    space: Searchspace | Mapping[str, Any],
+    *,
+    optimizer: str | AbstractOptimizer = "randomsearch",
+    num_trials: int | None = None,
+    workers: int = 8,
+    direction: Direction = "max",
+    seed: int = 0,
+    cluster: Cluster | None = None,
+    early_stop: StopRule | Sequence[StopRule] = (),
+    suggestion_s: float = 0.0,
+    keep_facts: bool = False,
+    **scheduling: Unpack[Scheduling],
+) -> SimulationResult:
+    """Run an experiment in virtual time.
+
+    Args:
+        function: A model of the train function: takes parameters and a seed, returns a `SimulatedRun`.
+        space: What to try.
+        optimizer: A name or an object.
+        num_trials: How many trials to run.
+        workers: How many workers to keep.
+        direction: `"max"` or `"min"`.
+        seed: Decides about suggestions.
+        cluster: What the workers are like: their speeds, how long they take to start, how often they die.
+        early_stop: Rules that end running trials early.
+        suggestion_s: Virtual seconds that the optimizer thinks about each suggestion.
+        keep_facts: Whether to keep the journal.
+        **scheduling: What else the scheduler may be told, such as `gang=2` or `deterministic=True`; see `Plan`.
+
+    Example:
+        >>> def train(params, seed):
+        ...     return SimulatedRun(steps=[(60.0, {"accuracy": params["x"]})] * 3, value=params["x"])
+        >>> result = simulate(train, {"x": ("DOUBLE", [0, 1])}, num_trials=100, workers=10)
+        >>> len(result.trials), result.makespan_s
+        (100, 1800.0)
+    """
+    chosen = resolve_optimizer(optimizer)
+    where = space if isinstance(space, Searchspace) else Searchspace(space)
+    rules = tuple(early_stop) if isinstance(early_stop, Sequence) else (early_stop,)
+    plan = Plan(
+        workers=workers,
+        num_trials=num_trials,
+        seed=seed,
+        every_report_is_milestone=chosen.wants_every_report or bool(rules),
+        **scheduling,
+    )
+    header = ExperimentStarted(
+        at=0.0,
+        id="simulation",
+        name="simulation",
+        space=where.describe(),
+        optimizer=chosen.name or type(chosen).__name__,
+        num_trials=num_trials,
+        direction=direction,
+        seed=seed,
+        workers=workers,
+        gang=plan.gang,
+        engine=SimulatedEngine.name,
+        deterministic=plan.deterministic,
+    )
+    chosen.deterministic = plan.deterministic
+    chosen.setup(where, num_trials=num_trials, direction=direction, seed=seed)
+    chosen.initialize()
+    record = ExperimentRecord(header)
+    dialogue = Dialogue(chosen, record.trials, allowed=where.names, stop_rules=rules)
+    engine = SimulatedEngine(function, cluster)
+    return _Simulation(Scheduler(plan, record), dialogue, engine, suggestion_s, keep_facts).run()
+
+
+class _Simulation:
+    """Carries the scheduler's commands to the engine and the optimizer, and back what happens there."""
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        dialogue: Dialogue,
+        engine: SimulatedEngine,
+        suggestion_s: float,
+        keep_facts: bool,
+    ) -> None:
+        self._scheduler = scheduler
+        self._dialogue = dialogue
+        self._engine = engine
+        self._suggestion_s = suggestion_s
+        self._facts: list[AnyFact] | None = [scheduler.record.header] if keep_facts else None
+        self._now = 0.0
+        self._thinks_until = 0.0
+        self._answers: deque[ev.Event] = deque()
+        self._savers: set[int] = set()
+        self._events = 0
+        self._driver_cpu_s = 0.0
+        self._actions: dict[type[ev.Command], Callable[[Any], None]] = {
+            ev.Ask: self._ask,
+            ev.Judge: self._ask,
+            ev.Run: self._run,
+            ev.Answer: lambda c: engine.answer(c.worker, c.trial, c.attempt, c.decision),
+            ev.StopAttempt: lambda c: engine.halt(c.worker, c.trial, c.attempt),
+            ev.StartWorker: self._start_worker,
+            ev.ReleaseWorker: lambda c: engine.release(c.worker),
+            ev.Finish: lambda _: None,
+        }
+
+    def run(self) -> SimulationResult:
+        """Let time pass until it is over."""
+        started = time.process_time()
+        self._do(self._scheduler.begin(0.0))
+        while not self._scheduler.finished:
+            self._pass_time()
+        usage = self._engine.usage
+        self._engine.shutdown()
+        self._dialogue.finish()
+        return SimulationResult(
+            record=self._scheduler.record,
+            facts=self._facts or [],
+            makespan_s=self._now,
+            usage=usage,
+            events=self._events,
+            driver_cpu_s=self._driver_cpu_s,
+            cpu_s=time.process_time() - started,
+        )
+
+    def _pass_time(self) -> None:
+        """Let the next thing happen: what is due first, the driver's own before what workers do."""
+        engine, answers = self._engine, self._answers
+        ticks_at = self._scheduler.next_deadline
+        answers_at = answers[0].at if answers else None
+        dues = [due for due in (ticks_at, answers_at, engine.next_at) if due is not None]
+        if not dues:
+            raise EngineError("the simulation stands still: nobody does anything any more, but it is not over")
+        # A deadline may lie in the past: a trial that is stopped late has used up its time already.
+        self._now = engine.now = max(self._now, min(dues))
+        if ticks_at is not None and ticks_at <= self._now:
+            self._happen(ev.Tick(at=self._now))
+        elif answers_at is not None and answers_at <= self._now:
+            self._happen(answers.popleft())
+        else:
+            for what in engine.advance():
+                if isinstance(what, world.Reported) and what.trial not in self._savers:
+                    self._savers.add(what.trial)
+                    self._happen(_first_checkpoint(what, self._now))
+                self._happen(_as_event(what, self._now))
+
+    def _happen(self, event: ev.Event) -> None:
+        self._events += 1
+        started = time.thread_time()
+        commands = self._scheduler.handle(event)
+        self._driver_cpu_s += time.thread_time() - started
+        self._do(commands)
+
+    def _do(self, commands: list[ev.Command]) -> None:
+        for command in commands:
+            if type(command) is not ev.Record:
+                self._actions[type(command)](command)
+            elif self._facts is not None:
+                self._facts.append(command.fact)  # type: ignore[arg-type]
+
+    def _ask(self, question: ev.Ask | ev.Judge) -> None:
+        """Put a question; the optimizer answers one after the other and takes its time for suggestions."""
+        takes_s = self._suggestion_s if type(question) is ev.Ask else 0.0
+        self._thinks_until = max(self._thinks_until, self._now) + takes_s
+        started = time.thread_time()
+        answer = self._dialogue.answer(question, self._thinks_until, self._dialogue.show(question))
+        self._driver_cpu_s += time.thread_time() - started
+        self._answers.append(answer)
+
+    def _run(self, command: ev.Run) -> None:
+        trial = self._scheduler.record.trials[command.trial]
+        self._engine.assign(
+            command.workers,
+            command.trial,
+            attempt=command.attempt,
+            params=trial.params,
+            seed=trial.seed,
+            milestones=self._scheduler.milestones(command.trial),
+            start_from=self._scheduler.start_from(command.trial),
+        )
+
+    def _start_worker(self, command: ev.StartWorker) -> None:
+        self._engine.start_worker(WorkerSpec(name=command.worker, module="", config=b"", payload=b""))
+
+
+def _first_checkpoint(what: world.Reported, at: float) -> ev.Event:
+    """Tell that a trial saves checkpoints; the later ones would be news to nobody."""
+    return ev.CheckpointWritten(
+        at=at, worker=what.worker, trial=what.trial, attempt=what.attempt, step=what.step, path=""
+    )
+
+
+def _as_event(what: world.Happening, at: float) -> ev.Event:
+    if isinstance(what, world.Reported):
+        return ev.PointsReported(
+            at=at,
+            worker=what.worker,
+            trial=what.trial,
+            attempt=what.attempt,
+            step=what.step,
+            metrics=what.metrics,  # type: ignore[arg-type]
+            waits=what.waits,
+        )
+    if isinstance(what, world.Ended):
+        return ev.AttemptEnded(
+            at=at,
+            worker=what.worker,
+            trial=what.trial,
+            attempt=what.attempt,
+            outcome=what.outcome,
+            value=what.value,
+            error=what.error,
+            alike=what.error or "",
+        )
+    if isinstance(what, world.Joined):
+        return ev.WorkerArrived(at=at, worker=what.worker, host="simulated")
+    return ev.WorkerGone(at=at, worker=what.worker, reason=what.reason)

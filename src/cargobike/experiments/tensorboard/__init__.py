@@ -1,0 +1,1 @@
+"""Experiments in TensorBoard: event files made from journals, and the server."""

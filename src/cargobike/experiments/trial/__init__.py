@@ -1,0 +1,1 @@
+"""Inside a worker: what runs a train function, and what the function may call."""

@@ -1,0 +1,1 @@
+"""Checkpoints of a trial: whole or sharded, forced to disk beside the training."""

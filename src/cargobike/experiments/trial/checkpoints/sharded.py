@@ -1,0 +1,205 @@
+"""A checkpoint that all ranks of a gang write together, each its own part, in torch's distributed format.
+
+It becomes a checkpoint when all parts are there: rank 0 collects what each rank has written, and renames the folder. It
+can be read by any number of ranks.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import torch.distributed as dist
+import torch.distributed.checkpoint as dcp
+from torch.distributed.checkpoint.staging import BlockingAsyncStager
+
+from cargobike.core.errors import StoreError
+from cargobike.experiments.trial.checkpoints.files import SavedCheckpoint, StoredState
+from cargobike.experiments.trial.checkpoints.folder import read_meta
+from cargobike.experiments.trial.gang import Alone
+
+if TYPE_CHECKING:
+    from cargobike.experiments.trial.gang import Gang
+
+FOLDER = "shards"
+_SHARED_DISK = "what ranks save together must lie on a disk that all of them see"
+
+
+class _Part(msgspec.Struct, frozen=True):
+    """What one rank has written, or why it could not."""
+
+    sizes: dict[str, int] = {}
+    sha256: dict[str, str] = {}
+    error: str = ""
+
+
+_decode = msgspec.msgpack.Decoder(_Part).decode
+
+
+class ShardedCheckpoints:
+    """Saves and loads what ranks hold together.
+
+    Args:
+        save: Makes a checkpoint of something; called by rank 0 only.
+        gang: The other ranks, `None` if there are none.
+        rank: Our own.
+    """
+
+    def __init__(self, save: Callable[..., SavedCheckpoint], gang: Gang | None, rank: int) -> None:
+        self._save = save
+        self._gang = gang or Alone()
+        self._rank = rank
+        self._count = 0
+        self._group: Any = None
+        self._pending: Future[SavedCheckpoint] | None = None
+
+    def save(
+        self, state: dict[str, Any], step: int, metric: float | None, *, asynchronous: bool
+    ) -> SavedCheckpoint | None:
+        """Save a state with all others, now or beside the training."""
+        self.wait()
+        self._count += 1
+        name = f"checkpoint#{self._count}"
+        if not asynchronous:
+            return self._save_together(Shards(state, self._gang, self._rank, name), step, metric)
+        staged = BlockingAsyncStager().stage(state)  # training goes on, and changes the tensors, while they are written
+        shards = Shards(staged, self._gang, self._rank, name, self._side_group())
+        pool = ThreadPoolExecutor(1, "cargobike-checkpoint")
+        self._pending = pool.submit(self._save_together, shards, step, metric)
+        pool.shutdown(wait=False)
+        return None
+
+    def load(self, state: dict[str, Any], found: object) -> int | None:
+        """Fill a state from what rank 0 has found; returns the step of the checkpoint."""
+        self._count += 1
+        is_sharded = isinstance(found, Path) and found.name == FOLDER
+        told = self._gang.exchange(
+            f"checkpoint#{self._count}.load", str(found).encode() if is_sharded else b"", of="workers"
+        )[0]
+        if not told:
+            return None
+        folder = Path(told.decode())
+        read_shards(state, folder)
+        return read_meta(folder.parent).step
+
+    def wait(self) -> None:
+        """Wait for what is being written."""
+        pending, self._pending = self._pending, None
+        if pending is not None:
+            pending.result()
+
+    def _side_group(self) -> Any:
+        """Return a process group for what runs beside the training: two threads must not share one."""
+        if self._group is None and dist.is_initialized():
+            self._group = dist.new_group(backend="gloo")
+        return self._group
+
+    def _save_together(self, shards: Shards, step: int, metric: float | None) -> SavedCheckpoint:
+        if self._rank:
+            shards.follow()
+            told = msgspec.msgpack.decode(shards.agree(b""), type=tuple[str, str, int])
+        else:
+            told = self._save_and_tell(shards, step, metric)
+        error, path, size_bytes = told
+        if error:
+            raise StoreError(error)
+        return SavedCheckpoint(step, Path(path), size_bytes, metric)
+
+    def _save_and_tell(self, shards: Shards, step: int, metric: float | None) -> tuple[str, str, int]:
+        try:
+            saved = self._save(shards, step=step, metric=metric)
+            told = ("", str(saved.path), saved.size_bytes)
+        except StoreError as error:
+            shards.give_up()
+            told = (str(error), "", 0)
+        shards.agree(msgspec.msgpack.encode(told))
+        return told
+
+
+@dataclass(slots=True)
+class Shards:
+    """One sharded checkpoint on its way to disk.
+
+    Attributes:
+        state: This rank's part of the state: tensors whole or sharded (`DTensor`), and plain values.
+        gang: The other ranks.
+        rank: Our own.
+        name: What this checkpoint is called among them.
+        group: The process group to write with, `None` for that of all ranks.
+        has_begun: Whether the others know where to write.
+    """
+
+    state: dict[str, Any]
+    gang: Gang
+    rank: int
+    name: str
+    group: Any = None
+    has_begun: bool = False
+
+    def write_into(self, folder: Path) -> StoredState:
+        """Write it together with the others: what rank 0 does."""
+        self.has_begun = True
+        self.gang.exchange(f"{self.name}.where", str(folder / FOLDER).encode(), of="workers")
+        parts = self._write(folder / FOLDER)
+        problems = [f"rank {rank}: {part.error}" for rank, part in enumerate(parts) if part.error]
+        if problems:
+            raise OSError("; ".join(problems))
+        stored = StoredState("sharded", FOLDER)
+        for part in parts:
+            stored.sizes.update(part.sizes)
+            stored.sha256.update(part.sha256)
+        return stored
+
+    def follow(self) -> None:
+        """Write our part where rank 0 says: what the other ranks do."""
+        where = self.gang.exchange(f"{self.name}.where", b"", of="workers")[0]
+        if where:
+            self._write(Path(where.decode()))
+
+    def give_up(self) -> None:
+        """Tell the others, if they still wait for it, that there is no place to write to."""
+        if not self.has_begun:
+            self.gang.publish(f"{self.name}.where", b"")
+
+    def agree(self, result: bytes) -> bytes:
+        """Wait until rank 0 has made a checkpoint of it; returns what it says."""
+        return self.gang.exchange(f"{self.name}.done", result, of="workers")[0]
+
+    def _write(self, folder: Path) -> list[_Part]:
+        seen = self.gang.exchange(f"{self.name}.seen", b"yes" if folder.parent.is_dir() else b"", of="workers")
+        if not all(seen):  # nobody begins: torch would wait for those who cannot
+            return [_Part(error="" if sees else f"it does not see {folder.parent}; {_SHARED_DISK}") for sees in seen]
+        try:
+            dcp.save(self.state, checkpoint_id=folder, process_group=self.group, no_dist=not dist.is_initialized())
+            part = _describe(folder, self.rank)
+        except Exception as error:  # noqa: BLE001 - torch wraps what the others and the disk do in errors of its own
+            part = _Part(error=f"{type(error).__name__}: {error}"[:2000])
+        told = self.gang.exchange(f"{self.name}.part", msgspec.msgpack.encode(part), of="workers")
+        return [_decode(data) for data in told]
+
+
+def read_shards(state: dict[str, Any], folder: Path) -> None:
+    """Fill a state in place from a sharded checkpoint, whoever has written it."""
+    try:
+        dcp.load(state, checkpoint_id=folder, no_dist=not dist.is_initialized())
+    except Exception as error:
+        raise StoreError(
+            f"The sharded checkpoint {folder} could not be loaded into this state: {type(error).__name__}: {error}"
+        ) from error
+
+
+def _describe(folder: Path, rank: int) -> _Part:
+    """Say what this rank has written: its own files and, from rank 0, the table of contents."""
+    sizes: dict[str, int] = {}
+    sha256: dict[str, str] = {}
+    for path in folder.iterdir():
+        if path.name.startswith(f"__{rank}_") or (rank == 0 and path.name == ".metadata"):
+            with path.open("rb") as file:
+                sha256[f"{FOLDER}/{path.name}"] = hashlib.file_digest(file, "sha256").hexdigest()
+            sizes[f"{FOLDER}/{path.name}"] = path.stat().st_size
+    return _Part(sizes, sha256)

@@ -1,0 +1,391 @@
+"""What a train function sees of the trial it runs in; the doors `trial` and `tensorboard` only look here."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import socket
+import weakref
+from collections import deque
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from cargobike.core.errors import StoreError, TrialPaused, TrialStopped, WaitError
+from cargobike.core.records import Direction
+from cargobike.experiments.trial.mailbox import Mailbox
+from cargobike.experiments.trial.outcome import read_metrics, read_whole
+from cargobike.workers.wire import Assign, Bring, Brought, DriverMessage, Point, Saved, Stored, encode_message
+from cargobike.workers.wire import Verdict as VerdictMessage
+
+if TYPE_CHECKING:
+    from cargobike.experiments.trial.checkpoints.checkpoint import Checkpoints
+    from cargobike.experiments.trial.checkpoints.files import SavedCheckpoint
+    from cargobike.experiments.trial.checkpoints.folder import ReportedPoint
+    from cargobike.experiments.trial.collectives import Operation
+    from cargobike.experiments.trial.gang import Gang
+
+VERDICT_TIMEOUT_S = 600.0
+FILES_TIMEOUT_S = 3600.0
+_KEPT_POINTS = 100
+
+
+class Context:
+    """The surroundings of a train function outside any experiment: rank 0 of 1, a temporary directory.
+
+    A train function can therefore be called and debugged directly; `report` then only checks its arguments.
+
+    Attributes:
+        role: What this process does in its gang: `worker`, or `server` for a parameter server.
+        rank: Which of those with the same role it is.
+        world_size: How many train; parameter servers are not counted.
+        local_rank: Which of those who train on this host it is.
+        local_world_size: How many they are.
+        num_servers: How many parameter servers there are.
+        device_index: Which of the visible GPUs is this rank's own, `None` without any.
+        options: What the experiment was told about how to train together, the same in every member.
+        secret: Known to the members of this attempt only.
+        began_with: Name of the checkpoint that all ranks of this attempt begin with, empty if there is none; `None` if
+            nobody has to agree on one.
+    """
+
+    number: int = 0
+    attempt: int = 1
+    role: str = "worker"
+    rank: int = 0
+    world_size: int = 1
+    local_rank: int = 0
+    local_world_size: int = 1
+    num_servers: int = 0
+    device_index: int | None = None
+    seed: int = 0
+    force_checkpoints_every_s: float = 0.0
+    options: Mapping[str, Any] = MappingProxyType({})
+    secret: bytes = b""
+    began_with: str | None = None
+
+    def __init__(self, params: Mapping[str, Any] | None = None) -> None:
+        self.params: Mapping[str, Any] = MappingProxyType(dict(params or {}))
+        self.last_step: int | None = None
+        self._folder: Path | None = None
+        self._checkpoints: Checkpoints | None = None
+        self._direction: Direction = "max"
+        self._start_from: str | None = None
+        self._gang: Gang | None = None
+        self._reductions = 0
+
+    @property
+    def gang(self) -> Gang:
+        """Those who run the trial together: to tell each other small things."""
+        if self._gang is None:
+            self._gang = self._meet()
+        return self._gang
+
+    def _meet(self) -> Gang:
+        # Most trials have nobody to meet.
+        from cargobike.experiments.trial.gang import Alone  # noqa: PLC0415
+
+        return Alone()
+
+    @property
+    def id(self) -> str:
+        """The trial's name."""
+        return f"{self.number:04d}"
+
+    @property
+    def folder(self) -> Path:
+        """The trial's own folder; made when first asked for."""
+        if self._folder is None:
+            import tempfile  # noqa: PLC0415 - only code outside an experiment needs it
+            from shutil import rmtree  # noqa: PLC0415
+
+            self._folder = Path(tempfile.mkdtemp(prefix="cargobike-"))
+            weakref.finalize(self, rmtree, self._folder, ignore_errors=True)
+        return self._folder
+
+    @property
+    def logdir(self) -> Path:
+        """Where the train function may write TensorBoard files."""
+        path = self.folder / "logs"
+        path.mkdir(parents=True, exist_ok=True)
+        return path
+
+    @property
+    def files(self) -> Path:
+        """Where the trial's artifacts lie; the working directory, if the trial has one of its own."""
+        return self.folder / "files"
+
+    def artifact(self, path: str | os.PathLike[str], name: str | None = None) -> Path:
+        """Copy a file or folder to the trial's files."""
+        from cargobike.experiments.trial.artifacts import keep_artifact  # noqa: PLC0415 - most functions keep none
+
+        return keep_artifact(Path(path), self.files, name)
+
+    @property
+    def checkpoint(self) -> Checkpoints:
+        """The trial's checkpoints."""
+        if self._checkpoints is None:
+            self._checkpoints = self._open_checkpoints()
+        return self._checkpoints
+
+    @property
+    def checkpoints_root(self) -> Path:
+        """Where the trial's checkpoints are, or those of a parameter server's share."""
+        return self.folder / "checkpoints" if self.role != "server" else self.folder / "servers" / str(self.rank)
+
+    def finish(self) -> None:
+        """Wait for checkpoints that are still being written."""
+        if self._checkpoints is not None:
+            self._checkpoints.wait()
+
+    def settle(self) -> None:
+        """Leave nothing half done, however the function ended."""
+        if self._checkpoints is not None:
+            self._checkpoints.settle()
+
+    def _open_checkpoints(self) -> Checkpoints:
+        # Most functions save none, and these modules are the dearest of a worker's to import.
+        from cargobike.experiments.trial.checkpoints.checkpoint import Checkpoints  # noqa: PLC0415
+
+        return Checkpoints(
+            self.checkpoints_root,
+            began_with=self.began_with,
+            gang=self.gang if self.role != "server" and self.world_size > 1 else None,
+            rank=self.rank if self.role != "server" else 0,
+            on_saved=self._announce,
+            current_step=lambda: self.last_step,
+            points=self._points_on_their_way,
+            on_points=self._report_again,
+            direction=self._direction,
+            start_from=Path(self._start_from) if self._start_from else None,
+            force_every_s=self.force_checkpoints_every_s,
+        )
+
+    def _points_on_their_way(self) -> Sequence[ReportedPoint]:
+        return ()
+
+    def _report_again(self, points: Sequence[ReportedPoint]) -> None:
+        """Report what an earlier attempt may have reported in vain."""
+
+    @property
+    def should_stop(self) -> bool:
+        """Whether the trial was asked to stop; the next `report` will raise."""
+        return False
+
+    def report(self, metrics: Mapping[str, Any], step: int | None) -> None:
+        """Check the values and count the step."""
+        read_metrics(metrics)
+        self._next_step(step)
+
+    def all_reduce(self, value: Any, op: Operation, weight: float) -> float | dict[str, float]:
+        """Combine a number, or named numbers, of every rank."""
+        # Only ranks of a gang need it.
+        from cargobike.experiments.trial.collectives import combine  # noqa: PLC0415
+
+        self._reductions += 1
+        name = f"all_reduce#{self._reductions}"
+        return combine(value, op, weight, lambda data: self.gang.exchange(name, data, of="workers"), self.world_size)
+
+    def _next_step(self, step: int | None) -> int:
+        if step is None:
+            step = 0 if self.last_step is None else self.last_step + 1
+        elif type(step) is not int:
+            step = read_whole(step)
+        self.last_step = step
+        return step
+
+    def _announce(self, saved: SavedCheckpoint) -> None:
+        """Tell others about a checkpoint."""
+
+
+class TrialContext(Context):
+    """The surroundings of a train function that runs as a trial in a runner."""
+
+    def __init__(
+        self,
+        assignment: Assign,
+        *,
+        folder: Path,
+        agent: socket.socket,
+        flags: mmap.mmap,
+        direction: Direction,
+        options: Mapping[str, Any] | None = None,
+        driver_host: str = "",
+        files_travel: bool = False,
+    ) -> None:
+        super().__init__(assignment.params)
+        self.number = assignment.trial
+        self.attempt = assignment.attempt
+        self.rank = assignment.rank
+        self.world_size = assignment.world_size
+        self.seed = assignment.seed
+        self._folder = folder
+        self._agent = agent
+        self._flags = flags
+        self._direction = direction
+        self._start_from = assignment.start_from
+        milestones = assignment.milestones
+        self._every = milestones == "every"
+        self._milestones: list[int] = [] if isinstance(milestones, str) else sorted(milestones, reverse=True)
+        self._reports = 0
+        self._on_their_way: deque[ReportedPoint] = deque(maxlen=_KEPT_POINTS)
+        self._saves = 0
+        self._saves_first = False
+        self._is_pausing = False
+        self._mailbox = Mailbox(agent)
+        self._driver_host = driver_host
+        self._files_travel = files_travel
+        self.options = MappingProxyType(dict(options or {}))
+        membership = self.membership = assignment.membership
+        if membership is not None:
+            self.role = membership.role
+            self.local_rank = membership.local_rank
+            self.local_world_size = membership.local_world_size
+            self.num_servers = len(membership.roles) - assignment.world_size
+            self.secret = membership.secret
+
+    def _meet(self) -> Gang:
+        from cargobike.experiments.trial.gang import Together  # noqa: PLC0415
+
+        if self.membership is None:
+            return super()._meet()
+        return Together(
+            self.number,
+            self.attempt,
+            self.membership,
+            agent=self._agent,
+            mailbox=self._mailbox,
+            is_asked_to_end=lambda: self.should_stop,
+            driver_host=self._driver_host,
+        )
+
+    @property
+    def files(self) -> Path:
+        """Where the trial's artifacts lie: beside the folders of trials, so that an empty one costs little."""
+        return self.folder.parent.parent / "files" / self.id
+
+    @property
+    def should_stop(self) -> bool:
+        """Whether the trial was asked to stop: one byte of memory shared with the agent."""
+        return self._flags[0] != 0
+
+    def report(self, metrics: Mapping[str, Any], step: int | None) -> None:
+        """Send the values on their way; wait only at a milestone."""
+        if self._is_pausing:
+            raise TrialPaused(f"trial {self.id} was paused at step {self.last_step}")
+        values = read_metrics(metrics)
+        step = self._next_step(step)
+        self._reports += 1
+        waits = self._every or bool(self._milestones and step >= self._milestones[-1])
+        kind = b"W" if waits else b"R"
+        self._agent.send(kind + encode_message(Point(self.number, self.attempt, step, values, waits)))
+        self._on_their_way.append((step, values))
+        if waits:
+            self._await_verdict(step)
+            self._on_their_way.clear()  # the driver has seen this one, and so all before
+        if self._flags[0]:
+            raise TrialStopped(f"trial {self.id} was asked to stop")
+
+    def _points_on_their_way(self) -> Sequence[ReportedPoint]:
+        return self._on_their_way
+
+    def _report_again(self, points: Sequence[ReportedPoint]) -> None:
+        if self._reports or self.attempt == 1 or self.rank or self.role == "server":
+            return
+        for step, values in points:
+            self._agent.send(b"R" + encode_message(Point(self.number, self.attempt, step, values, again=True)))
+            self._on_their_way.append((step, values))
+
+    def _await_verdict(self, step: int) -> None:
+        while self._milestones and step >= self._milestones[-1]:
+            self._milestones.pop()
+        mine = (self.number, self.attempt, step)
+
+        def is_meant(message: DriverMessage) -> bool:
+            return (
+                isinstance(message, VerdictMessage) and (message.trial, message.attempt, message.step) == mine
+            )  # others are meant for an earlier runner on this channel
+
+        message = self._mailbox.wait(is_meant, VERDICT_TIMEOUT_S)
+        if not isinstance(message, VerdictMessage):
+            raise WaitError(
+                f"the driver has not answered for {VERDICT_TIMEOUT_S:g} s what to do with trial "
+                f"{self.id} at step {step}"
+            )
+        if message.decision == "stop":
+            raise TrialStopped(f"trial {self.id} was stopped at step {step}")
+        if message.decision == "pause" and not self._is_about_to_save:
+            raise TrialPaused(f"trial {self.id} was paused at step {step}")
+        self._is_pausing = message.decision == "pause"
+
+    @property
+    def _is_about_to_save(self) -> bool:
+        """Whether the function saves its state after each report: then it may do so before it pauses.
+
+        Otherwise the step that it has just reported would be lost, which at an early milestone is all it has done.
+        Ranks of a gang never go on alone.
+        """
+        saved_each_time = self._saves == self._reports - 1
+        return self.world_size == 1 and saved_each_time and not self._saves_first
+
+    def _announce(self, saved: SavedCheckpoint) -> None:
+        if self.role == "server":
+            return  # its share is no checkpoint of the trial
+        message = Saved(self.number, self.attempt, saved.step, str(saved.path), saved.size_bytes)
+        self._agent.send(b"C" + encode_message(message))
+        if self._files_travel:
+            self._await_storage(str(saved.path))
+        self._saves += 1
+        self._saves_first = self._saves_first or self._reports == 0
+        if self._is_pausing:
+            raise TrialPaused(f"trial {self.id} was paused at step {self.last_step}")
+
+    def _await_storage(self, path: str) -> None:
+        """Wait until a checkpoint has arrived where it is kept: only then is it safe, and may older ones go."""
+        answer = self._mailbox.wait(
+            lambda message: isinstance(message, Stored) and message.path == path, FILES_TIMEOUT_S
+        )
+        if not isinstance(answer, Stored):
+            raise WaitError(f"the checkpoint {path} did not reach the driver within {FILES_TIMEOUT_S:g} s")
+        if answer.error:
+            raise StoreError(f"The checkpoint {path} could not be kept by the driver: {answer.error}")
+
+    def bring(self, path: str) -> None:
+        """Make sure that a file of the project, named from there, is on this machine."""
+        if not self._files_travel:
+            return
+        self._agent.send(b"D" + encode_message(Bring(path)))
+        answer = self._mailbox.wait(
+            lambda message: isinstance(message, Brought) and message.path == path, FILES_TIMEOUT_S
+        )
+        if not isinstance(answer, Brought):
+            raise WaitError(f"{path} did not come from the driver within {FILES_TIMEOUT_S:g} s")
+        if answer.error:
+            raise StoreError(f"{path} could not be had from the driver: {answer.error}")
+
+
+class Reporter:
+    """What a train function with a parameter named `reporter` gets: Maggy's way to report."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    def broadcast(self, metric: float, step: int | None = None) -> None:
+        """Report the objective."""
+        self._context.report({"metric": metric}, step)
+
+
+_outside = Context()
+_current: Context | None = None
+
+
+def current() -> Context:
+    """Return the context of the trial that runs in this process, or the one for code outside any."""
+    return _outside if _current is None else _current
+
+
+def enter(context: Context | None) -> None:
+    """Make a context current; `None` to leave it."""
+    global _current
+    _current = context

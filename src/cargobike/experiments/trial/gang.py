@@ -1,0 +1,199 @@
+"""The members of a gang tell each other small things: addresses, metrics, that they are there.
+
+What they say travels over the experiment's own encrypted connections, through the driver: no port is opened for it, it
+works wherever workers do, and a member that is missing can be named. It is meant for rendezvous, not for tensors.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Literal, Protocol
+
+from cargobike.core.errors import InvalidInputError, TrialStopped, WaitError
+from cargobike.workers.whereabouts import LOOPBACK, address_towards
+from cargobike.workers.wire import Gathered, Membership, Published, Wanted, encode_message
+
+if TYPE_CHECKING:
+    from cargobike.experiments.trial.mailbox import Mailbox
+    from cargobike.workers.wire import DriverMessage
+
+Of = Literal["all", "workers", "servers"]
+SERVER = "server"
+PATIENCE_S = 600.0
+_LAST_QUESTION_S = 10.0
+_LARGEST_VALUE = 64 << 10
+_LARGEST_ANSWER = 768 << 10
+
+
+class Gang(Protocol):
+    """Those who run one trial together, as one of them sees it.
+
+    Each name is published at most once by a member in one attempt. May be used from any thread.
+    """
+
+    address: str
+    """The IP address of this host that other members can reach: what a listening socket of a member binds to."""
+
+    def publish(self, name: str, value: bytes) -> None:
+        """Tell the others something, without waiting for anybody."""
+
+    def gather(self, name: str, *, of: Of = "all", timeout_s: float | None = None) -> list[bytes]:
+        """Wait until all of them have published a name; returns what they said, in the order of ranks.
+
+        Args:
+            name: What to wait for.
+            of: Whose values: of `"workers"`, of `"servers"`, or of workers and then servers.
+            timeout_s: How long; the experiment's `stall_timeout_s` by default.
+
+        Raises:
+            WaitError: If somebody is missing; the message says who.
+            TrialStopped: If the trial is to end.
+        """
+
+    def exchange(self, name: str, value: bytes, *, of: Of = "all", timeout_s: float | None = None) -> list[bytes]:
+        """Publish and gather; what was said can be forgotten when all have it."""
+
+    def barrier(self, name: str = "barrier", *, timeout_s: float | None = None) -> None:
+        """Wait until all workers are here; may be repeated."""
+
+
+class Alone:
+    """A gang of one, outside any experiment or in a trial that nobody shares."""
+
+    address = LOOPBACK
+
+    def __init__(self) -> None:
+        self._published: dict[str, bytes] = {}
+
+    def publish(self, name: str, value: bytes) -> None:
+        """Keep it."""
+        self._published[name] = value
+
+    def gather(self, name: str, *, of: Of = "all", timeout_s: float | None = None) -> list[bytes]:
+        """Return what was published, or nothing if servers are asked for."""
+        if of == "servers":
+            return []
+        if name not in self._published:
+            raise WaitError(f"nobody has published {name!r}, and there is nobody else to wait for")
+        return [self._published[name]]
+
+    def exchange(self, name: str, value: bytes, *, of: Of = "all", timeout_s: float | None = None) -> list[bytes]:
+        """Return it."""
+        return [] if of == "servers" else [value]
+
+    def barrier(self, name: str = "barrier", *, timeout_s: float | None = None) -> None:
+        """Go on."""
+
+
+class Together:
+    """A real gang, reached through the agent.
+
+    Args:
+        trial: Number of the trial.
+        attempt: Which attempt it is.
+        membership: Our place in it.
+        agent: Where to send.
+        mailbox: Where answers arrive.
+        is_asked_to_end: Whether waiting makes no sense any more.
+        driver_host: Where the driver is: peers reach us as it does.
+    """
+
+    def __init__(
+        self,
+        trial: int,
+        attempt: int,
+        membership: Membership,
+        *,
+        agent: socket.socket,
+        mailbox: Mailbox,
+        is_asked_to_end: Callable[[], bool],
+        driver_host: str,
+    ) -> None:
+        self._trial = trial
+        self._attempt = attempt
+        self._membership = membership
+        self._agent = agent
+        self._mailbox = mailbox
+        self._is_asked_to_end = is_asked_to_end
+        self._repeats: dict[str, int] = {}
+        self._largest = min(_LARGEST_VALUE, _LARGEST_ANSWER // len(membership.roles))
+        self.address = address_towards(driver_host)
+
+    def publish(self, name: str, value: bytes) -> None:
+        """Tell the others something, without waiting for anybody."""
+        if len(value) > self._largest:
+            raise InvalidInputError(
+                f"{name!r} has {len(value)} bytes; a member of this gang can publish {self._largest} at once. "
+                "Larger things travel between members directly: publish the address to fetch them from."
+            )
+        self._agent.send(b"G" + encode_message(Published(self._trial, self._attempt, name, bytes(value))))
+
+    def gather(self, name: str, *, of: Of = "all", timeout_s: float | None = None) -> list[bytes]:
+        """Wait until all of them have published a name."""
+        return self._gather(name, of, timeout_s, last=False)
+
+    def exchange(self, name: str, value: bytes, *, of: Of = "all", timeout_s: float | None = None) -> list[bytes]:
+        """Publish and gather."""
+        self.publish(name, value)
+        return self._gather(name, of, timeout_s, last=True)
+
+    def barrier(self, name: str = "barrier", *, timeout_s: float | None = None) -> None:
+        """Wait until all workers are here."""
+        number = self._repeats[name] = self._repeats.get(name, 0) + 1
+        self.exchange(f"{name}#{number}", b"", of="workers", timeout_s=timeout_s)
+
+    def _gather(self, name: str, of: Of, timeout_s: float | None, *, last: bool) -> list[bytes]:
+        patience_s = timeout_s or self._membership.stall_timeout_s or PATIENCE_S
+        ask = Wanted(self._trial, self._attempt, name, of, last=last)
+        self._agent.send(b"G" + encode_message(ask))
+        answer = self._wait(name, patience_s)
+        if answer is None:
+            if self._is_asked_to_end():
+                raise TrialStopped(f"trial {self._trial:04d} was asked to stop")
+            at_once = Wanted(self._trial, self._attempt, name, of, at_once=True)
+            self._agent.send(b"G" + encode_message(at_once))
+            answer = self._wait(name, _LAST_QUESTION_S)
+            if answer is None:
+                raise WaitError(f"the driver has not answered for {patience_s:g} s who has published {name!r}")
+        missing = [position for position, value in enumerate(answer.values) if value is None]
+        if missing:
+            raise WaitError(f"waited {patience_s:g} s for {name!r} of {self._describe(missing, of)}")
+        return [value for value in answer.values if value is not None]
+
+    def _wait(self, name: str, timeout_s: float) -> Gathered | None:
+        mine = (self._trial, self._attempt, name)
+
+        def is_meant(message: DriverMessage) -> bool:
+            return isinstance(message, Gathered) and (message.trial, message.attempt, message.name) == mine
+
+        found = self._mailbox.wait(is_meant, timeout_s, self._is_asked_to_end)
+        return found if isinstance(found, Gathered) else None
+
+    def _describe(self, missing: Sequence[int], of: Of) -> str:
+        members = chosen_members(self._membership.roles, of)
+        names = []
+        for position in missing:
+            member = members[position]
+            is_server = self._membership.roles[member] == SERVER
+            rank = member - self._membership.roles.index(SERVER) if is_server else member
+            names.append(f"{'server' if is_server else 'rank'} {rank} on {self._membership.hosts[member]}")
+        return ", ".join(names)
+
+
+def chosen_members(roles: Sequence[str], of: str) -> list[int]:
+    """Return which members are meant, by index."""
+    if of == "all":
+        return list(range(len(roles)))
+    return [index for index, role in enumerate(roles) if (role == SERVER) == (of == "servers")]
+
+
+def pack_numbers(values: Sequence[float]) -> bytes:
+    """Turn numbers into bytes."""
+    return struct.pack(f"<{len(values)}d", *values)
+
+
+def unpack_numbers(data: bytes) -> tuple[float, ...]:
+    """Undo `pack_numbers`."""
+    return struct.unpack(f"<{len(data) // 8}d", data)

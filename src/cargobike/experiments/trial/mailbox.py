@@ -1,0 +1,77 @@
+"""What the agent sends to a runner that waits for it, whichever of the runner's threads that is."""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+import threading
+import time
+from collections.abc import Callable
+
+from cargobike.workers.packets import LARGEST
+from cargobike.workers.wire import DriverMessage, decode_driver_message
+
+_LOOK_UP_S = 0.1
+
+
+class Mailbox:
+    """Lets several threads wait for different messages on one socket: who reads keeps for others what is theirs.
+
+    Args:
+        source: The runner's end of its connection to the agent.
+    """
+
+    def __init__(self, source: socket.socket) -> None:
+        self._source = source
+        self._kept: list[DriverMessage] = []
+        self._changed = threading.Condition()
+        self._somebody_reads = False
+
+    def wait(
+        self,
+        is_meant: Callable[[DriverMessage], bool],
+        timeout_s: float,
+        give_up: Callable[[], bool] = lambda: False,
+    ) -> DriverMessage | None:
+        """Return the first message that is meant, `None` if none comes in time or before `give_up` says so."""
+        deadline = time.monotonic() + timeout_s
+        while True:
+            with self._changed:
+                for position, message in enumerate(self._kept):
+                    if is_meant(message):
+                        return self._kept.pop(position)
+                left_s = deadline - time.monotonic()
+                if left_s <= 0 or give_up():
+                    return None
+                if self._somebody_reads:
+                    self._changed.wait(min(left_s, _LOOK_UP_S))
+                    continue
+                self._somebody_reads = True
+            message_in: DriverMessage | None = None
+            try:
+                message_in = self._read(min(left_s, _LOOK_UP_S))
+            finally:
+                with self._changed:
+                    self._somebody_reads = False
+                    if message_in is not None and not is_meant(message_in):
+                        self._kept.append(message_in)
+                    self._changed.notify_all()
+            if message_in is not None and is_meant(message_in):
+                return message_in
+
+    def forget(self, is_stale: Callable[[DriverMessage], bool]) -> None:
+        """Throw away what nobody will ask for any more."""
+        with self._changed:
+            self._kept = [message for message in self._kept if not is_stale(message)]
+
+    def _read(self, timeout_s: float) -> DriverMessage | None:
+        poller = select.poll()
+        poller.register(self._source, select.POLLIN)
+        if not poller.poll(timeout_s * 1000):
+            return None
+        packet = self._source.recv(LARGEST)
+        if not packet:
+            os._exit(1)  # the agent is gone, and nobody will ever hear of this process again
+        message: DriverMessage = decode_driver_message(packet[1:])
+        return message

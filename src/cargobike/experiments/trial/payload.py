@@ -1,0 +1,124 @@
+"""The train function on its way to a worker: packed by the driver, opened in the runner.
+
+It travels by the engine's own channel only (an inherited file descriptor, Spark's closure), never over the wire.
+"""
+
+from __future__ import annotations
+
+import functools
+import linecache
+import sys
+from collections.abc import Callable
+from typing import Any, Literal
+
+import cloudpickle
+import msgspec
+
+is_loading = False
+"""Whether a train function is just being unpickled, which imports the module that it lives in."""
+
+
+class DataFiles(msgspec.Struct, frozen=True, array_like=True):
+    """Data of an experiment: Parquet files in a folder of the project, and how many rows each has."""
+
+    folder: str
+    names: list[str]
+    rows: list[int]
+
+
+class Payload(msgspec.Struct, frozen=True, kw_only=True):
+    """What a runner needs to be able to call the train function.
+
+    Attributes:
+        function: The function, pickled by cloudpickle.
+        sys_path: The driver's `sys.path`, so that modules are found by the same names.
+        argv: The driver's `sys.argv`, for modules that read the command line when they are imported.
+        launch_dir: The directory that the experiment was launched from.
+        preload: Libraries that the function needs, imported before the first fork.
+        sources: Text of files that exist only in the driver's memory (notebook cells), for tracebacks.
+        metric: Which entry of a returned dict is the objective.
+        value_is_optional: Whether the function may return nothing (a single tracked run).
+        wants_reporter: Whether the function has a parameter `reporter` for us to fill.
+        needed_metrics: Names that the dict it returns must hold: objectives and constraints.
+        own_directory: Whether each trial works in a directory of its own.
+        force_checkpoints_every_s: How many seconds of checkpoints a power cut may cost.
+        server: What a parameter server runs instead of the function, as `module:name`.
+        options: What members of a gang are told about how to train together.
+        data: What the function gets a share of as `data`.
+        modules: The user's own modules for machines that do not have them: source, file, whether it is a package.
+    """
+
+    function: bytes
+    sys_path: list[str]
+    argv: list[str] = []
+    launch_dir: str
+    preload: list[str] = []
+    sources: dict[str, str] = {}
+    metric: str | None = None
+    direction: Literal["max", "min"] = "max"
+    value_is_optional: bool = False
+    wants_reporter: bool = False
+    needed_metrics: list[str] = []
+    own_directory: bool = True
+    force_checkpoints_every_s: float = 0.0
+    server: str = ""
+    options: dict[str, Any] = {}
+    modules: dict[str, tuple[str, str, bool]] = {}
+    data: DataFiles | None = None
+
+    def encode(self) -> bytes:
+        """Turn into bytes."""
+        return msgspec.msgpack.encode(self)
+
+    @staticmethod
+    def decode(data: bytes) -> Payload:
+        """Undo `encode`."""
+        return msgspec.msgpack.decode(data, type=Payload)
+
+    def prepare_imports(self) -> None:
+        """Make the driver's modules importable here, and its sources visible to tracebacks."""
+        # In the driver's order: a user's module may have the name of an installed one, and wins there too.
+        known = set(self.sys_path)
+        sys.path[:] = [*self.sys_path, *(path for path in sys.path if path not in known)]
+        sys.argv[:] = self.argv or sys.argv
+        if self.modules:
+            # Only workers on other machines need it, and every import delays every worker.
+            from cargobike.experiments.trial.shipped_modules import install  # noqa: PLC0415
+
+            install(self.modules)
+        for name, text in self.sources.items():
+            linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
+
+    def load(self) -> Callable[..., Any]:
+        """Unpickle the function; user code may run here (imports, `__setstate__`)."""
+        global is_loading
+        is_loading = True
+        try:
+            function: Callable[..., Any] = cloudpickle.loads(self.function)
+        finally:
+            is_loading = False
+        _expose(function)
+        return function
+
+
+def _expose(function: Any) -> None:
+    """Put what comes from the user's script where pickle looks for it: into `__main__`.
+
+    Else a train function could not pickle objects of the script's own classes (`torch.save(model)`, process pools).
+    """
+    while isinstance(function, functools.partial):
+        function = function.func
+    owner = getattr(function, "__self__", function)
+    kind = owner if isinstance(owner, type) else type(owner)
+    plain = getattr(function, "__func__", function)
+    namespace = getattr(plain, "__globals__", None) or getattr(vars(kind).get("__call__"), "__globals__", {})
+    found = dict(namespace) if namespace.get("__name__") == "__main__" else {}
+    if kind.__module__ == "__main__":
+        found[kind.__name__] = kind
+    vars(sys.modules["__main__"]).update({name: value for name, value in found.items() if not name.startswith("__")})
+
+
+def remember(function: Callable[..., Any], cache_parameters: dict[str, Any]) -> Callable[..., Any]:
+    """Make a function that was decorated with `functools.cache` or `lru_cache` into one again, its memory empty."""
+    cached: Callable[..., Any] = functools.lru_cache(**cache_parameters)(function)
+    return cached

@@ -1,0 +1,1 @@
+"""What optimizers are built from: densities, rungs, fronts, samplers."""

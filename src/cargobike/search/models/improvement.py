@@ -1,0 +1,103 @@
+"""Expected improvement: tries where a Gaussian process expects most to be gained over the best trial so far."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from cargobike.search.models.gaussian import GaussianProcess
+from cargobike.search.models.standing import Standing
+from cargobike.search.spaces.encoding import Encoding, Floats
+
+MOST_TRIALS = 100
+"""Beyond this a process takes too long to think, and others search as well."""
+_ANYWHERE = 256
+_NEAR_BEST = 128
+_REFINED = 96
+_STRIDES = (0.02, 0.1, 0.3)
+
+
+def is_smooth(encoding: Encoding) -> bool:
+    """Tell whether a space suits a Gaussian process: continuous numbers only, not too many, and no conditions."""
+    has_conditions = any(parameter.condition for parameter in encoding.space.parameters.values())
+    return not has_conditions and 0 < encoding.width <= 20 and bool(np.isinf(encoding.counts).all())
+
+
+class Improvement:
+    """Trials and where they stand, and the places where a better one is most to be expected.
+
+    Args:
+        encoding: Says what the columns are.
+        rng: Source of randomness.
+    """
+
+    def __init__(self, encoding: Encoding, rng: np.random.Generator) -> None:
+        self._encoding = encoding
+        self._rng = rng
+        self._process = GaussianProcess(encoding, rng)
+        self._rows: list[Floats] = []
+        self._stands: list[Standing] = []
+
+    def __len__(self) -> int:
+        """Return how many trials are known."""
+        return len(self._rows)
+
+    def learn(self, row: Floats, stands: Standing) -> None:
+        """Take in a trial; one without a score stands `LAST`."""
+        self._rows.append(row)
+        self._stands.append(stands)
+
+    def candidates(self, others: Floats | None) -> Floats:
+        """Return rows, the most promising one first; needs a trial with a score.
+
+        Args:
+            others: Rows of trials that still run: they are taken to end as expected, so that nobody crowds around them.
+        """
+        rows, losses = np.array(self._rows), self._losses()
+        process = self._process
+        process.fit(rows, losses)
+        if others is not None and len(others):
+            expected = process.mean(others)
+            process.fit(np.vstack([rows, others]), np.concatenate([losses, expected]), rounds=0)
+        best = float(losses.min())
+        found = np.vstack(
+            [
+                self._encoding.settle(self._rng.random((_ANYWHERE, self._encoding.width))),
+                self._near(rows[np.argsort(losses, kind="stable")[:4]], _NEAR_BEST),
+            ]
+        )
+        gains = process.improvement(found, best)
+        for _ in range(3):
+            more = self._near(found[np.argsort(-gains, kind="stable")[:6]], _REFINED)
+            found = np.vstack([found, more])
+            gains = np.concatenate([gains, process.improvement(more, best)])
+        return found[np.argsort(-gains, kind="stable")]
+
+    def _losses(self) -> Floats:
+        """Return losses of mean 0 and variance 1, in which the bad half is pressed together.
+
+        How bad the bad ones are says little about where the best lie, and a single awful one would hide all else.
+        """
+        kept = [loss for violation, loss in self._stands if violation <= 0]
+        broken = max((violation for violation, _ in self._stands if math.isfinite(violation)), default=0.0)
+        worst = max(kept, default=0.0)
+        # Who breaks constraints is worse than everybody who keeps them, and who has no score is worse still.
+        raw = np.array(
+            [loss if violation <= 0 else worst + min(violation, broken + 1.0) for violation, loss in self._stands]
+        )
+        raw -= raw.min()
+        gap = float(np.median(raw)) or float(raw.max()) or 1.0
+        units = raw / gap
+        pressed = np.where(units > 1, 1 + np.log(np.maximum(units, 1.0)), units)
+        spread = float(pressed.std())
+        return np.asarray((pressed - pressed.mean()) / (spread if spread > 0 else 1.0), dtype=np.float64)
+
+    def _near(self, rows: Floats, count: int) -> Floats:
+        """Return neighbours of some rows: one or two columns moved by strides of different lengths."""
+        width = self._encoding.width
+        source = rows[self._rng.integers(0, len(rows), size=count)]
+        moves = self._rng.random((count, width)) < 1.5 / width
+        moves[np.arange(count), self._rng.integers(0, width, size=count)] = True
+        strides = self._rng.choice(_STRIDES, size=(count, 1)) * self._rng.normal(size=(count, width))
+        return self._encoding.settle(np.where(moves, source + strides, source))

@@ -1,0 +1,1 @@
+"""Optimizers: what to try next, and what to stop."""

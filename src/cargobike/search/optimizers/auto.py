@@ -1,0 +1,219 @@
+"""The optimizer that chooses an optimizer: by the space, the budget, and what the function turns out to do."""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from cargobike.core.records import Decision, Direction, Params, Suggestion, Trial, TrialState
+from cargobike.search.models.improvement import MOST_TRIALS, Improvement, is_smooth
+from cargobike.search.models.rungs import Rung
+from cargobike.search.models.standing import standing
+from cargobike.search.optimizers.asha import ASHA, Ladder
+from cargobike.search.optimizers.bohb import ModelSampler
+from cargobike.search.optimizers.optimizer import AbstractOptimizer, Suggested
+from cargobike.search.optimizers.sobol import Sobol
+from cargobike.search.optimizers.tpe import TPE
+from cargobike.search.spaces.encoding import Encoding
+from cargobike.search.spaces.space import Searchspace
+
+log = logging.getLogger(__name__)
+
+_WHOLE = 27
+"""Spaces of up to so many combinations are tried whole if the number of trials allows it; larger ones are halved."""
+_JUDGED_FROM = 9
+"""Trials are compared from one part in so many of their training on."""
+_PATIENT_EVERY = 5
+_MOST_PATIENCE = 2
+"""How many rungs later the patient ones are compared, in turns."""
+_STARTUP = 4
+"""So many scores and a Gaussian process has something to say, or densities about those that wait."""
+_LOOKED_AT_ALL = 200
+"""Combinations of which each can be trained for a moment; with more, short training is no way to look at all."""
+
+
+class Auto(AbstractOptimizer):
+    """Chooses, and says what and why in the log and in each trial's info.
+
+    - A finite space that fits into the budget is tried whole, once each, spread out.
+    - Several objectives are searched by TPE.
+    - Anything else is searched with a model. If the function reports, trials are halved as by ASHA and the model
+      learns from every level of training; if it also saves checkpoints, trials are paused instead of stopped. If it
+      does not report, that is TPE.
+
+    Attributes:
+        choice: What was chosen, as in each trial's info; empty before the first question.
+    """
+
+    name: ClassVar[str] = "auto"
+    is_endless: ClassVar[bool] = True
+    handles_objectives: ClassVar[bool] = True
+    judges_steps = False
+
+    def __init__(self, num_trials: int | None = None, searchspace: Searchspace | None = None) -> None:
+        self.preset_num_trials = num_trials
+        self.preset_space = searchspace
+
+    def initialize(self) -> None:
+        """Leave the choice to the first question: until then it may change how many trials there will be."""
+        self._chosen: AbstractOptimizer | None = None
+        self.choice = ""
+        self._past: Sequence[Trial] = ()
+
+    def learn_from(self, trials: Sequence[Trial]) -> None:
+        """Keep trials of earlier experiments for the optimizer that will be chosen."""
+        self._past = trials
+
+    @property
+    def chosen(self) -> AbstractOptimizer:
+        """The optimizer that was chosen, as far as that can be done before anything has run."""
+        if self._chosen is None:
+            chosen, self.choice, why = self._choose()
+            chosen.deterministic = self.deterministic
+            chosen.objectives = self.objectives
+            seed = self.rng.getrandbits(32)
+            chosen.setup(self.space, num_trials=self.num_trials, direction=self.direction, seed=seed)
+            chosen.trials, chosen.final_store = self.trials, self.final_store
+            chosen.initialize()
+            chosen.learn_from(self._past)
+            self._chosen = chosen
+            log.info("auto chose %s: %s", self.choice, why)
+        # An experiment that is taken up again may be given more trials.
+        self._chosen.num_trials = self.num_trials
+        return self._chosen
+
+    def _choose(self) -> tuple[AbstractOptimizer, str, str]:
+        size = self.space.size
+        if size is not None and self.num_trials is not None and size <= min(self.num_trials, _WHOLE):
+            return Sobol(), "sobol", f"all {size} combinations fit into {self.num_trials} trials"
+        if self.objectives:
+            return TPE(), "tpe", f"there are {len(self.objectives)} objectives"
+        return ModelHalving(), "model", "halving follows if the function reports"
+
+    def get_suggestion(self, trial: Trial | None = None) -> Suggested:
+        """Return what the chosen optimizer suggests."""
+        answer = self.chosen.get_suggestion(trial)
+        if isinstance(answer, dict):
+            answer = Suggestion(params=answer)
+        if isinstance(answer, Suggestion):
+            answer.info["auto"] = self.choice
+        return answer
+
+    def observe(self, trial: Trial) -> None:
+        """Show the trial on, and say what the first one that got anywhere tells about the function."""
+        chosen = self.chosen
+        if self.choice == "model" and (len(trial.curve) or trial.state is TrialState.COMPLETED):
+            if not len(trial.curve) and is_smooth(Encoding(self.space)):
+                self.choice = "gaussian"
+                log.info("auto chose gaussian: the function does not report, and its parameters are all continuous")
+            elif not len(trial.curve):
+                self.choice = "tpe"
+                log.info("auto chose tpe: the function does not report, and not all of its parameters are continuous")
+            else:
+                self.choice = "asha+model"
+                does = "saves checkpoints, so trials pause" if trial.has_checkpoint else "saves none, so trials stop"
+                log.info("auto chose asha+model: the function reports and %s", does)
+        chosen.observe(trial)
+
+    def judge(self, trial: Trial, step: int, trials: Sequence[Trial]) -> Decision:
+        """Let the chosen optimizer decide."""
+        return self.chosen.judge(trial, step, trials)
+
+    def finalize_experiment(self, trials: Sequence[Trial]) -> None:
+        """Let the chosen optimizer look back."""
+        self.chosen.finalize_experiment(trials)
+
+
+class ModelHalving(ASHA):
+    """ASHA whose new trials come from a model; for a function that does not report, the model alone.
+
+    As soon as it is known how long the function trains, trials are compared from a ninth of that on: what shows before
+    says too little about the end. A space so small that all of it can be looked at is compared from the first report
+    on. Every fifth trial is compared later still: where short training misleads, the good ones that start slowly are
+    found among these, and the model learns from them where to look.
+
+    When nothing new is left, those that wait go on: in turns the one best placed and the one that the model likes best.
+    """
+
+    def __init__(self) -> None:
+        self._model = AutoSampler()
+        super().__init__(sampler=self._model)
+
+    def _build_ladders(self) -> list[Ladder]:
+        whole = super()._build_ladders()[0]
+        return [whole[skipped:] for skipped in range(max(1, len(whole)))]
+
+    def initialize(self) -> None:
+        """Forget everything seen before."""
+        super().initialize()
+        self._left = 0
+        # The ladders share their rungs: trials are compared with all that trained as long, wherever they came in.
+        self._from_the_top = [(rung, self._ladders[0]) for rung in reversed(self._ladders[0])]
+
+    def _next_bracket(self) -> int:
+        """Return how many rungs the next new trial passes without being compared."""
+        skipped = 0
+        size = self.space.size
+        if self._longest is not None and (size is None or size > _LOOKED_AT_ALL):
+            skipped = sum(rung.level * _JUDGED_FROM < self._longest for rung in self._ladders[0])
+        turn, is_other = divmod(self._started, _PATIENT_EVERY)
+        if not is_other:
+            skipped += 1 + turn % _MOST_PATIENCE
+        return min(skipped, len(self._ladders) - 1)
+
+    def _best_left(self) -> tuple[int, Rung, Ladder] | None:
+        self._left += 1
+        if self._left % 2:
+            return super()._best_left()
+        waiting = [(number, rung, ladder) for rung, ladder in self._from_the_top for number in rung.waiting()]
+        liked = self._model.favourite([self.trials[number].params for number, _, _ in waiting])
+        return super()._best_left() if liked is None else waiting[liked]
+
+    def _say(self, what: str) -> None:
+        """Say nothing: a function that does not report is searched well all the same."""
+
+
+class AutoSampler(ModelSampler):
+    """A model of densities; in a smooth space, and for a function that does not report, a Gaussian process."""
+
+    def setup(self, space: Searchspace, *, direction: Direction, rng: random.Random) -> None:
+        """Start afresh."""
+        super().setup(space, direction=direction, rng=rng)
+        smooth = is_smooth(self._encoding)
+        self._improvement = Improvement(self._encoding, self._generator) if smooth else None
+
+    def observe(self, trial: Trial, resource: int, value: float) -> None:
+        """Learn what a trial had reached at a level."""
+        super().observe(trial, resource, value)
+        row = self._encoding.try_row(trial.params) if self._improvement is not None else None
+        if self._improvement is None or row is None:
+            return
+        if len(trial.curve) or len(self._improvement) >= MOST_TRIALS:
+            self._improvement = None
+        else:
+            self._improvement.learn(row, standing(trial, self._direction))
+
+    def favourite(self, choices: Sequence[Params]) -> int | None:
+        """Return which of some parameters look most like those that were good after the longest training."""
+        ready = [level for level, contrast in self._levels.items() if len(contrast) >= _STARTUP]
+        if not ready or not choices:
+            return None
+        rows = np.array([self._encoding.row(params) for params in choices])
+        return int(np.argmax(self._levels[max(ready)].gains(rows)))
+
+    def _modelled(self) -> Params | None:
+        if self._improvement is None:
+            return super()._modelled()
+        if len(self._improvement) < _STARTUP:
+            return None
+        known = len(self._index)
+        running = self._rows[:known][self._highest[:known] == 0]
+        for row in self._improvement.candidates(running):
+            params = self._encoding.params(row)
+            if self._search._remember(params):
+                return params
+        return None

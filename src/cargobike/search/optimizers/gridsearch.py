@@ -1,0 +1,36 @@
+"""Grid search: every combination once, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import ClassVar
+
+from cargobike.core.records import Params, Trial
+from cargobike.search.optimizers.optimizer import AbstractOptimizer, Suggested
+
+
+class GridSearch(AbstractOptimizer):
+    """Tries every combination of the space once, the last parameter changing fastest.
+
+    Args:
+        counts: How many values to take of a range, `{"lr": 5}`; a continuous range needs this or `points` in
+            its specification.
+    """
+
+    name: ClassVar[str] = "gridsearch"
+    handles_objectives: ClassVar[bool] = True
+
+    def __init__(self, counts: Mapping[str, int] | None = None) -> None:
+        self.counts = dict(counts or {})
+
+    def initialize(self) -> None:
+        """Go back to the first combination; raises `SpaceError` if a continuous range has no count."""
+        self._left: Iterator[Params] = self.space.grid(self.counts)
+        self._suggested = 0
+
+    def get_suggestion(self, trial: Trial | None = None) -> Suggested:
+        """Return the next combination, or `None` after the last."""
+        if self.num_trials is not None and self._suggested >= self.num_trials:
+            return None
+        self._suggested += 1
+        return next(self._left, None)

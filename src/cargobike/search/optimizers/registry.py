@@ -1,0 +1,108 @@
+"""Optimizers by name. An entry is a line of the table; its module is imported when somebody asks for it."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+
+from cargobike.core.errors import InvalidInputError, nearest
+from cargobike.search.optimizers.optimizer import AbstractOptimizer
+
+OPTIMIZERS: dict[str, str] = {
+    "randomsearch": "cargobike.search.optimizers.randomsearch:RandomSearch",
+    "gridsearch": "cargobike.search.optimizers.gridsearch:GridSearch",
+    "sobol": "cargobike.search.optimizers.sobol:Sobol",
+    "listed": "cargobike.search.optimizers.listed:Listed",
+    "auto": "cargobike.search.optimizers.auto:Auto",
+    "tpe": "cargobike.search.optimizers.tpe:TPE",
+    "bohb": "cargobike.search.optimizers.bohb:BOHB",
+    "dehb": "cargobike.search.optimizers.dehb:DEHB",
+    "de": "cargobike.search.optimizers.differential_evolution:DifferentialEvolution",
+    "gp": "cargobike.search.optimizers.optuna_bridge:GaussianProcess",
+    "cmaes": "cargobike.search.optimizers.optuna_bridge:CMAES",
+    "nsga2": "cargobike.search.optimizers.optuna_bridge:NSGA2",
+    "ablation": "cargobike.search.optimizers.ablation:Ablation",
+    "asha": "cargobike.search.optimizers.asha:ASHA",
+    "hyperband": "cargobike.search.optimizers.hyperband:Hyperband",
+    "pbt": "cargobike.search.optimizers.pbt:PopulationBasedTraining",
+}
+ALIASES: dict[str, str] = {
+    "differentialevolution": "de",
+    "gaussianprocess": "gp",
+    "nsgaii": "nsga2",
+    "random": "randomsearch",
+    "grid": "gridsearch",
+}
+_NOTHING = {"", "none", "null", "no", "off", "false", "single"}
+
+
+def optimizer_names() -> tuple[str, ...]:
+    """Return the names that `optimizer="…"` understands, without aliases."""
+    return tuple(OPTIMIZERS)
+
+
+def resolve_optimizer(given: object) -> AbstractOptimizer:
+    """Return the optimizer that is meant by a name, a class or an object.
+
+    Example:
+        >>> resolve_optimizer("random").name
+        'randomsearch'
+
+    Raises:
+        InvalidInputError: If there is no such optimizer; says which there are.
+    """
+    if isinstance(given, AbstractOptimizer):
+        return given
+    if isinstance(given, str):
+        return _by_name(given)
+    if isinstance(given, type) and issubclass(given, AbstractOptimizer):
+        return _made(given)
+    raise InvalidInputError(_refusal(given))
+
+
+def _by_name(given: str) -> AbstractOptimizer:
+    word = given.strip().lower().replace("_", "").replace("-", "").replace(" ", "")
+    if word in _NOTHING:
+        raise InvalidInputError(_refusal(given))
+    location = OPTIMIZERS.get(ALIASES.get(word, word))
+    if location is None:
+        known = [*OPTIMIZERS, *ALIASES]
+        raise InvalidInputError(
+            f"there is no optimizer {given!r}; known are {', '.join(known)}, or give an object of your own."
+            f"{nearest(word, known)}"
+        )
+    module, _, name = location.partition(":")
+    made: AbstractOptimizer = _made(getattr(importlib.import_module(module), name))
+    return made
+
+
+def _made(optimizer: type[AbstractOptimizer]) -> AbstractOptimizer:
+    if inspect.isabstract(optimizer):
+        missing = ", ".join(sorted(getattr(optimizer, "__abstractmethods__", ())))
+        raise InvalidInputError(f"the optimizer {optimizer.__name__} lacks the methods {missing}; define them")
+    needed = [
+        parameter.name
+        for parameter in inspect.signature(optimizer).parameters.values()
+        if parameter.default is parameter.empty
+        and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+    ]
+    if needed:
+        raise InvalidInputError(
+            f"the optimizer {optimizer.__name__} cannot be made without {', '.join(needed)}; give an object: "
+            f"optimizer={optimizer.__name__}({', '.join(f'{name}=…' for name in needed)})"
+        )
+    return optimizer()
+
+
+def _refusal(given: object) -> str:
+    names = ", ".join([*OPTIMIZERS, *ALIASES])
+    if given is None or given is False or isinstance(given, str):
+        return (
+            f"optimizer={given!r} names no optimizer; for one run with fixed values pass params={{...}} and "
+            f"leave the optimizer out, for a search choose one of {names}"
+        )
+    methods = ("initialize", "get_suggestion")
+    if all(callable(getattr(given, method, None)) for method in methods):
+        what = given.__name__ if isinstance(given, type) else type(given).__name__
+        return f"{what} has the methods of an optimizer; make it a subclass of AbstractOptimizer as well"
+    return f"optimizer={given!r} is no optimizer; give one of {names}, or an object of your own"

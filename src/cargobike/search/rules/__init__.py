@@ -1,0 +1,1 @@
+"""Stop rules: when a running trial is not worth finishing."""

@@ -1,0 +1,1 @@
+"""Search spaces: parameters, scales, conditions, and the file formats they are read from."""

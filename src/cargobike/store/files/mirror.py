@@ -1,0 +1,229 @@
+"""The local copy of a project on shared storage: what is there is brought here, so that everything can read it."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import logging
+import os
+import shutil
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from cargobike.core.errors import StoreError
+from cargobike.core.ids import EXPERIMENT_ID
+from cargobike.core.layout import ExperimentFolder, ProjectFolder
+from cargobike.store.files.locking import holds_lock
+from cargobike.store.files.remote import Head, RemoteProject, Segment, remote_of
+from cargobike.store.files.resources import safe_name
+from cargobike.store.files.uploading import Sender, SupersededError
+
+_SMALL_BYTES: Final = 1 << 20
+_AGAIN_AFTER_S: Final = 1.0
+_TRIES: Final = 5
+_STATE: Final = "mirror.json"
+
+_log = logging.getLogger(__name__)
+_turn = threading.Lock()
+_last_pull: dict[Path, float] = {}
+
+
+def refresh(project: ProjectFolder, *, at_once: bool = False) -> None:
+    """Bring the journals of a project on shared storage up to date here; nothing to do for any other.
+
+    Args:
+        project: The local copy.
+        at_once: Look even if somebody has looked within the last second.
+    """
+    remote = remote_of(project)
+    if remote is None:
+        return
+    with _turn:
+        if not at_once and time.monotonic() - _last_pull.get(project.root, -_AGAIN_AFTER_S) < _AGAIN_AFTER_S:
+            return
+        with _alone(project):
+            _send_what_was_left(project, remote)
+            _pull(project, remote)
+        _last_pull[project.root] = time.monotonic()
+
+
+def fetch(folder: ExperimentFolder, *, with_checkpoints: bool = False) -> None:
+    """Bring all files of one experiment here; checkpoints only if they are wanted."""
+    project = ProjectFolder(folder.root.parent.parent)
+    remote = remote_of(project)
+    if remote is None or _is_ours(folder):
+        return
+    with _turn, _alone(project):
+        _pull_files(folder, remote, with_checkpoints=with_checkpoints, most_bytes=None)
+
+
+def _pull(project: ProjectFolder, remote: RemoteProject) -> None:
+    state = project.root / _STATE
+    try:
+        known = msgspec.json.decode(state.read_bytes(), type=dict[str, str])
+    except (OSError, msgspec.DecodeError):
+        known = {}
+    there = remote.heads()
+    for experiment_id, token in there.items():
+        folder = project.experiment(experiment_id)
+        if known.get(experiment_id) == token and folder.journal.exists():
+            continue
+        if not _is_ours(folder):
+            _pull_experiment(folder, remote)
+        known[experiment_id] = token
+    for entry in project.experiments.iterdir():
+        folder = ExperimentFolder(entry)
+        if entry.name not in there and EXPERIMENT_ID.fullmatch(entry.name) and not _is_ours(folder):
+            shutil.rmtree(entry, ignore_errors=True)  # removed by somebody elsewhere
+    state.write_bytes(msgspec.json.encode({one: token for one, token in known.items() if one in there}))
+
+
+def _is_ours(folder: ExperimentFolder) -> bool:
+    """Tell whether what is here counts, and not what is on the storage."""
+    return folder.unsent.exists() or holds_lock(folder)
+
+
+def _pull_experiment(folder: ExperimentFolder, remote: RemoteProject) -> None:
+    head = remote.read_head(folder.id)
+    if head is None:
+        return
+    folder.root.mkdir(parents=True, exist_ok=True)
+    folder.remote_head.write_bytes(msgspec.json.encode(head))
+    _pull_files(folder, remote, with_checkpoints=False, most_bytes=_SMALL_BYTES)
+    _pull_journal(folder, remote, head)
+
+
+def _pull_journal(folder: ExperimentFolder, remote: RemoteProject, head: Head) -> None:
+    """Append what is new; segments may be merged while we read, then what is there now is read again."""
+    for _ in range(_TRIES):
+        position = folder.journal.stat().st_size if folder.journal.exists() else 0
+        if position >= head.journal_bytes:
+            return
+        with folder.journal.open("ab") as file:
+            for segment in remote.segments(folder.id):
+                data = _part(remote, folder, segment, position)
+                if data is None:
+                    break
+                file.write(data)
+                position += len(data)
+        if position >= head.journal_bytes:
+            return
+    raise StoreError(
+        f"The journal of {folder.id} on {remote} has a gap after {position} of {head.journal_bytes} bytes; "
+        "is somebody removing its segments?"
+    )
+
+
+def _part(remote: RemoteProject, folder: ExperimentFolder, segment: Segment, position: int) -> bytes | None:
+    """Return the part of a segment that follows a position; nothing if it is behind, `None` if it cannot be had."""
+    if segment.end <= position:
+        return b""
+    if segment.start > position:
+        return None
+    return remote.read(f"experiments/{folder.id}/journal/{segment.name}", start=position - segment.start)
+
+
+def _pull_files(
+    folder: ExperimentFolder, remote: RemoteProject, *, with_checkpoints: bool, most_bytes: int | None
+) -> None:
+    listing = remote.listing(folder.id)
+    wanted = [
+        safe_name(name).as_posix()
+        for name, (size, _) in listing.items()
+        if (with_checkpoints or "/checkpoints/" not in name) and (most_bytes is None or size <= most_bytes)
+    ]
+    changed = [name for name in wanted if _mark(folder.root / name) != listing[name]]
+    for name in remote.download(f"experiments/{folder.id}", changed, folder.root):
+        os.utime(folder.root / name, ns=(listing[name][1], listing[name][1]))
+
+
+def _mark(path: Path) -> tuple[int, int] | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_size, status.st_mtime_ns
+
+
+def _send_what_was_left(project: ProjectFolder, remote: RemoteProject) -> None:
+    """Send what drivers of this host could not: they were killed, or the storage was out of reach."""
+    for mark in project.experiments.glob("*/unsent"):
+        folder = ExperimentFolder(mark.parent)
+        if holds_lock(folder) or not folder.journal.exists():
+            continue
+        try:
+            Sender(folder, remote).send_all()
+        except SupersededError as error:
+            aside = folder.root.with_name(f".superseded-{folder.id}-{int(time.time())}")
+            folder.root.rename(aside)
+            _log.warning("%s; that is kept in %s.", error, aside)
+        except (StoreError, OSError) as error:
+            _log.warning("%s could not be sent: %s", folder.id, error)
+
+
+def share_annotations(folder: ExperimentFolder) -> None:
+    """Bring the annotations of others here, and ours there."""
+    remote = _remote_of(folder)
+    if remote is None:
+        return
+    name = f"experiments/{folder.id}/annotations.jsonl"
+    theirs = (remote.read(name) or b"").splitlines()
+    ours = folder.annotations.read_bytes().splitlines() if folder.annotations.exists() else []
+    lines = list(dict.fromkeys([*theirs, *ours]))
+    if lines == theirs:
+        return
+    data = b"".join(line + b"\n" for line in lines if line)
+    folder.annotations.write_bytes(data)
+    if holds_lock(folder):
+        return  # its driver sends it
+    remote.write(name, data)
+    status = folder.annotations.stat()
+    listing = remote.listing(folder.id)
+    listing["annotations.jsonl"] = (status.st_size, status.st_mtime_ns)
+    remote.write(f"experiments/{folder.id}/files.json", msgspec.json.encode(listing))
+    head = remote.read_head(folder.id)
+    if head is not None and not head.is_alive:
+        remote.write_head(folder.id, head.journal_bytes, is_over=True)
+
+
+def share_stop(folder: ExperimentFolder) -> None:
+    """Tell a driver elsewhere that somebody wants it to stop."""
+    remote = _remote_of(folder)
+    if remote is not None and not holds_lock(folder):
+        remote.write(f"experiments/{folder.id}/stop", b"")
+
+
+def share_removal(experiment_id: str, project: ProjectFolder) -> None:
+    """Remove an experiment from the storage, its head first, so that nobody sees half of it."""
+    remote = remote_of(project)
+    if remote is not None:
+        remote.delete(f"heads/{experiment_id}", f"experiments/{experiment_id}")
+
+
+def share_arrival(folder: ExperimentFolder) -> None:
+    """Send an experiment that did not run here, such as an imported one."""
+    remote = _remote_of(folder)
+    if remote is not None:
+        folder.unsent.touch()
+        Sender(folder, remote).send_all()
+
+
+def _remote_of(folder: ExperimentFolder) -> RemoteProject | None:
+    return remote_of(ProjectFolder(folder.root.parent.parent))
+
+
+@contextlib.contextmanager
+def _alone(project: ProjectFolder) -> Iterator[None]:
+    """Let one process of this host at a time change the local copy."""
+    project.experiments.mkdir(parents=True, exist_ok=True)
+    fd = os.open(project.root / ".mirror.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)

@@ -1,0 +1,287 @@
+"""A project on shared storage (S3, HDFS … through fsspec), where files can be put and replaced but not appended to.
+
+```
+<url>/
+  heads/<id>                        small, replaced at each change: how far the experiment has come, and who runs it
+  experiments/<id>/
+    journal/<from>-<to>.jsonl       the journal in segments, named by the bytes that they hold
+    files.json                      which other files there are, with size and time of change
+    annotations.jsonl, code/…, trials/…, files/…
+```
+
+Whoever wants to know what is new lists `heads` and nothing else.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import secrets
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from cargobike.core.errors import InvalidInputError, MissingLibraryError, StoreError
+from cargobike.core.ids import EXPERIMENT_ID
+from cargobike.core.layout import ExperimentFolder, ProjectFolder
+from cargobike.store.history.environment import without_credentials
+
+ALIVE_S: Final = 60.0
+"""How long after its last word a driver elsewhere counts as running."""
+
+_DIGITS: Final = 15
+_AT_ONCE: Final = 64
+_T = TypeVar("_T")
+
+
+class Head(msgspec.Struct, frozen=True, kw_only=True):
+    """How far an experiment has come, on shared storage.
+
+    Attributes:
+        journal_bytes: Bytes of its journal that are there.
+        at: When this was written.
+        host: Where its driver runs.
+        is_over: Whether the driver has ended, and everything is there.
+        revision: Differs each time, so that every change is one of the object, too.
+    """
+
+    journal_bytes: int
+    at: float
+    host: str = ""
+    pid: int = 0
+    is_over: bool = False
+    revision: str = ""
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether a driver has been heard of lately."""
+        return not self.is_over and time.time() - self.at < ALIVE_S
+
+
+class Segment(msgspec.Struct, frozen=True, order=True):
+    """A piece of a journal: bytes `start` to `end`."""
+
+    start: int
+    end: int
+
+    @property
+    def name(self) -> str:
+        """The name of its object."""
+        return f"{self.start:0{_DIGITS}d}-{self.end:0{_DIGITS}d}.jsonl"
+
+    @staticmethod
+    def parse(name: str) -> Segment | None:
+        """Undo `name`."""
+        start, _, end = name.removesuffix(".jsonl").partition("-")
+        return Segment(int(start), int(end)) if start.isdigit() and end.isdigit() else None
+
+
+Listing = dict[str, tuple[int, int]]
+"""Size and time of change (nanoseconds) of files, by their path in the experiment's folder."""
+
+
+class RemoteProject:
+    """The objects of a project on shared storage; every failure is a `StoreError` that names the project."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url.rstrip("/")
+        self._fs, self._root = _open(self.url)
+
+    def heads(self) -> dict[str, str]:
+        """Return a token for each experiment that differs whenever something of it has changed."""
+        with self._told("listed"):
+            self._fs.invalidate_cache()
+            try:
+                entries = self._fs.ls(f"{self._root}/heads", detail=True)
+            except FileNotFoundError:
+                if not self._fs.exists(self._root.split("/")[0] or "/"):
+                    raise  # not an empty project, but no bucket at all
+                return {}
+        found = {}
+        for entry in entries:
+            name = str(entry["name"]).rstrip("/").rpartition("/")[2]
+            if EXPERIMENT_ID.fullmatch(name):
+                marks = [entry.get(key) for key in ("ETag", "LastModified", "mtime", "created", "modified", "size")]
+                found[name] = "|".join(str(mark) for mark in marks)
+        return found
+
+    def read_head(self, experiment_id: str) -> Head | None:
+        """Return the head of an experiment, `None` if there is none."""
+        data = self.read(f"heads/{experiment_id}")
+        try:
+            return None if data is None else msgspec.json.decode(data, type=Head)
+        except msgspec.DecodeError:
+            return None
+
+    def write_head(self, experiment_id: str, journal_bytes: int, *, pid: int = 0, is_over: bool = False) -> None:
+        """Say how far an experiment has come."""
+        head = Head(
+            journal_bytes=journal_bytes,
+            at=time.time(),
+            host=socket.gethostname(),
+            pid=pid,
+            is_over=is_over,
+            revision=secrets.token_hex(8),
+        )
+        self.write(f"heads/{experiment_id}", msgspec.json.encode(head))
+
+    def segments(self, experiment_id: str) -> list[Segment]:
+        """Return the segments of a journal, those that begin earlier or hold more first."""
+        with self._told("listed"):
+            self._fs.invalidate_cache()
+            try:
+                names = self._fs.ls(f"{self._root}/experiments/{experiment_id}/journal", detail=False)
+            except FileNotFoundError:
+                return []
+        found = [Segment.parse(str(name).rpartition("/")[2]) for name in names]
+        return sorted((one for one in found if one is not None), key=lambda one: (one.start, -one.end))
+
+    def listing(self, experiment_id: str) -> Listing:
+        """Return which files an experiment has besides its journal."""
+        data = self.read(f"experiments/{experiment_id}/files.json")
+        try:
+            return {} if data is None else msgspec.json.decode(data, type=Listing)
+        except msgspec.DecodeError as error:
+            raise StoreError(f"The list of files of {experiment_id} on {self} is damaged: {error}") from error
+
+    def read(self, name: str, start: int | None = None) -> bytes | None:
+        """Return an object, or its part from `start` on; `None` if there is none."""
+        with self._told("read"):
+            try:
+                return bytes(self._fs.cat_file(f"{self._root}/{name}", start=start))
+            except FileNotFoundError:
+                return None
+
+    def write(self, name: str, data: bytes) -> None:
+        """Put an object."""
+        with self._told("written to"):
+            self._parents(name)
+            self._fs.pipe_file(f"{self._root}/{name}", data)
+
+    def upload(self, folder: Path, names: list[str], place: str) -> None:
+        """Put files of a folder, many at once; those that have vanished meanwhile are none."""
+        with self._told("written to"):
+            for some in _batches(names):
+                there = [name for name in some if (folder / name).is_file()]
+                for name in there:
+                    self._parents(f"{place}/{name}")
+                sources = [str(folder / name) for name in there]
+                targets = [f"{self._root}/{place}/{name}" for name in there]
+                try:
+                    self._fs.put(sources, targets)
+                except FileNotFoundError:
+                    for source, target in zip(sources, targets, strict=True):
+                        if os.path.isfile(source):
+                            self._fs.put_file(source, target)
+
+    def download(self, place: str, names: list[str], folder: Path) -> list[str]:
+        """Get files into a folder, each whole or not at all; returns those that were there."""
+        found: list[str] = []
+        for some in _batches(names):
+            aside = [(folder / name).with_name(f".{Path(name).name}.{secrets.token_hex(4)}") for name in some]
+            for path in aside:
+                path.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                with self._told("read"):
+                    sources = [f"{self._root}/{place}/{name}" for name in some]
+                    self._fs.get(sources, [str(path) for path in aside], on_error="omit")
+                for name, path in zip(some, aside, strict=True):
+                    if path.exists():
+                        path.replace(folder / name)
+                        found.append(name)
+            finally:
+                for path in aside:
+                    path.unlink(missing_ok=True)
+        return found
+
+    def delete(self, *names: str) -> None:
+        """Remove objects and what lies below them; those that are not there are no trouble."""
+        with self._told("written to"):
+            self._fs.invalidate_cache()
+            for name in names:
+                try:
+                    self._fs.rm(f"{self._root}/{name}", recursive=True)
+                except FileNotFoundError:
+                    continue
+
+    def __str__(self) -> str:
+        return without_credentials(self.url)
+
+    def _parents(self, name: str) -> None:
+        """Make folders where there are such things; S3 has none."""
+        if "s3" not in self._protocols:
+            self._fs.makedirs(f"{self._root}/{name}".rpartition("/")[0], exist_ok=True)
+
+    @functools.cached_property
+    def _protocols(self) -> tuple[str, ...]:
+        known = self._fs.protocol
+        return (known,) if isinstance(known, str) else tuple(known)
+
+    @contextmanager
+    def _told(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except StoreError:
+            raise
+        except Exception as error:  # each storage has errors of its own
+            text = str(error).strip() or type(error).__name__
+            raise StoreError(f"The project {self} cannot be {what}: {text}") from error
+
+
+def _batches(names: list[str]) -> list[list[str]]:
+    return [names[start : start + _AT_ONCE] for start in range(0, len(names), _AT_ONCE)]
+
+
+def remote_of(project: ProjectFolder) -> RemoteProject | None:
+    """Return the shared storage that a folder is the local copy of; `None` for a project that lies in the folder."""
+    try:
+        url = project.remote_url.read_text("utf-8").strip()
+    except OSError:
+        return None
+    return open_remote(url)
+
+
+def remote_of_experiment(folder: ExperimentFolder) -> RemoteProject | None:
+    """Return the shared storage that an experiment belongs to."""
+    return remote_of(ProjectFolder(folder.root.parent.parent))
+
+
+@functools.lru_cache(maxsize=16)
+def open_remote(url: str) -> RemoteProject:
+    """Open shared storage by its URL, once for each process."""
+    return RemoteProject(url)
+
+
+def _open(url: str) -> tuple[Any, str]:
+    try:
+        import fsspec  # noqa: PLC0415 - an extra, and only for who keeps a project elsewhere
+    except ImportError as error:
+        raise MissingLibraryError(
+            f"A project on shared storage needs fsspec ({error}). Install it: pip install 'cargobike[s3]'"
+        ) from error
+    scheme = url.partition("://")[0]
+    try:
+        fs, root = fsspec.core.url_to_fs(url, **({"use_listings_cache": False} if scheme in {"s3", "s3a"} else {}))
+    except ImportError as error:
+        raise MissingLibraryError(f"{scheme}:// needs a library that is not installed: {error}") from error
+    except ValueError as error:
+        raise InvalidInputError(f"The project {without_credentials(url)!r} cannot be opened: {error}") from error
+    return fs, str(root).rstrip("/")
+
+
+def patiently(action: Callable[[], _T], give_up_at: float) -> _T:
+    """Do something again and again until it works or time is up."""
+    pause_s = 0.2
+    while True:
+        try:
+            return action()
+        except StoreError:
+            if time.monotonic() + pause_s > give_up_at:
+                raise
+            time.sleep(pause_s)
+            pause_s = min(5.0, 2 * pause_s)

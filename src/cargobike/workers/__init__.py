@@ -1,0 +1,1 @@
+"""Processes that run a program on behalf of a driver: host, template, agent, and the wire between them."""

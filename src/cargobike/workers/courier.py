@@ -1,0 +1,277 @@
+"""Carries files between a worker that does not see the project's disk and the driver that does.
+
+A thread of the agent, with a connection of its own: the agent goes on listening and beating while gigabytes travel.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import shutil
+import threading
+import time
+import uuid
+from collections import deque
+from collections.abc import Callable, Iterator
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import zmq
+
+from cargobike.core.errors import StoreError
+from cargobike.workers.connection import AgentConfig, secured
+from cargobike.workers.file_wire import (
+    CHUNK_BYTES,
+    TEMPORARY,
+    File,
+    Get,
+    Listing,
+    Put,
+    Reply,
+    Settle,
+    decode_reply,
+    encode,
+)
+
+SYNC_LOGS_S = 1.0
+_ASK_AGAIN_S = 20.0
+_TRIES_TO_FETCH = 5
+
+Then = Callable[[str], None]
+"""What follows a job: gets why it failed, or an empty string."""
+
+
+class Courier:
+    """Does one job after the other; what follows each is left for the agent to do, which `wake_fd` tells.
+
+    Args:
+        config: The agent's config.
+        scratch: The folder that stands for the project on this machine.
+    """
+
+    def __init__(self, config: AgentConfig, scratch: Path) -> None:
+        self._scratch = scratch
+        self._files = _RemoteFiles(config)
+        self._experiment = PurePosixPath("experiments", Path(config.experiment).name)
+        self._jobs: queue.SimpleQueue[tuple[Callable[[], None], Then]] = queue.SimpleQueue()
+        self._done: deque[tuple[Then, str]] = deque()
+        self._open_jobs = 0
+        self._sent: dict[Path, tuple[int, int]] = {}
+        self._logs: Path | None = None
+        self.wake_fd, self._wake = os.pipe()
+        threading.Thread(target=self._work, name="cargobike-courier", daemon=True).start()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether something is on its way."""
+        return self._open_jobs > 0
+
+    def finish_jobs(self) -> None:
+        """Do what follows the jobs that are done; called by the agent when `wake_fd` is readable."""
+        os.read(self.wake_fd, 4096)
+        while self._done:
+            then, error = self._done.popleft()
+            self._open_jobs -= 1
+            then(error)
+
+    # -- jobs ----------------------------------------------------------------------------------------------------
+
+    def bring_checkpoints(self, folders: list[Path], then: Then) -> None:
+        """Bring the checkpoints under some roots here, as far as they are not here already."""
+
+        def job() -> None:
+            for folder in folders:
+                self._bring_checkpoints(folder)
+
+        self._begin(job, then)
+
+    def bring(self, path: str, then: Then) -> None:
+        """Bring a file or folder of the project's data here."""
+        self._begin(lambda: self._bring(PurePosixPath(path)), then)
+
+    def keep_checkpoint(self, folder: Path, then: Then, *, alone: bool) -> None:
+        """Send a checkpoint; it appears in the project when it is complete.
+
+        With `alone`, nobody else saves checkpoints of this trial: older ones that are gone here go there, too.
+        """
+        self._begin(lambda: self._keep_checkpoint(folder, alone=alone), then)
+
+    def watch_logs(self, folder: Path) -> None:
+        """Send what is written to a folder, again and again while it grows."""
+        self._begin(lambda: setattr(self, "_logs", folder), lambda _: None)
+
+    def keep_rest(self, folders: list[Path], checkpoints: Path | None, then: Then) -> None:
+        """Send whatever has changed under some folders, and delete checkpoints that have been deleted here."""
+
+        def job() -> None:
+            self._logs = None
+            for folder in folders:
+                self._send_changes(folder)
+            if checkpoints is not None and checkpoints.is_dir():
+                self._delete_superfluous(checkpoints)
+
+        self._begin(job, then)
+
+    def _begin(self, job: Callable[[], Any], then: Then) -> None:
+        self._open_jobs += 1
+        self._jobs.put((job, then))
+
+    # -- in the thread -------------------------------------------------------------------------------------------
+
+    def _work(self) -> None:
+        while True:
+            try:
+                job, then = self._jobs.get(timeout=SYNC_LOGS_S)
+            except queue.Empty:
+                if self._logs is not None:
+                    with contextlib.suppress(OSError, StoreError):  # they are sent once more at the end
+                        self._send_changes(self._logs)
+                continue
+            error = ""
+            try:
+                job()
+            except Exception as problem:  # noqa: BLE001 - whatever it is, somebody waits to hear of it
+                error = f"{type(problem).__name__}: {problem}"
+            self._done.append((then, error))
+            os.write(self._wake, b"x")
+
+    def _remote(self, path: Path) -> str:
+        return path.relative_to(self._scratch).as_posix()
+
+    def _keep_checkpoint(self, folder: Path, *, alone: bool) -> None:
+        building = f"{TEMPORARY}{uuid.uuid4().hex}.wire"
+        remote = PurePosixPath(self._remote(folder)).parent
+        for path in _walk(folder):
+            self._send(path, str(remote / building / path.relative_to(folder).as_posix()), 0)
+        gone = self._gone(folder.parent) if alone else ()
+        self._files.ask(Settle, path=str(remote / building), name=folder.name, alone=alone, replaces=gone)
+
+    def _gone(self, root: Path) -> tuple[str, ...]:
+        """Return which checkpoints are still in the project but not here any more."""
+        here = set(os.listdir(root))
+        there = {PurePosixPath(file.path).parts[0] for file in self._files.list(self._remote(root))}
+        return tuple(name for name in sorted(there - here) if not name.startswith("."))
+
+    def _delete_superfluous(self, root: Path) -> None:
+        newest = max((name for name in os.listdir(root) if not name.startswith(".")), default=None)
+        if newest is not None and (gone := self._gone(root)):
+            self._files.ask(Settle, path=f"{self._remote(root)}/{newest}", name=newest, replaces=gone)
+
+    def _bring_checkpoints(self, root: Path) -> None:
+        remote = self._remote(root)
+        for tries in range(_TRIES_TO_FETCH):
+            try:
+                folders: dict[str, list[File]] = {}
+                for file in self._files.list(remote):
+                    top = PurePosixPath(file.path).parts[0]
+                    if not top.startswith("."):
+                        folders.setdefault(top, []).append(file)
+                for name, files in folders.items():
+                    if not (root / name).exists():
+                        self._bring_folder(f"{remote}/{name}", root / name, files, name)
+            except StoreError:  # the trial that it belongs to may have replaced it while we fetched it
+                if tries == _TRIES_TO_FETCH - 1:
+                    raise
+            else:
+                return
+
+    def _bring_folder(self, remote: str, target: Path, files: list[File], name: str) -> None:
+        building = target.with_name(f"{TEMPORARY}{uuid.uuid4().hex}.wire")
+        try:
+            for file in files:
+                inside = PurePosixPath(file.path).relative_to(name) if name else PurePosixPath(file.path)
+                self._receive(f"{remote}/{inside}", building / inside, file)
+            os.rename(building, target)
+        except BaseException:
+            shutil.rmtree(building, ignore_errors=True)
+            raise
+
+    def _bring(self, path: PurePosixPath) -> None:
+        target = self._scratch / path
+        if target.exists():
+            return
+        target.parent.mkdir(parents=True, exist_ok=True)
+        part = target.with_name(f"{TEMPORARY}{uuid.uuid4().hex}")
+        self._receive(str(path), part, File(str(path), -1))
+        os.rename(part, target)
+
+    def _receive(self, remote: str, target: Path, file: File) -> None:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if file.link:
+            target.symlink_to(file.link)
+            return
+        with target.open("wb") as out:
+            while data := self._files.ask(Get, path=remote, offset=out.tell()).data:
+                out.write(data)
+
+    def _send_changes(self, folder: Path) -> None:
+        for path in _walk(folder):
+            with contextlib.suppress(FileNotFoundError):
+                status = path.lstat()
+                size, changed = self._sent.get(path, (0, 0))
+                if (status.st_size, status.st_mtime_ns) == (size, changed):
+                    continue
+                appended = 0 < size < status.st_size and path.suffix != ".json"
+                sent = self._send(path, self._remote(path), size if appended else 0)
+                self._sent[path] = (sent, status.st_mtime_ns)
+
+    def _send(self, path: Path, remote: str, offset: int) -> int:
+        """Send a file from an offset on; returns how far that went."""
+        if path.is_symlink():
+            self._files.ask(Put, path=remote, link=os.readlink(path))
+            return 0
+        with path.open("rb") as file:
+            file.seek(offset)
+            data = file.read(CHUNK_BYTES)
+            while True:
+                self._files.ask(Put, path=remote, offset=offset, data=data)
+                offset += len(data)
+                data = file.read(CHUNK_BYTES)
+                if not data:
+                    return offset
+
+
+class _RemoteFiles:
+    """Asks the driver's file server, one question at a time, and again if the network swallows one."""
+
+    def __init__(self, config: AgentConfig) -> None:
+        self._config = config
+        self._socket: zmq.Socket[bytes] | None = None
+        self._number = 0
+        self._patience_s = config.driver_silence_s or 60.0
+
+    def list(self, path: str) -> list[File]:
+        """Return the files under a folder."""
+        return self.ask(Listing, path=path).files
+
+    def ask(self, kind: type[Put] | type[Settle] | type[Listing] | type[Get], **what: Any) -> Reply:
+        """Return the answer to a request.
+
+        Raises:
+            StoreError: If the driver refuses, or does not answer.
+        """
+        if self._socket is None:  # made in the thread that uses it
+            self._socket = secured(zmq.Context(), self._config)
+            self._socket.connect(self._config.files_address)
+        self._number += 1
+        body = encode(kind(self._number, **what))
+        give_up_at = time.monotonic() + self._patience_s
+        while time.monotonic() < give_up_at:
+            self._socket.send(body)
+            ask_again_at = time.monotonic() + _ASK_AGAIN_S
+            while (left_s := ask_again_at - time.monotonic()) > 0:
+                if not self._socket.poll(int(left_s * 1000) + 1):
+                    break
+                reply = decode_reply(self._socket.recv())
+                if reply.number == self._number:
+                    if reply.error:
+                        raise StoreError(reply.error)
+                    return reply
+        raise StoreError(f"the driver has not answered for {self._patience_s:g} s")
+
+
+def _walk(folder: Path) -> Iterator[Path]:
+    for parent, _, names in os.walk(folder):
+        for name in sorted(names):
+            yield Path(parent, name)

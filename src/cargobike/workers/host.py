@@ -1,0 +1,242 @@
+"""The host: one process per machine and experiment that has imported the function's libraries and forks agents.
+
+Because agents, templates and runners descend from it by fork, they share its memory: eight workers with PyTorch cost
+one import and one copy. It has a single thread and runs no user code.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib
+import mmap
+import os
+import select
+import signal
+import socket
+import sys
+import traceback
+from pathlib import Path
+
+import msgspec
+
+from cargobike.core.hosting import Begin, Fork, Forked, Gone, HostNews, HostOrder, Warm, decode_order
+from cargobike.experiments.trial.payload import Payload
+from cargobike.experiments.trial.runner import Seat, open_stream
+from cargobike.workers.agent import Agent, Below, run_agent
+from cargobike.workers.connection import AgentConfig
+from cargobike.workers.output import OutputStream
+from cargobike.workers.processes import adopt_orphans, describe_exit, end_descendants
+from cargobike.workers.template import serve
+from cargobike.workers.whereabouts import host_of
+
+_encode = msgspec.msgpack.encode
+
+
+class Host:
+    """The state of one host."""
+
+    def __init__(self, control: socket.socket) -> None:
+        self._control = control
+        self._agents: dict[int, str] = {}
+        self._wake_fd, wake = os.pipe()
+        os.set_blocking(wake, False)
+        signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        order, descriptors = self._receive()
+        if not isinstance(order, Begin):
+            raise SystemExit  # the engine was closed before it had any work for us
+        self._version = order.version
+        for name, value in order.environment.items():
+            os.environ.setdefault(name, value)
+        payload_fd, self._liveness_fd = descriptors
+        self._payload = Payload.decode(_read_all(payload_fd))
+
+    def serve(self) -> None:
+        """Fork agents on demand until the driver is gone."""
+        adopt_orphans()
+        self._warm_up()
+        poller = select.poll()
+        for fd in (self._control.fileno(), self._wake_fd, self._liveness_fd):
+            poller.register(fd, select.POLLIN)
+        while True:
+            ready = {fd for fd, _ in poller.poll()}
+            if self._liveness_fd in ready:
+                return
+            if self._wake_fd in ready:
+                os.read(self._wake_fd, 4096)
+                self._reap()
+            if self._control.fileno() in ready:
+                order, descriptors = self._receive()
+                if order is None:
+                    return
+                if isinstance(order, Fork):
+                    self._fork(order, descriptors[0])
+
+    def _receive(self) -> tuple[HostOrder | None, list[int]]:
+        data, descriptors, _, _ = socket.recv_fds(self._control, 1 << 16, 4)
+        return (decode_order(data) if data else None), descriptors
+
+    def _send(self, news: HostNews) -> None:
+        with contextlib.suppress(OSError):
+            self._control.send(_encode(news))
+
+    def _warm_up(self) -> None:
+        self._payload.prepare_imports()
+        failed: dict[str, str] = {}
+        for name in self._payload.preload:
+            try:
+                importlib.import_module(name)
+            except Exception as error:  # noqa: BLE001 - a broken library is the train function's to report
+                failed[name] = f"{type(error).__name__}: {error}"
+        # A collection in a child would touch, and so copy, every page that it shares with us.
+        gc.freeze()
+        self._send(Warm(failed))
+
+    def _fork(self, order: Fork, config_fd: int) -> None:
+        pid = os.fork()
+        if pid == 0:
+            status = 1
+            try:
+                self._control.close()
+                os.close(signal.set_wakeup_fd(-1))
+                os.close(self._wake_fd)
+                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                become_agent(self._payload, config_fd, order.gpus, self._liveness_fd, self._version)
+                status = 0
+            except BaseException:  # noqa: BLE001 - nothing may leave a forked child but its exit status
+                traceback.print_exc()
+            finally:
+                os._exit(status)
+        os.close(config_fd)
+        self._agents[pid] = order.name
+        self._send(Forked(order.name, pid))
+
+    def _reap(self) -> None:
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            name = self._agents.pop(pid, None)
+            # Agents are all that should be below us; anything else was left by one that died.
+            end_descendants(spare=self._agents)
+            if name is not None:
+                self._send(Gone(name, describe_exit(status)))
+
+
+def become_agent(payload: Payload, config_fd: int, gpus: tuple[str, ...], liveness_fd: int, version: str) -> None:
+    """Fork a template, then be its agent.
+
+    The config with the keys is read only after the fork, so that no process in which user code runs ever has it in
+    its memory.
+    """
+    os.setpgid(0, 0)
+    adopt_orphans()
+    agent_end, template_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    agent_runner_end, runner_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    for end in (agent_end, template_end, agent_runner_end, runner_end):
+        end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
+    stdout_read, stdout_write = os.pipe()
+    stderr_read, stderr_write = os.pipe()
+    flags = mmap.mmap(-1, mmap.PAGESIZE)
+    stack_fd = os.memfd_create("cargobike-stack")
+    settings_read, settings_write = os.pipe()
+    me = os.getpid()
+    template_pid = os.fork()
+    if template_pid == 0:
+        try:
+            for fd in (config_fd, liveness_fd, stdout_read, stderr_read, settings_write):
+                os.close(fd)
+            agent_end.close()
+            agent_runner_end.close()
+            settings = msgspec.msgpack.decode(_read_all(settings_read), type=_Settings)
+            _redirect(stdout_write, stderr_write)
+            os.environ.update(settings.environment)
+            seat = Seat(
+                agent=runner_end,
+                flags=flags,
+                payload=payload,
+                experiment=Path(settings.experiment),
+                gpus=gpus,
+                reuse=settings.reuse,
+                driver_host=settings.driver_host,
+                files_travel=settings.files_travel,
+                stack_fd=stack_fd,
+            )
+            serve(template_end, seat, me)
+        except BaseException:  # noqa: BLE001 - nothing may leave a forked child but its exit status
+            traceback.print_exc()
+        finally:
+            os._exit(1)
+    for fd in (stdout_write, stderr_write, settings_read):
+        os.close(fd)
+    template_end.close()
+    runner_end.close()
+    config = AgentConfig.decode(_read_all(config_fd))
+    experiment, project, scratch = config.experiment, config.project, None
+    if config.marker and not os.path.exists(os.path.join(config.experiment, config.marker)):
+        # On the driver's own machine nobody needs it, and every import delays every worker.
+        from cargobike.workers.remote_agent import RemoteAgent, scratch_for  # noqa: PLC0415
+
+        scratch = scratch_for(config)
+        experiment, project = str(scratch / "experiments" / os.path.basename(config.experiment)), str(scratch)
+    settings = _Settings(
+        experiment, config.reuse, {"CARGOBIKE_PROJECT": project}, host_of(config.address), scratch is not None
+    )
+    with os.fdopen(settings_write, "wb") as pipe:
+        pipe.write(_encode(settings))
+    below = Below(
+        template_pid=template_pid,
+        template=agent_end,
+        runner=agent_runner_end,
+        stdout=OutputStream("stdout", stdout_read),
+        stderr=OutputStream("stderr", stderr_read),
+        flags=memoryview(flags),
+        liveness_fd=liveness_fd,
+        stack_fd=stack_fd,
+    )
+    if scratch is not None:
+        run_agent(RemoteAgent(config, below, gpus, version, scratch))
+    else:
+        run_agent(Agent(config, below, gpus, version))
+
+
+class _Settings(msgspec.Struct, frozen=True):
+    """The part of an agent's config that its template may know."""
+
+    experiment: str
+    reuse: bool
+    environment: dict[str, str]
+    driver_host: str
+    files_travel: bool
+
+
+def _redirect(stdout_fd: int, stderr_fd: int) -> None:
+    """Send output to the agent, line by line, and take input from nowhere."""
+    null = os.open(os.devnull, os.O_RDONLY)
+    for source, target in ((null, 0), (stdout_fd, 1), (stderr_fd, 2)):
+        os.dup2(source, target)
+        os.close(source)
+    sys.stdout, sys.stderr = open_stream(1), open_stream(2)
+
+
+def _read_all(fd: int) -> bytes:
+    """Read a descriptor from its beginning (where it has one) to its end, and close it."""
+    with os.fdopen(fd, "rb") as file:
+        if file.seekable():
+            file.seek(0)
+        return file.read()
+
+
+def main(control_fd: int) -> None:
+    """Be a host on the given control socket."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.closerange(control_fd + 1, os.sysconf("SC_OPEN_MAX"))  # what user code may have left open for its children
+    try:
+        Host(socket.socket(fileno=control_fd)).serve()
+    finally:
+        end_descendants()
+        os._exit(0)
