@@ -78,7 +78,7 @@ def test_a_cell_that_is_run_again_counts(outputs: list[str]) -> None:
 def test_a_failure_shows_the_source_of_the_cell(outputs: list[str]) -> None:
     assert "return wanted['score']  # the line to see" in outputs[5]
     assert "KeyError: 'score'" in outputs[5]
-    assert "cargobike/worker" not in outputs[5]
+    assert "cargobike/experiments/trial" not in outputs[5]
 
 
 def test_progress_is_shown_and_the_result_returned(outputs: list[str]) -> None:

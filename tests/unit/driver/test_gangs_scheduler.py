@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from scheduler_world import HEADER, Story
 
+import cargobike
 from cargobike.core.record import ExperimentRecord
 from cargobike.experiments.scheduling import events as ev
-from cargobike.experiments.scheduling.blame import Stand, blame
+from cargobike.experiments.scheduling.blame import OWN_WAITS, RUNNER, Stand, blame
 from cargobike.experiments.scheduling.outbox import Outbox
 from cargobike.experiments.scheduling.roster import Roster
 
@@ -30,8 +33,8 @@ def test_ranks_of_one_host_follow_each_other() -> None:
     assert made.take(4, 0) == ("w0", "w2", "w1", "w3")
 
 
-WAITING = 'Thread 0x1 (most recent call first):\n  File "x/torch/distributed/c.py", line 1 in all_reduce\n  File "t.py", line 2 in train\n  File "cargobike/worker/runner.py", line 3 in run\n'  # noqa: E501
-ASLEEP = 'Thread 0x1 (most recent call first):\n  File "t.py", line 9 in train\n  File "cargobike/worker/runner.py", line 3 in run\n'  # noqa: E501
+WAITING = 'Thread 0x1 (most recent call first):\n  File "x/torch/distributed/c.py", line 1 in all_reduce\n  File "t.py", line 2 in train\n  File "cargobike/experiments/trial/runner.py", line 3 in run\n'  # noqa: E501
+ASLEEP = 'Thread 0x1 (most recent call first):\n  File "t.py", line 9 in train\n  File "cargobike/experiments/trial/runner.py", line 3 in run\n'  # noqa: E501
 
 
 @pytest.mark.parametrize(
@@ -47,6 +50,11 @@ def test_the_culprit_is_who_waits_for_nobody(stands: list[Stand], culprit: str) 
     text = blame("nobody moved", stands)
     assert text.startswith(f"{culprit} stalled: nobody moved")
     assert "runner.py" not in text
+
+
+@pytest.mark.parametrize("file", [RUNNER, *OWN_WAITS])
+def test_the_files_that_stacks_are_searched_for_exist(file: str) -> None:
+    assert Path(cargobike.__file__).parent.parent.joinpath(file).is_file()
 
 
 def test_parameter_servers_are_sent_home_when_all_others_have_returned() -> None:

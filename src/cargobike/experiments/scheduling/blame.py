@@ -7,10 +7,16 @@ from collections.abc import Sequence
 
 import msgspec
 
+RUNNER = "cargobike/experiments/trial/runner.py"
+"""Our file that calls the train function."""
+OWN_WAITS = tuple(f"cargobike/experiments/trial/{name}.py" for name in ("gang", "mailbox", "collectives"))
+"""Our files in which a rank waits for others."""
+
 _WAITING = re.compile(
-    r"torch/distributed/|torch/nn/parallel/|torch/autograd/|cargobike/worker/(gang|mailbox|collectives)|"
-    r"tensorflow/python/(distribute|eager)|jax/_src/"
+    r"torch/distributed/|torch/nn/parallel/|torch/autograd/|tensorflow/python/(distribute|eager)|jax/_src/|"
+    + "|".join(map(re.escape, OWN_WAITS))
 )
+_BELOW_THE_FUNCTION = re.compile(rf"(\n  File [^\n]*{re.escape(RUNNER)}[^\n]*)+(\n  File [^\n]*)*")
 _DEEPEST_FRAMES = 6
 
 
@@ -47,7 +53,7 @@ def describe(stands: Sequence[Stand]) -> str:
 
 def _shorten(stack: str) -> str:
     """Leave out our own frames below the train function."""
-    return re.sub(r"(\n  File [^\n]*cargobike/worker/runner\.py[^\n]*)+(\n  File [^\n]*)*", "", stack)
+    return _BELOW_THE_FUNCTION.sub("", stack)
 
 
 def _waits(stack: str) -> bool:
@@ -55,5 +61,5 @@ def _waits(stack: str) -> bool:
     return any(
         _WAITING.search("\n".join(block.splitlines()[1 : 1 + _DEEPEST_FRAMES]))
         for block in re.split(r"\n(?=(?:Current thread|Thread) )", stack)
-        if "runner.py" in block
+        if RUNNER in block
     )
