@@ -240,7 +240,7 @@ def test_an_optimizer_that_raises_is_shown_with_its_own_traceback(place: str) ->
     with pytest.raises(ExperimentFailedError, match=f"broken in {place}") as caught:
         _search_with(_Broken({"x": 1.0}, place))
     assert "in _break" in str(caught.value)
-    assert "dialogue.py" not in str(caught.value)
+    assert "optimizer_session.py" not in str(caught.value)
     [only] = experiment.list()
     assert experiment.load(only) == caught.value.result
     assert experiment.load(only).state == "failed"

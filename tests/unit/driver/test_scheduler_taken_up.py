@@ -13,7 +13,7 @@ from cargobike.core import facts
 from cargobike.core.record import ExperimentRecord, fold
 from cargobike.core.records import Milestones, TrialState
 from cargobike.engines.simulated.engine import SimulatedEngine
-from cargobike.experiments.scheduling.dialogue import Dialogue
+from cargobike.experiments.scheduling.optimizer_session import OptimizerSession
 from cargobike.experiments.scheduling.plan import Plan
 from cargobike.experiments.scheduling.replay import Replay
 from cargobike.experiments.scheduling.scheduler import Scheduler
@@ -34,14 +34,14 @@ def take_up(past: list[facts.AnyFact], milestones: bool, salt: int) -> list[fact
     optimizer.setup(SPACE, num_trials=20, direction="max", seed=3)
     optimizer.initialize()
     record = ExperimentRecord(header)
-    dialogue = Dialogue(optimizer, record.trials, allowed=SPACE.names)
-    replay = Replay(plan, record, dialogue)
+    session = OptimizerSession(optimizer, record.trials, allowed=SPACE.names)
+    replay = Replay(plan, record, session)
     replay.run(past[1:])
     scheduler = Scheduler(plan, record)
     scheduler.take_up(replay, at=0.0)
     engine = SimulatedEngine(timed(salt))
     engine._saved = checkpoints(past)
-    result = _Simulation(scheduler, dialogue, engine, 0.0, keep_facts=True).run()
+    result = _Simulation(scheduler, session, engine, 0.0, keep_facts=True).run()
     return [*past, *result.facts[1:]]
 
 

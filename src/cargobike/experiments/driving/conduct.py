@@ -23,14 +23,14 @@ from cargobike.engines.local.boot import WORKER_PROGRAM
 from cargobike.experiments.asking.recipe import FILE as RECIPE
 from cargobike.experiments.asking.shipping import unsaved_sources
 from cargobike.experiments.display.display import Display, choose_display
-from cargobike.experiments.driving.conversation import Conversation
 from cargobike.experiments.driving.interrupt import InterruptWatch
 from cargobike.experiments.driving.keeping import CodeKeeper
 from cargobike.experiments.driving.loop import Clock, Loop, Parts
+from cargobike.experiments.driving.optimizer_thread import OptimizerThread
 from cargobike.experiments.driving.request import Callback, Request
 from cargobike.experiments.driving.server import WireServer
-from cargobike.experiments.driving.staff import Staff
-from cargobike.experiments.scheduling.dialogue import Dialogue
+from cargobike.experiments.driving.worker_pool import WorkerPool
+from cargobike.experiments.scheduling.optimizer_session import OptimizerSession
 from cargobike.experiments.scheduling.replay import Replay
 from cargobike.experiments.scheduling.scheduler import Scheduler
 from cargobike.experiments.trial.payload import Payload
@@ -58,12 +58,12 @@ def conduct(request: Request) -> tuple[ExperimentRecord, ExperimentFolder]:
         header = _header(request, folder, clock.now())
         journal.append([header])
         record = ExperimentRecord(header)
-        dialogue = _dialogue(request, record)
+        session = _session(request, record)
         scheduler = Scheduler(request.plan, record)
         keeper = _keeper(request, folder, payload)
         exits.callback(keeper.close)
         stage = _Stage(request, folder, payload, journal, clock, (keeper,))
-        _run(stage, scheduler, dialogue, [header], exits)
+        _run(stage, scheduler, session, [header], exits)
     return record, folder
 
 
@@ -78,8 +78,8 @@ def take_up(request: Request, folder: ExperimentFolder) -> ExperimentRecord:
         assert isinstance(header, ExperimentStarted)
         journal = exits.enter_context(JournalWriter(folder.journal, durability=request.durability))
         record = ExperimentRecord(header)
-        dialogue = _dialogue(request, record)
-        replay = Replay(request.plan, record, dialogue)
+        session = _session(request, record)
+        replay = Replay(request.plan, record, session)
         replay.run(past)
         scheduler = Scheduler(request.plan, record)
         scheduler.take_up(replay, clock.now())
@@ -89,7 +89,7 @@ def take_up(request: Request, folder: ExperimentFolder) -> ExperimentRecord:
             late = (CodeKeeper(folder, {}, remark="the snapshot was taken when the experiment was taken up again"),)
             exits.callback(late[0].close)
         stage = _Stage(request, folder, payload, journal, clock, late)
-        _run(stage, scheduler, dialogue, [header, *past], exits)
+        _run(stage, scheduler, session, [header, *past], exits)
     return record
 
 
@@ -107,7 +107,7 @@ class _Stage(msgspec.Struct, frozen=True):
 def _run(
     stage: _Stage,
     scheduler: Scheduler,
-    dialogue: Dialogue,
+    session: OptimizerSession,
     known: Sequence[AnyFact],
     exits: contextlib.ExitStack,
 ) -> None:
@@ -126,13 +126,13 @@ def _run(
         callbacks.append(board)
     travel = _serve_files(request, server, stage.folder, exits) if request.engine.is_elsewhere else NO_TRAVEL
     make_spec = _spec_maker(request, server, stage.folder, stage.payload, travel)
-    conversation = Conversation(dialogue)
-    exits.callback(conversation.close)
+    optimizer_thread = OptimizerThread(session)
+    exits.callback(optimizer_thread.close)
     loop = Loop(
         Parts(
             scheduler=scheduler,
-            conversation=conversation,
-            staff=Staff(request.engine, server, make_spec, request.patience),
+            optimizer_thread=optimizer_thread,
+            pool=WorkerPool(request.engine, server, make_spec, request.patience),
             server=server,
             journal=journal,
             folder=stage.folder,
@@ -147,7 +147,7 @@ def _run(
     except BaseException as error:
         _close_record(scheduler.record, journal, display, clock, error)
         raise
-    conversation.finish()
+    optimizer_thread.finish()
     exits.callback(interrupt.pass_on)
 
 
@@ -196,8 +196,8 @@ def _serve_files(
     return _Travel(address, marker)
 
 
-def _dialogue(request: Request, record: ExperimentRecord) -> Dialogue:
-    return Dialogue(
+def _session(request: Request, record: ExperimentRecord) -> OptimizerSession:
+    return OptimizerSession(
         request.optimizer,
         record.trials,
         allowed=request.names,

@@ -18,11 +18,11 @@ from cargobike.core.facts import Fact
 from cargobike.core.layout import ExperimentFolder
 from cargobike.core.records import ExperimentState
 from cargobike.experiments.display.display import Display
-from cargobike.experiments.driving.conversation import Conversation
 from cargobike.experiments.driving.interrupt import InterruptWatch
+from cargobike.experiments.driving.optimizer_thread import OptimizerThread
 from cargobike.experiments.driving.request import Callback
 from cargobike.experiments.driving.server import WireServer
-from cargobike.experiments.driving.staff import Staff
+from cargobike.experiments.driving.worker_pool import WorkerPool
 from cargobike.experiments.scheduling import events as ev
 from cargobike.experiments.scheduling.scheduler import Scheduler
 from cargobike.store.journal.journal import JournalWriter
@@ -60,8 +60,8 @@ class Parts:
     """Everything that a loop joins."""
 
     scheduler: Scheduler
-    conversation: Conversation
-    staff: Staff
+    optimizer_thread: OptimizerThread
+    pool: WorkerPool
     server: WireServer
     journal: JournalWriter
     folder: ExperimentFolder
@@ -99,7 +99,7 @@ class Loop:
     def run(self) -> None:
         """Run until the scheduler says that it is over, then see everybody off."""
         p = self._p
-        p.server.watch(p.conversation.wake_fd)
+        p.server.watch(p.optimizer_thread.wake_fd)
         with p.interrupt:
             if p.interrupt.wake_fd is not None:
                 p.server.watch(p.interrupt.wake_fd)
@@ -122,11 +122,11 @@ class Loop:
                 p.journal.settle()
         self._now = p.clock.now()
         self._hear_workers()
-        if p.conversation.is_beside:
-            for event in p.conversation.answers(self._now):
+        if p.optimizer_thread.is_beside:
+            for event in p.optimizer_thread.answers(self._now):
                 self._happen(event)
-        if self._now >= p.staff.next_check:
-            for event in p.staff.check(self._now):
+        if self._now >= p.pool.next_check:
+            for event in p.pool.check(self._now):
                 self._happen(event)
         if p.interrupt.requested and not self._is_stopping:
             self._stop("interrupted by the user")
@@ -138,7 +138,7 @@ class Loop:
 
     def _wait_ms(self) -> int:
         due = self._next_look
-        for other in (self._p.scheduler.next_deadline, self._p.staff.next_check):
+        for other in (self._p.scheduler.next_deadline, self._p.pool.next_check):
             if other is not None:
                 due = min(due, other)
         longest = _LONGEST_WAIT_MS if self._p.journal.is_settled else _SETTLE_AFTER_MS
@@ -148,7 +148,7 @@ class Loop:
         """Do what need not be done in every round."""
         p = self._p
         self._next_look = self._now + _REFRESH_EVERY_S
-        if waiting := p.staff.waiting_for():
+        if waiting := p.pool.waiting_for():
             p.display.phase(waiting)
         p.display.refresh(self._now)
         p.journal.sync_if_due(self._now)
@@ -197,12 +197,12 @@ class Loop:
         p = self._p
         messages, disconnected = p.server.receive()
         for worker, message in messages:
-            p.staff.heard(worker, self._now)
+            p.pool.heard(worker, self._now)
             event = self._as_event(worker, message)
             if event is not None:
                 self._happen(event)
         for worker in disconnected:
-            p.staff.disconnected(worker, self._now)
+            p.pool.disconnected(worker, self._now)
 
     def _as_event(self, worker: str, message: wire.WorkerMessage) -> ev.Event | None:
         at = self._now
@@ -218,7 +218,7 @@ class Loop:
                 again=message.again,
             )
         if isinstance(message, wire.Ended):
-            self._p.staff.trial_ended(worker, died=message.alike.startswith(("was ended by", "exited with code")))
+            self._p.pool.trial_ended(worker, died=message.alike.startswith(("was ended by", "exited with code")))
             return ev.AttemptEnded(
                 at=at,
                 worker=worker,
@@ -255,9 +255,9 @@ class Loop:
                 at=at, worker=worker, trial=message.trial, attempt=message.attempt, idle_s=message.idle_s
             )
         if isinstance(message, wire.Hello):
-            return self._p.staff.arrived(worker, message, at)
+            return self._p.pool.arrived(worker, message, at)
         if isinstance(message, wire.Bye):
-            self._p.staff.left(worker)
+            self._p.pool.left(worker)
         return None
 
     def _keep_output(self, message: wire.Output, rank: int) -> None:
@@ -272,7 +272,7 @@ class Loop:
     # -- doing ---------------------------------------------------------------------------------------------------
 
     def _ask(self, command: ev.Ask | ev.Judge) -> None:
-        answer = self._p.conversation.put(command, self._now)
+        answer = self._p.optimizer_thread.put(command, self._now)
         if answer is not None:
             self._now = max(self._now, answer.at)
             self._happen(answer)
@@ -326,11 +326,11 @@ class Loop:
         self._p.server.send(command.worker, wire.Halt(command.trial, command.attempt, grace_s, command.stack))
 
     def _start_worker(self, command: ev.StartWorker) -> None:
-        self._p.staff.start(command.worker, self._now)
+        self._p.pool.start(command.worker, self._now)
 
     def _release_worker(self, command: ev.ReleaseWorker) -> None:
         self._p.server.send(command.worker, wire.Release())
-        self._p.staff.released(command.worker)
+        self._p.pool.released(command.worker)
 
     # -- the end -------------------------------------------------------------------------------------------------
 
@@ -343,9 +343,9 @@ class Loop:
         p.display.refresh(self._now)
         in_a_hurry = p.scheduler.record.state is ExperimentState.INTERRUPTED
         deadline = p.clock.now() + (GOODBYE_S / 2 if in_a_hurry else GOODBYE_S)
-        while p.staff.leaving and (left := deadline - p.clock.now()) > 0 and not p.interrupt.insisted:
+        while p.pool.leaving and (left := deadline - p.clock.now()) > 0 and not p.interrupt.insisted:
             p.server.poll(max(1, int(min(left, 0.05) * 1000)))
             self._now = p.clock.now()
             with contextlib.suppress(OSError):
                 self._hear_workers()
-            p.staff.check(self._now)
+            p.pool.check(self._now)

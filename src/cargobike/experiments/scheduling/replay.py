@@ -13,8 +13,8 @@ from cargobike.core.errors import OptimizerError
 from cargobike.core.record import ExperimentRecord
 from cargobike.core.records import IDLE, Suggestion, TrialState
 from cargobike.experiments.scheduling import events as ev
-from cargobike.experiments.scheduling.dialogue import Dialogue
 from cargobike.experiments.scheduling.live import Live
+from cargobike.experiments.scheduling.optimizer_session import OptimizerSession
 from cargobike.experiments.scheduling.plan import Plan
 from cargobike.experiments.scheduling.showing import AsSuggested, AsTheyEnd, Showing
 
@@ -22,17 +22,17 @@ _Answer = facts.TrialSuggested | facts.TrialResumed | facts.OptimizerIdled
 
 
 class Replay:
-    """Applies facts to a record and repeats the dialogue that they tell of.
+    """Applies facts to a record and repeats the session that they tell of.
 
     Attributes:
         record: The experiment as far as it has come.
     """
 
-    def __init__(self, plan: Plan, record: ExperimentRecord, dialogue: Dialogue) -> None:
+    def __init__(self, plan: Plan, record: ExperimentRecord, session: OptimizerSession) -> None:
         self.record = record
         self._lives: dict[int, Live] = {}
         self._plan = plan
-        self._dialogue = dialogue
+        self._session = session
         self._ordered = AsSuggested(plan.horizon) if plan.deterministic else None
         self._done: list[int] = []
         self._shown = 0
@@ -44,10 +44,10 @@ class Replay:
             OptimizerError: If the optimizer now answers otherwise than it did.
         """
         # An optimizer that may start more trials than it might then would not have waited for the last ones.
-        self._dialogue.limit(self.record.header.num_trials)
+        self._session.limit(self.record.header.num_trials)
         for fact in journal:
             if isinstance(fact, facts.ExperimentResumed) and fact.num_trials is not None:
-                self._dialogue.limit(fact.num_trials)
+                self._session.limit(fact.num_trials)
             if isinstance(fact, facts.OptimizerIdled) and fact.exhausted:
                 pass  # what was shown with that question is shown with the next, should there be more to try now
             elif isinstance(fact, _Answer):
@@ -57,7 +57,7 @@ class Replay:
             if isinstance(fact, facts.TrialEnded | facts.TrialPaused):
                 self._job_done(fact.trial)
             self.record.apply(fact)
-        self._dialogue.limit(self._plan.num_trials)
+        self._session.limit(self._plan.num_trials)
 
     def live(self) -> dict[int, Live]:
         """Return what must be known about the trials that have not ended."""
@@ -86,7 +86,7 @@ class Replay:
             tell = tuple(self._done[self._shown : fact.told])
             self._shown = fact.told
         question = ev.Ask(tell, fact.after)
-        answer = self._dialogue.answer(question, fact.at, self._dialogue.show(question))
+        answer = self._session.answer(question, fact.at, self._session.show(question))
         if isinstance(answer, ev.StopRequested):
             raise OptimizerError(answer.reason)
         assert isinstance(answer, ev.SuggestionMade)
@@ -133,4 +133,4 @@ class Replay:
         horizon = live.told if self._plan.deterministic else None
         attempt = self.record.trials[fact.trial].attempts
         question = ev.Judge(fact.trial, attempt, fact.step, horizon)
-        self._dialogue.answer(question, fact.at, self._dialogue.show(question))
+        self._session.answer(question, fact.at, self._session.show(question))

@@ -22,7 +22,7 @@ from cargobike.engines.simulated import world
 from cargobike.engines.simulated.engine import SimulatedEngine
 from cargobike.engines.simulated.world import Cluster, SimulatedFunction, SimulatedRun, Usage
 from cargobike.experiments.scheduling import events as ev
-from cargobike.experiments.scheduling.dialogue import Dialogue
+from cargobike.experiments.scheduling.optimizer_session import OptimizerSession
 from cargobike.experiments.scheduling.plan import Plan
 from cargobike.experiments.scheduling.scheduler import Scheduler
 from cargobike.search.optimizers.optimizer import AbstractOptimizer
@@ -160,9 +160,9 @@ def simulate(
     chosen.setup(where, num_trials=num_trials, direction=direction, seed=seed)
     chosen.initialize()
     record = ExperimentRecord(header)
-    dialogue = Dialogue(chosen, record.trials, allowed=where.names, stop_rules=rules)
+    session = OptimizerSession(chosen, record.trials, allowed=where.names, stop_rules=rules)
     engine = SimulatedEngine(function, cluster)
-    return _Simulation(Scheduler(plan, record), dialogue, engine, suggestion_s, keep_facts).run()
+    return _Simulation(Scheduler(plan, record), session, engine, suggestion_s, keep_facts).run()
 
 
 class _Simulation:
@@ -171,13 +171,13 @@ class _Simulation:
     def __init__(
         self,
         scheduler: Scheduler,
-        dialogue: Dialogue,
+        session: OptimizerSession,
         engine: SimulatedEngine,
         suggestion_s: float,
         keep_facts: bool,
     ) -> None:
         self._scheduler = scheduler
-        self._dialogue = dialogue
+        self._session = session
         self._engine = engine
         self._suggestion_s = suggestion_s
         self._facts: list[AnyFact] | None = [scheduler.record.header] if keep_facts else None
@@ -206,7 +206,7 @@ class _Simulation:
             self._pass_time()
         usage = self._engine.usage
         self._engine.shutdown()
-        self._dialogue.finish()
+        self._session.finish()
         return SimulationResult(
             record=self._scheduler.record,
             facts=self._facts or [],
@@ -257,7 +257,7 @@ class _Simulation:
         takes_s = self._suggestion_s if type(question) is ev.Ask else 0.0
         self._thinks_until = max(self._thinks_until, self._now) + takes_s
         started = time.thread_time()
-        answer = self._dialogue.answer(question, self._thinks_until, self._dialogue.show(question))
+        answer = self._session.answer(question, self._thinks_until, self._session.show(question))
         self._driver_cpu_s += time.thread_time() - started
         self._answers.append(answer)
 

@@ -1,4 +1,4 @@
-"""The dialogue with an optimizer, without a clock or a thread: a question in, its answer out."""
+"""A session with an optimizer, without a clock or a thread: a question in, its answer out."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from cargobike.search.rules.stop_rule import StopRule
 Question = Ask | Judge
 
 
-class Dialogue:
+class OptimizerSession:
     """Asks, tells and judges, one after the other, in the order in which the scheduler wants it.
 
-    What the optimizer is shown never changes behind its back, which is also what makes the dialogue repeatable from
+    What the optimizer is shown never changes behind its back, which is also what makes the session repeatable from
     the journal. With a `horizon` in a `Judge`, what a decision is based on does not depend on timing either.
 
     Args:

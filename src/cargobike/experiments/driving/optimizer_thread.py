@@ -1,4 +1,4 @@
-"""The conversation with the optimizer: one question at a time, beside the loop when it takes long.
+"""Asks the optimizer: one question at a time, on a thread of its own once it takes long.
 
 A quick optimizer is asked where the question arises. One that has been seen to take its time moves to a thread of its
 own, so that reports, results and decisions of others do not wait for it.
@@ -17,19 +17,19 @@ from collections import deque
 import msgspec
 
 from cargobike.core.records import Trial
-from cargobike.experiments.scheduling.dialogue import Dialogue, Question
 from cargobike.experiments.scheduling.events import Event
+from cargobike.experiments.scheduling.optimizer_session import OptimizerSession, Question
 
 log = logging.getLogger(__name__)
 
 _SLOW_S = 0.005
 
 
-class Conversation:
-    """Puts the questions of a dialogue to its optimizer, strictly one after the other."""
+class OptimizerThread:
+    """Puts the questions of a session to its optimizer, strictly one after the other."""
 
-    def __init__(self, dialogue: Dialogue) -> None:
-        self._dialogue = dialogue
+    def __init__(self, session: OptimizerSession) -> None:
+        self._session = session
         self._answers: deque[Event] = deque()
         self._questions: queue.SimpleQueue[tuple[Question, float, tuple[Trial, ...]] | None] | None = None
         self._was_slow = False
@@ -44,12 +44,12 @@ class Conversation:
 
     def put(self, question: Question, at: float) -> Event | None:
         """Ask; returns the answer with the time when it was given, or `None` if it will be in `answers` later."""
-        shown = self._dialogue.show(question)
-        if self._questions is not None and (self._rules_are_slow or self._dialogue.needs_optimizer(question)):
+        shown = self._session.show(question)
+        if self._questions is not None and (self._rules_are_slow or self._session.needs_optimizer(question)):
             self._questions.put((question, at, shown))
             return None
         started = time.perf_counter()
-        answer = self._dialogue.answer(question, at, shown)
+        answer = self._session.answer(question, at, shown)
         took_s = time.perf_counter() - started
         is_slow = took_s > _SLOW_S
         if is_slow:
@@ -79,7 +79,7 @@ class Conversation:
     def finish(self) -> None:
         """Show the optimizer the rest, and let it look back; what it raises there is the caller's to see."""
         if self._is_silent():
-            self._dialogue.finish()
+            self._session.finish()
         else:
             log.warning("the optimizer is still thinking; it is not shown the last trials")
 
@@ -100,5 +100,5 @@ class Conversation:
     def _serve(self) -> None:
         assert self._questions is not None
         while (item := self._questions.get()) is not None:
-            self._answers.append(self._dialogue.answer(*item))
+            self._answers.append(self._session.answer(*item))
             os.eventfd_write(self.wake_fd, 1)

@@ -1,4 +1,4 @@
-"""The staff: which workers were started, which have come, which have fallen silent."""
+"""The pool of workers: which were started, which have come, which have fallen silent."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class _Member:
     released: bool = False
 
 
-class Staff:
+class WorkerPool:
     """Starts workers through the engine and notices when they are gone."""
 
     def __init__(
