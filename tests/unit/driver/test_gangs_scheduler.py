@@ -11,7 +11,7 @@ import cargobike
 from cargobike.core.record import ExperimentRecord
 from cargobike.experiments.scheduling import events as ev
 from cargobike.experiments.scheduling.blame import OWN_WAITS, RUNNER, Stand, blame
-from cargobike.experiments.scheduling.outbox import Outbox
+from cargobike.experiments.scheduling.events import Outbox
 from cargobike.experiments.scheduling.roster import Roster
 
 

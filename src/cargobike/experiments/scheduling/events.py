@@ -1,6 +1,7 @@
 """What the scheduler hears (events) and what it wants done (commands).
 
-Events carry the driver's time in `at`; commands carry everything that is needed to carry them out.
+Events carry the driver's time in `at`; commands carry everything that is needed to carry them out, and leave in the
+order in which they were put into the outbox.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from typing import Literal
 
 import msgspec
 
-from cargobike.core.facts import Fact
+from cargobike.core.facts import AnyFact, Fact
+from cargobike.core.record import ExperimentRecord
 from cargobike.core.records import Decision, Suggestion
 
 
@@ -211,3 +213,30 @@ class Finish(Command, frozen=True):
 
     state: Literal["completed", "interrupted", "failed"]
     reason: str = ""
+
+
+class Outbox:
+    """Collects commands; a fact is true for the record at once, and a command to write it down.
+
+    Args:
+        record: What the facts so far say.
+    """
+
+    def __init__(self, record: ExperimentRecord) -> None:
+        self.record = record
+        self._commands: list[Command] = []
+
+    def fact(self, fact: AnyFact) -> None:
+        """Record a fact."""
+        self.record.apply(fact)
+        self._commands.append(Record(fact))
+
+    def command(self, command: Command) -> None:
+        """Ask for something to be done."""
+        self._commands.append(command)
+
+    def take(self) -> list[Command]:
+        """Return what was collected, and start over."""
+        taken = self._commands
+        self._commands = []
+        return taken

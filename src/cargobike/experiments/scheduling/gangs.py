@@ -6,7 +6,6 @@ from collections.abc import Iterable
 
 from cargobike.experiments.scheduling import events as ev
 from cargobike.experiments.scheduling.attempt import Attempt
-from cargobike.experiments.scheduling.outbox import Outbox
 from cargobike.experiments.scheduling.plan import Plan
 from cargobike.experiments.scheduling.roster import Roster
 from cargobike.experiments.scheduling.running import Running
@@ -23,7 +22,7 @@ class Gangs:
         servers: Parameter servers.
     """
 
-    def __init__(self, plan: Plan, out: Outbox) -> None:
+    def __init__(self, plan: Plan, out: ev.Outbox) -> None:
         self._plan = plan
         self.roster = Roster(out, plan.workers, plan.max_worker_losses)
         self.servers = Roster(out, plan.servers * plan.most_gangs, plan.max_worker_losses, prefix="s")

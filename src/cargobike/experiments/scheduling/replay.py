@@ -13,7 +13,7 @@ from cargobike.core.errors import OptimizerError
 from cargobike.core.record import ExperimentRecord
 from cargobike.core.records import IDLE, Suggestion, TrialState
 from cargobike.experiments.scheduling import events as ev
-from cargobike.experiments.scheduling.live import Live
+from cargobike.experiments.scheduling.attempt import LiveTrial
 from cargobike.experiments.scheduling.optimizer_session import OptimizerSession
 from cargobike.experiments.scheduling.plan import Plan
 from cargobike.experiments.scheduling.showing import AsSuggested, AsTheyEnd, Showing
@@ -30,7 +30,7 @@ class Replay:
 
     def __init__(self, plan: Plan, record: ExperimentRecord, session: OptimizerSession) -> None:
         self.record = record
-        self._lives: dict[int, Live] = {}
+        self._lives: dict[int, LiveTrial] = {}
         self._plan = plan
         self._session = session
         self._ordered = AsSuggested(plan.horizon) if plan.deterministic else None
@@ -59,7 +59,7 @@ class Replay:
             self.record.apply(fact)
         self._session.limit(self._plan.num_trials)
 
-    def live(self) -> dict[int, Live]:
+    def live(self) -> dict[int, LiveTrial]:
         """Return what must be known about the trials that have not ended."""
         trials = self.record.trials
         return {number: live for number, live in self._lives.items() if not trials[number].state.is_final}
@@ -96,7 +96,7 @@ class Replay:
                 self._ordered.rest()
             return
         if isinstance(fact, facts.TrialSuggested):
-            self._lives[fact.trial] = Live(fact.milestones, fact.copy_checkpoint_of, fact.told)
+            self._lives[fact.trial] = LiveTrial(fact.milestones, fact.copy_checkpoint_of, fact.told)
         else:
             live = self._lives[fact.trial]
             live.milestones, live.told = fact.milestones or live.milestones, fact.told

@@ -6,8 +6,7 @@ from collections import OrderedDict
 from collections.abc import Iterable
 
 from cargobike.core.facts import WorkerJoined, WorkerLost
-from cargobike.experiments.scheduling.events import ReleaseWorker, StartWorker, WorkerArrived, WorkerGone
-from cargobike.experiments.scheduling.outbox import Outbox
+from cargobike.experiments.scheduling.events import Outbox, ReleaseWorker, StartWorker, WorkerArrived, WorkerGone
 
 
 class Roster:

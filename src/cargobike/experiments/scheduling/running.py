@@ -9,7 +9,6 @@ from cargobike.core import facts
 from cargobike.core.records import Decision, Trial
 from cargobike.experiments.scheduling import events as ev
 from cargobike.experiments.scheduling.attempt import ASKED_TO_END, KILLED, Attempt
-from cargobike.experiments.scheduling.outbox import Outbox
 
 
 class Running:
@@ -28,7 +27,7 @@ class Running:
 
     def __init__(
         self,
-        out: Outbox,
+        out: ev.Outbox,
         trials: Mapping[int, Trial],
         trial_timeout_s: float | None,
         stall_timeout_s: float | None = None,

@@ -16,11 +16,9 @@ from cargobike.core.ids import derived_seed
 from cargobike.core.record import ExperimentRecord
 from cargobike.core.records import Milestones, Suggestion, TrialState
 from cargobike.experiments.scheduling import events as ev
-from cargobike.experiments.scheduling.attempt import Attempt, Conclusion
+from cargobike.experiments.scheduling.attempt import Attempt, Conclusion, LiveTrial
 from cargobike.experiments.scheduling.failures import FailureWatch
 from cargobike.experiments.scheduling.gangs import Gangs
-from cargobike.experiments.scheduling.live import Live
-from cargobike.experiments.scheduling.outbox import Outbox
 from cargobike.experiments.scheduling.plan import Plan
 from cargobike.experiments.scheduling.replay import Replay
 from cargobike.experiments.scheduling.running import Running
@@ -41,10 +39,10 @@ class Scheduler:
         self.plan = plan
         self.record = record
         self._trials = record.trials
-        self._out = Outbox(record)
+        self._out = ev.Outbox(record)
         self._gangs = Gangs(plan, self._out)
         self._roster = self._gangs.roster
-        self._live: dict[int, Live] = {}
+        self._live: dict[int, LiveTrial] = {}
         self._ready: deque[int] = deque()
         self._running = Running(self._out, self._trials, plan.trial_timeout_s, plan.stall_timeout_s)
         self._paused: set[int] = set()
@@ -173,7 +171,7 @@ class Scheduler:
     def _accept(self, suggestion: Suggestion, event: ev.SuggestionMade) -> None:
         number = self._suggested
         self._suggested += 1
-        self._live[number] = Live(suggestion.milestones, suggestion.copy_checkpoint_of, event.told)
+        self._live[number] = LiveTrial(suggestion.milestones, suggestion.copy_checkpoint_of, event.told)
         self._out.fact(
             facts.TrialSuggested(
                 at=event.at,
