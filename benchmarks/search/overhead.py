@@ -170,7 +170,7 @@ def main() -> int:
     sizes = [size for size in SIZES if size <= 1_000 or not arguments.quick]
     systems: dict[str, Callable[[], dict[int, float | None]]] = {
         name: lambda name=name: measure(name, sizes)  # type: ignore[misc]
-        for name in OPTIMIZERS
+        for name in OPTIMIZERS.names()
         if name not in NOT_A_SEARCH
     }
     systems["optuna-tpe"] = lambda: measure_optuna(sizes)

@@ -171,6 +171,7 @@ LIBRARIES: dict[str, Library] = {
 """Every library that the package imports. One that is not here is not used anywhere."""
 
 DEFERRED: dict[tuple[str, str], str] = {
+    ("core/registry.py", "importlib.metadata"): "slow to load, and needed only for names that are not ours",
     ("cli/ui.py", "cargobike.ui.web.access"): "needs an extra; who lacks it is told how to install it",
     ("cli/ui.py", "cargobike.ui.web.serving"): "needs an extra; who lacks it is told how to install it",
     ("cli/ui.py", "cargobike.experiments.pages.state"): "needs an extra; who lacks it is told how to install it",
@@ -195,7 +196,6 @@ DEFERRED: dict[tuple[str, str], str] = {
         "cargobike.experiments.driving.file_server",
     ): "only for workers on other machines",
     ("workers/host.py", "cargobike.workers.remote_agent"): "only for workers that do not see the project's disk",
-    ("experiments/asking/arguments.py", "cargobike.engines.spark.engine"): "only for who runs on Spark",
     ("engines/spark/task.py", "cargobike.core.records"): "an executor without it is to say so",
     ("engines/spark/task.py", "cargobike.engines.engine"): "an executor without it is to say so",
     ("engines/spark/task.py", "cargobike.engines.local.engine"): "an executor without it is to say so",

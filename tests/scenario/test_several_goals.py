@@ -52,7 +52,7 @@ def test_a_misspelled_metric_in_a_limit_is_named() -> None:
         ({"direction": {"accuracy": "max"}}, "at least two"),
         ({"direction": {"accuracy": "max", "latency_ms": "least"}}, "allowed are 'max' and 'min'"),
         ({"direction": {"accuracy": "max", "latency_ms": "min"}, "metric": "accuracy"}, "leave it out"),
-        ({"direction": {"accuracy": "max", "latency_ms": "min"}, "optimizer": "asha"}, "searches after one number"),
+        ({"direction": {"accuracy": "max", "latency_ms": "min"}, "optimizer": "asha"}, "searches for one number"),
         ({"direction": {"accuracy": "max", "latency_ms": "min"}, "early_stop": "median"}, "one number"),
         ({"constraints": ["latency_ms < 3"]}, "metric <= number"),
         ({"start_points": [{"y": 1}]}, "do not lie in the space"),

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 
 import msgspec
 
+from cargobike.core.errors import InvalidInputError
 from cargobike.core.records import Resources
 
 NO_LIMIT = 1 << 30
@@ -40,20 +41,6 @@ class WorkerSpec(msgspec.Struct, frozen=True, kw_only=True):
         return f"WorkerSpec(name={self.name!r}, module={self.module!r}, resources={self.resources!r})"
 
 
-class Listening(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the driver listens for an engine's workers.
-
-    Attributes:
-        bind: Address to listen on; loopback unless the workers are elsewhere.
-        reach: Name or address by which workers reach it; the same as `bind` if empty.
-        port: Port to listen on, for networks that let only some through; any free one if 0.
-    """
-
-    bind: str = "127.0.0.1"
-    reach: str = ""
-    port: int = 0
-
-
 class WorkerHandle(ABC):
     """A worker that was started. All methods may be called at any time, also after its end."""
 
@@ -73,6 +60,8 @@ class WorkerHandle(ABC):
 class Engine(ABC):
     """A place where workers live.
 
+    What only some engines do stands in `capabilities.py`, as classes to inherit from besides.
+
     Guarantees: `start_worker` returns at once, the worker appears by connecting back; a worker that ends or dies is not
     restarted by the engine; what was reserved for it (devices) is free again once `poll` has returned a sentence;
     `shutdown` leaves nothing running and may be called twice; when the process that owns the engine dies, even by
@@ -80,40 +69,19 @@ class Engine(ABC):
     """
 
     name: str
-    is_elsewhere: bool = False
-    """Whether workers may be on other machines, which do not see the files of this one."""
-    may_share_disk: bool = True
-    """Whether workers may use the project's folder where they find it; else its files travel."""
-    driver_silence_s: float | None = None
-    """After how long without a word from the driver a worker gives up, where nothing else tells that it is gone."""
-    join_s: float = 0.0
-    """How long a worker may take to come, if the place may need more time than drivers are used to."""
 
-    @property
-    def listening(self) -> Listening:
-        """Where the driver has to listen so that the workers of this engine can reach it."""
-        return Listening()
+    @classmethod
+    def at(cls, address: str) -> Engine:
+        """Return the engine at an address whose scheme is this engine's name, such as `spark://host:7077`."""
+        raise InvalidInputError(f"the engine {cls.name!r} takes no address, but {address!r} was given; use its name.")
 
     @abstractmethod
     def start_worker(self, spec: WorkerSpec) -> WorkerHandle:
         """Start one worker; raises `EngineError` if it can never be started here."""
 
-    def warm_up(self, module: str, resources: Resources, peers: int) -> None:  # noqa: B027 - most have nothing to do
-        """Begin whatever takes time before the first worker can start; called at most once, before it."""
-
     @abstractmethod
     def capacity(self, resources: Resources) -> int:
         """Return how many workers with these resources can run here at once."""
-
-    def check_workers(self, workers: int, resources: Resources) -> None:  # noqa: B027 - many just share what they have
-        """Raise `InvalidInputError` if so many workers can never run here at once, saying what there is."""
-
-    def trial_ended(self, worker: str, *, died: bool) -> None:  # noqa: B027 - one machine has nowhere else to go
-        """Take in that a trial on a worker has ended, or that its process has died, to avoid places where many die."""
-
-    def waiting_for(self) -> str:
-        """Say in a few words what workers that were started are waiting for; empty if for nothing unusual."""
-        return ""
 
     @abstractmethod
     def shutdown(self, timeout_s: float = 5.0) -> None:

@@ -210,9 +210,9 @@ def test_rules_may_be_mixed() -> None:
 @pytest.mark.parametrize(
     ("wrong", "match"),
     [
-        ("medain", r"no stop rule 'medain'; known are 'median'.*Did you mean 'median'"),
+        ("medain", r"no stop rule 'medain'; known are median.*Did you mean 'median'"),
         ("target", r"give an object such as TargetReached\(0.95\)"),
-        (3, r"early_stop=3 is no stop rule; give one of 'median', 'percentile', 'patience', or an object with"),
+        (3, r"early_stop=3 is no stop rule; give one of median, percentile, patience, or an object with"),
         (TargetReached, r"is no stop rule"),
     ],
 )

@@ -13,6 +13,7 @@ import msgspec
 
 from cargobike.core.hosting import Begin, Fork, Forked, Gone, HostOrder, decode_news
 from cargobike.core.records import Resources
+from cargobike.engines.capabilities import WarmsUp
 from cargobike.engines.engine import Engine, WorkerHandle, WorkerSpec
 from cargobike.engines.local.boot import Boot
 from cargobike.engines.local.gpus import GpuPool, detect_gpus
@@ -27,7 +28,7 @@ _THREAD_VARIABLES = (
 )
 
 
-class LocalEngine(Engine):
+class LocalEngine(Engine, WarmsUp):
     """Starts workers as processes below one host process, which imports the function's libraries once for all.
 
     Args:

@@ -15,7 +15,8 @@ from typing import Any
 from cargobike.core.errors import EngineError, InvalidInputError
 from cargobike.core.records import Resources
 from cargobike.core.version import __version__
-from cargobike.engines.engine import Engine, Listening, WorkerSpec
+from cargobike.engines.capabilities import AvoidsBadMachines, ChecksWorkers, Elsewhere, Listening, TellsWaiting
+from cargobike.engines.engine import Engine, WorkerSpec
 from cargobike.engines.spark import task as spark_task
 from cargobike.engines.spark.cluster import Cluster, Need
 from cargobike.engines.spark.exclusion import Exclusion
@@ -28,7 +29,7 @@ log = logging.getLogger(__name__)
 _ENOUGH_UNFIT = 2
 
 
-class SparkEngine(Engine):
+class SparkEngine(Engine, Elsewhere, ChecksWorkers, AvoidsBadMachines, TellsWaiting):
     """Starts workers as tasks of a Spark application.
 
     Args:
@@ -53,8 +54,6 @@ class SparkEngine(Engine):
     """
 
     name = "spark"
-    is_elsewhere = True
-    driver_silence_s = 60.0
 
     def __init__(
         self,
@@ -97,6 +96,11 @@ class SparkEngine(Engine):
         self._enough: int | None = None
         self._somebody_was_placed = False
         self._lock = threading.RLock()
+
+    @classmethod
+    def at(cls, address: str) -> SparkEngine:
+        """Return an engine that makes a session at the address of a master."""
+        return cls(master=address)
 
     # -- the place -----------------------------------------------------------------------------------------------
 
@@ -285,7 +289,7 @@ class SparkEngine(Engine):
         self._judge(handle, died=True)
         handle.end(f"was lost with its executor on {place.host}, or killed there")
 
-    def trial_ended(self, worker: str, *, died: bool) -> None:
+    def work_ended(self, worker: str, *, died: bool) -> None:
         """Count what dies on an executor and what does not."""
         with self._lock:
             handle = self._handles.get(worker)

@@ -12,9 +12,8 @@ import msgspec
 from cargobike.core.errors import InvalidInputError, nearest
 from cargobike.core.plain import check_plain
 from cargobike.core.records import Direction, Params, Resources, Trial
+from cargobike.engines.capabilities import ChecksWorkers
 from cargobike.engines.engine import NO_LIMIT, Engine
-from cargobike.engines.local.boot import Boot
-from cargobike.engines.local.engine import LocalEngine
 from cargobike.experiments.driving.request import Callback
 from cargobike.experiments.scheduling.plan import GangShape
 from cargobike.search.optimizers.listed import Listed, read_sets
@@ -122,11 +121,9 @@ def number_of_trials(
         return len(told.listed)
     if told.num_trials is not None:
         return told.num_trials
-    if optimizer.preset_num_trials is not None:
-        return optimizer.preset_num_trials
-    if optimizer.name == "gridsearch":
-        counts = getattr(optimizer, "counts", None)
-        return told.space.grid_size(counts)
+    trials = optimizer.count_trials(told.space)
+    if trials is not None:
+        return trials
     if optimizer.is_endless and timeout_s is None:
         raise InvalidInputError(
             "It is not said how long to search; give num_trials=…, or timeout_s=… to search as long as that."
@@ -141,7 +138,8 @@ def number_of_workers(
     asked = workers if workers is not None else told.workers
     if asked is not None:
         at_least_one("workers", asked)
-        engine.check_workers(asked if trials is None else min(asked, trials * gang), resources)
+        if isinstance(engine, ChecksWorkers):
+            engine.check_workers(asked if trials is None else min(asked, trials * gang), resources)
     room = engine.capacity(resources)
     if resources.gpus and room < 1 and engine.capacity(msgspec.structs.replace(resources, gpus=_CRUMB)) < 1:
         raise InvalidInputError(
@@ -178,23 +176,6 @@ def shape_of(gang: int | GangShape, isolation: str) -> GangShape:
             "joined once they cannot join again. Leave isolation out."
         )
     return shape
-
-
-def choose_engine(engine: str | Engine, boot: Boot | None) -> Engine:
-    """Return the engine that is meant by a name or an object."""
-    if isinstance(engine, Engine):
-        return engine
-    if engine == "local":
-        return LocalEngine(boot=boot)
-    if engine == "spark" or engine.startswith(("spark://", "k8s://")):
-        # Most experiments do not run on Spark, and every import delays the first trial.
-        from cargobike.engines.spark.engine import SparkEngine  # noqa: PLC0415
-
-        return SparkEngine(master=None if engine == "spark" else engine)
-    raise InvalidInputError(
-        f'engine={engine!r} is not known; allowed are "local", "spark", the address of a Spark master such as '
-        f"spark://host:7077, or an engine object.{nearest(str(engine), ['local', 'spark'])}"
-    )
 
 
 StopRules = str | StopRule | Sequence[str | StopRule]

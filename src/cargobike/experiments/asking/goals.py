@@ -10,6 +10,7 @@ from cargobike.core.goals import Goals, read_constraints
 from cargobike.core.records import Direction, Params
 from cargobike.experiments.asking.arguments import Told
 from cargobike.search.optimizers.optimizer import AbstractOptimizer
+from cargobike.search.optimizers.registry import names_for_several_objectives
 from cargobike.search.rules.stop_rule import EndRule, StopRule
 
 
@@ -44,7 +45,8 @@ def check_goals(
         mistakes.append(f"metric={metric!r} chooses one number; leave it out, the objectives are named in direction")
     if not optimizer.handles_objectives:
         name = optimizer.name or type(optimizer).__name__
-        mistakes.append(f'optimizer {name!r} searches after one number; "tpe", "nsga2", "random", "grid" do several')
+        several = ", ".join(names_for_several_objectives())
+        mistakes.append(f"optimizer {name!r} searches for one number; {several} search for several")
     if rules:
         mistakes.append("early_stop compares trials by one number; leave it out")
     if mistakes:

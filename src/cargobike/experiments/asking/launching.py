@@ -13,8 +13,10 @@ from cargobike.core.errors import ExperimentFailedError, InvalidInputError, Tria
 from cargobike.core.ids import random_seed
 from cargobike.core.records import Direction, ExperimentState, Resources, Trial
 from cargobike.core.version import __version__
+from cargobike.engines.capabilities import WarmsUp
 from cargobike.engines.engine import Engine
 from cargobike.engines.local.boot import WORKER_PROGRAM, Boot
+from cargobike.engines.registry import resolve_engine
 from cargobike.experiments.asking import arguments
 from cargobike.experiments.asking.arguments import SpaceLike, StopRules
 from cargobike.experiments.asking.function import check_signature, find_train
@@ -35,10 +37,11 @@ from cargobike.store.files import project
 def launch_experiment(boot: Boot | None, **given: Any) -> Result:
     """Run a new experiment; takes what `experiment.launch` takes."""
     _refuse_while_loading()
-    place = arguments.choose_engine(given.pop("engine"), boot)
+    place = resolve_engine(given.pop("engine"), boot)
     with place as engine:
         request = _request(engine, **given)
-        engine.warm_up(WORKER_PROGRAM, request.resources, request.plan.workers)
+        if isinstance(engine, WarmsUp):
+            engine.warm_up(WORKER_PROGRAM, request.resources, request.plan.workers)
         record, folder = conduct(request)
     return _judge(Result.from_record(record, folder), is_single=request.params is not None)
 
@@ -74,7 +77,7 @@ def resume_experiment(
                 f"workers={workers} was given, but a deterministic search depends on its {plan.workers} workers."
             )
         plan = msgspec.structs.replace(plan, workers=arguments.at_least_one("workers", workers))
-    with arguments.choose_engine(engine, boot) as place:
+    with resolve_engine(engine, boot) as place:
         request = _ready(
             recipe,
             plan=plan,
@@ -84,7 +87,8 @@ def resume_experiment(
             quiet=quiet,
             recipe_bytes=None,
         )
-        place.warm_up(WORKER_PROGRAM, request.resources, plan.workers)
+        if isinstance(place, WarmsUp):
+            place.warm_up(WORKER_PROGRAM, request.resources, plan.workers)
         record = take_up(request, folder)
     return _judge(Result.from_record(record, folder), is_single=recipe.params is not None)
 

@@ -14,8 +14,10 @@ from cargobike.core.layout import ExperimentFolder
 from cargobike.core.record import ExperimentRecord
 from cargobike.core.records import Resources, Trial, TrialState
 from cargobike.core.version import __version__
+from cargobike.engines.capabilities import WarmsUp
 from cargobike.engines.engine import Engine
 from cargobike.engines.local.boot import WORKER_PROGRAM, Boot
+from cargobike.engines.registry import resolve_engine
 from cargobike.experiments.asking import arguments
 from cargobike.experiments.asking.recipe import Recipe
 from cargobike.experiments.asking.recorded import recorded_payload
@@ -58,9 +60,10 @@ def reproduce_experiment(
     trials = choose_trials(record, trial)
     payload = recorded_payload(folder, snapshot)
     plan = _plan(record, folder, len(trials), workers)
-    with arguments.choose_engine(engine, boot) as place:
+    with resolve_engine(engine, boot) as place:
         request = _request(record, folder, payload, plan=plan, place=place, trials=trials, quiet=quiet)
-        place.warm_up(WORKER_PROGRAM, request.resources, plan.workers)
+        if isinstance(place, WarmsUp):
+            place.warm_up(WORKER_PROGRAM, request.resources, plan.workers)
         repeated, new_folder = conduct(request)
     return Reproduction(
         original=folder.id,

@@ -18,6 +18,7 @@ from cargobike.core.ids import experiment_id
 from cargobike.core.layout import ExperimentFolder, ProjectFolder
 from cargobike.core.record import ExperimentRecord
 from cargobike.core.records import Resources
+from cargobike.engines.capabilities import Elsewhere, Listening
 from cargobike.engines.engine import WorkerSpec
 from cargobike.engines.local.boot import WORKER_PROGRAM
 from cargobike.experiments.asking.recipe import FILE as RECIPE
@@ -117,14 +118,15 @@ def _run(
     exits.callback(_close_display, display, clock)
     display.update(known)
     display.phase(_what_takes_time(request))
-    server = WireServer(request.engine.listening)
+    elsewhere = request.engine if isinstance(request.engine, Elsewhere) else None
+    server = WireServer(elsewhere.listening if elsewhere else Listening())
     exits.callback(server.close)
     callbacks = [*stage.callbacks, *request.callbacks]
     if request.tensorboard:
         board = _board(stage.folder, display)
         exits.callback(board.close)
         callbacks.append(board)
-    travel = _serve_files(request, server, stage.folder, exits) if request.engine.is_elsewhere else NO_TRAVEL
+    travel = _serve_files(request, elsewhere, server, stage.folder, exits) if elsewhere else NO_TRAVEL
     make_spec = _spec_maker(request, server, stage.folder, stage.payload, travel)
     optimizer_thread = OptimizerThread(session)
     exits.callback(optimizer_thread.close)
@@ -179,18 +181,18 @@ NO_TRAVEL = _Travel()
 
 
 def _serve_files(
-    request: Request, server: WireServer, folder: ExperimentFolder, exits: contextlib.ExitStack
+    request: Request, engine: Elsewhere, server: WireServer, folder: ExperimentFolder, exits: contextlib.ExitStack
 ) -> _Travel:
     """Serve the project to workers that do not find the marker, which those who see its disk do."""
     # Workers on the driver's own machine see its disk, and every import delays their first trial.
     from cargobike.experiments.driving.file_server import FileServer  # noqa: PLC0415
 
-    listening = request.engine.listening
+    listening = engine.listening
     port = listening.port + 2 if listening.port else 0
     router, address = server.open_router(msgspec.structs.replace(listening, port=port))
     exits.callback(FileServer(router, request.project, folder).close)
     marker = f".seen-{os.urandom(8).hex()}"
-    if request.engine.may_share_disk:
+    if engine.may_share_disk:
         (folder.root / marker).touch()
         exits.callback((folder.root / marker).unlink, missing_ok=True)
     return _Travel(address, marker)
@@ -257,7 +259,7 @@ def _payload(request: Request) -> bytes:
         server=request.server,
         options=request.options,
         data=request.data,
-        modules=_own_modules() if request.engine.is_elsewhere else {},
+        modules=_own_modules() if isinstance(request.engine, Elsewhere) else {},
     ).encode()
 
 
@@ -314,7 +316,7 @@ def _spec_maker(
             experiment=str(folder.root.absolute()),
             project=str(request.project.root.absolute()),
             reuse=request.isolation == "reuse",
-            driver_silence_s=request.engine.driver_silence_s,
+            driver_silence_s=request.engine.driver_silence_s if isinstance(request.engine, Elsewhere) else None,
             files_address=travel.address,
             marker=travel.marker,
         )

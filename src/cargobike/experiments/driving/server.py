@@ -14,7 +14,7 @@ import zmq
 from zmq.utils import z85
 
 from cargobike.core.errors import EngineError
-from cargobike.engines.engine import Listening
+from cargobike.engines.capabilities import Listening
 from cargobike.workers.wire import (
     DriverMessage,
     Hello,

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from cargobike.core.errors import EngineError
+from cargobike.engines.capabilities import AvoidsBadMachines, Elsewhere, TellsWaiting
 from cargobike.engines.engine import Engine, WorkerHandle, WorkerSpec
 from cargobike.experiments.driving.request import Patience
 from cargobike.experiments.driving.server import WireServer
@@ -43,6 +44,7 @@ class WorkerPool:
         self._server = server
         self._make_spec = make_spec
         self._patience = patience
+        self._join_s = max(patience.join_s, engine.join_s) if isinstance(engine, Elsewhere) else patience.join_s
         self._members: dict[str, _Member] = {}
         self._newcomers: dict[str, _Member] = {}
         self._suspects: dict[str, float] = {}
@@ -119,11 +121,12 @@ class WorkerPool:
         """Say what keeps the first worker from coming, if the engine knows; empty once one has come."""
         if self._somebody_came:
             return ""
-        return self._engine.waiting_for()
+        return self._engine.waiting_for() if isinstance(self._engine, TellsWaiting) else ""
 
     def trial_ended(self, worker: str, *, died: bool) -> None:
         """Let the engine know whether the process of a trial has died."""
-        self._engine.trial_ended(worker, died=died)
+        if isinstance(self._engine, AvoidsBadMachines):
+            self._engine.work_ended(worker, died=died)
 
     def check(self, now_s: float) -> list[Event]:
         """Return who is gone, looking no more often than useful."""
@@ -164,7 +167,7 @@ class WorkerPool:
         why = None
         if suspect_since is not None and now_s - suspect_since > patience.reconnect_s:
             why = f"its connection closed and did not come back within {patience.reconnect_s:g} s"
-        elif not member.joined and now_s - member.since > (join_s := max(patience.join_s, self._engine.join_s)):
+        elif not member.joined and now_s - member.since > (join_s := self._join_s):
             why = f"it did not connect within {join_s:g} s"
         elif member.joined and now_s - member.since > patience.silence_s:
             why = f"it has been silent for {patience.silence_s:g} s"

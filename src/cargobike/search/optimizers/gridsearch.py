@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from cargobike.core.records import Params, Trial
 from cargobike.search.optimizers.optimizer import AbstractOptimizer, Suggested
+from cargobike.search.spaces.space import Searchspace
 
 
 class GridSearch(AbstractOptimizer):
@@ -22,6 +23,10 @@ class GridSearch(AbstractOptimizer):
 
     def __init__(self, counts: Mapping[str, int] | None = None) -> None:
         self.counts = dict(counts or {})
+
+    def count_trials(self, space: Searchspace) -> int:
+        """Return the number of combinations; raises `SpaceError` if a continuous range has no count."""
+        return space.grid_size(self.counts)
 
     def initialize(self) -> None:
         """Go back to the first combination; raises `SpaceError` if a continuous range has no count."""

@@ -83,6 +83,10 @@ class AbstractOptimizer(ABC):
         self.trials = {}
         self.final_store = []
 
+    def count_trials(self, space: Searchspace) -> int | None:
+        """Return how many trials it makes of a space if no number is given; `None` if it cannot tell."""
+        return self.preset_num_trials
+
     @abstractmethod
     def initialize(self) -> None:
         """Prepare, now that `space`, `num_trials`, `direction` and `rng` are known."""

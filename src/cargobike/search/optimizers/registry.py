@@ -1,44 +1,59 @@
-"""Optimizers by name. An entry is a line of the table; its module is imported when somebody asks for it."""
+"""Optimizers by name. An entry is a line of the table; its module is imported when it is asked for."""
 
 from __future__ import annotations
 
-import importlib
 import inspect
+from typing import Final
 
-from cargobike.core.errors import InvalidInputError, nearest
+from cargobike.core.errors import InvalidInputError
+from cargobike.core.registry import Registry, plain_word
 from cargobike.search.optimizers.optimizer import AbstractOptimizer
 
-OPTIMIZERS: dict[str, str] = {
-    "randomsearch": "cargobike.search.optimizers.randomsearch:RandomSearch",
-    "gridsearch": "cargobike.search.optimizers.gridsearch:GridSearch",
-    "sobol": "cargobike.search.optimizers.sobol:Sobol",
-    "listed": "cargobike.search.optimizers.listed:Listed",
-    "auto": "cargobike.search.optimizers.auto:Auto",
-    "tpe": "cargobike.search.optimizers.tpe:TPE",
-    "bohb": "cargobike.search.optimizers.bohb:BOHB",
-    "dehb": "cargobike.search.optimizers.dehb:DEHB",
-    "de": "cargobike.search.optimizers.differential_evolution:DifferentialEvolution",
-    "gp": "cargobike.search.optimizers.optuna_bridge:GaussianProcess",
-    "cmaes": "cargobike.search.optimizers.optuna_bridge:CMAES",
-    "nsga2": "cargobike.search.optimizers.optuna_bridge:NSGA2",
-    "ablation": "cargobike.search.optimizers.ablation:Ablation",
-    "asha": "cargobike.search.optimizers.asha:ASHA",
-    "hyperband": "cargobike.search.optimizers.hyperband:Hyperband",
-    "pbt": "cargobike.search.optimizers.pbt:PopulationBasedTraining",
-}
-ALIASES: dict[str, str] = {
-    "differentialevolution": "de",
-    "gaussianprocess": "gp",
-    "nsgaii": "nsga2",
-    "random": "randomsearch",
-    "grid": "gridsearch",
-}
+OPTIMIZERS: Final = Registry(
+    "optimizer",
+    "cargobike.optimizers",
+    {
+        "randomsearch": "cargobike.search.optimizers.randomsearch:RandomSearch",
+        "gridsearch": "cargobike.search.optimizers.gridsearch:GridSearch",
+        "sobol": "cargobike.search.optimizers.sobol:Sobol",
+        "listed": "cargobike.search.optimizers.listed:Listed",
+        "auto": "cargobike.search.optimizers.auto:Auto",
+        "tpe": "cargobike.search.optimizers.tpe:TPE",
+        "bohb": "cargobike.search.optimizers.bohb:BOHB",
+        "dehb": "cargobike.search.optimizers.dehb:DEHB",
+        "de": "cargobike.search.optimizers.differential_evolution:DifferentialEvolution",
+        "gp": "cargobike.search.optimizers.optuna_bridge:GaussianProcess",
+        "cmaes": "cargobike.search.optimizers.optuna_bridge:CMAES",
+        "nsga2": "cargobike.search.optimizers.optuna_bridge:NSGA2",
+        "ablation": "cargobike.search.optimizers.ablation:Ablation",
+        "asha": "cargobike.search.optimizers.asha:ASHA",
+        "hyperband": "cargobike.search.optimizers.hyperband:Hyperband",
+        "pbt": "cargobike.search.optimizers.pbt:PopulationBasedTraining",
+    },
+    aliases={
+        "differentialevolution": "de",
+        "gaussianprocess": "gp",
+        "nsgaii": "nsga2",
+        "random": "randomsearch",
+        "grid": "gridsearch",
+    },
+    otherwise="give an object of your own",
+)
+"""What `optimizer="…"` understands: to add one, add a line."""
 _NOTHING = {"", "none", "null", "no", "off", "false", "single"}
 
 
 def optimizer_names() -> tuple[str, ...]:
     """Return the names that `optimizer="…"` understands, without aliases."""
-    return tuple(OPTIMIZERS)
+    return OPTIMIZERS.names()
+
+
+def names_for_several_objectives() -> tuple[str, ...]:
+    """Return the names of those of our optimizers that search for several objectives at once."""
+    kinds = {name: OPTIMIZERS.find(name) for name in OPTIMIZERS.own}
+    return tuple(
+        name for name, kind in kinds.items() if getattr(kind, "handles_objectives", False) and name != "listed"
+    )
 
 
 def resolve_optimizer(given: object) -> AbstractOptimizer:
@@ -61,19 +76,12 @@ def resolve_optimizer(given: object) -> AbstractOptimizer:
 
 
 def _by_name(given: str) -> AbstractOptimizer:
-    word = given.strip().lower().replace("_", "").replace("-", "").replace(" ", "")
-    if word in _NOTHING:
+    if plain_word(given) in _NOTHING:
         raise InvalidInputError(_refusal(given))
-    location = OPTIMIZERS.get(ALIASES.get(word, word))
-    if location is None:
-        known = [*OPTIMIZERS, *ALIASES]
-        raise InvalidInputError(
-            f"there is no optimizer {given!r}; known are {', '.join(known)}, or give an object of your own."
-            f"{nearest(word, known)}"
-        )
-    module, _, name = location.partition(":")
-    made: AbstractOptimizer = _made(getattr(importlib.import_module(module), name))
-    return made
+    optimizer = OPTIMIZERS.find(given)
+    if not (isinstance(optimizer, type) and issubclass(optimizer, AbstractOptimizer)):
+        raise InvalidInputError(f"the optimizer {given!r} stands for {optimizer!r}, which is no AbstractOptimizer")
+    return _made(optimizer)
 
 
 def _made(optimizer: type[AbstractOptimizer]) -> AbstractOptimizer:
@@ -95,7 +103,7 @@ def _made(optimizer: type[AbstractOptimizer]) -> AbstractOptimizer:
 
 
 def _refusal(given: object) -> str:
-    names = ", ".join([*OPTIMIZERS, *ALIASES])
+    names = ", ".join([*OPTIMIZERS.names(), *OPTIMIZERS.aliases])
     if given is None or given is False or isinstance(given, str):
         return (
             f"optimizer={given!r} names no optimizer; for one run with fixed values pass params={{...}} and "

@@ -9,10 +9,12 @@ import bisect
 import itertools
 import math
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
-from cargobike.core.errors import InvalidInputError, nearest
+from cargobike.core.errors import InvalidInputError
 from cargobike.core.records import Curve, Decision, Direction, Trial, TrialState
+from cargobike.core.registry import Registry
 from cargobike.search.rules.stop_rule import StopRule
 
 
@@ -157,12 +159,18 @@ class TargetReached:
         return f"trial {trial.number} reached the target of {self.value:g}" if reached else None
 
 
-RULES: dict[str, Callable[[], StopRule]] = {
-    "median": MedianRule,
-    "percentile": PercentileRule,
-    "patience": PatienceRule,
-}
-"""What `early_stop="…"` understands."""
+RULES: Final = Registry(
+    "stop rule",
+    "cargobike.stop_rules",
+    {
+        "median": "cargobike.search.rules.stop_rules:MedianRule",
+        "percentile": "cargobike.search.rules.stop_rules:PercentileRule",
+        "patience": "cargobike.search.rules.stop_rules:PatienceRule",
+    },
+    aliases={"medianrule": "median", "percentilerule": "percentile", "patiencerule": "patience"},
+    otherwise="give an object such as TargetReached(0.95)",
+)
+"""What `early_stop="…"` understands: to add one, add a line."""
 
 
 def resolve_stop_rule(given: object) -> StopRule:
@@ -175,21 +183,15 @@ def resolve_stop_rule(given: object) -> StopRule:
     Raises:
         InvalidInputError: If there is no such rule; says which there are.
     """
-    if isinstance(given, str):
-        word = given.strip().lower().replace("_", "").replace("-", "").removesuffix("rule")
-        if word in RULES:
-            return RULES[word]()
-        names = ", ".join(map(repr, RULES))
+    rule = RULES.find(given) if isinstance(given, str) else given
+    if isinstance(given, str) and callable(rule):
+        rule = rule()
+    if isinstance(rule, type) or not callable(getattr(rule, "judge", None)):
         raise InvalidInputError(
-            f"there is no stop rule {given!r}; known are {names}, or give an object such as TargetReached(0.95)."
-            f"{nearest(word, RULES)}"
+            f"early_stop={given!r} is no stop rule; give one of {', '.join(RULES.names())}, or an object with a "
+            "method judge(trial, step, trials, direction), such as TargetReached(0.95)."
         )
-    if isinstance(given, type) or not callable(getattr(given, "judge", None)):
-        raise InvalidInputError(
-            f"early_stop={given!r} is no stop rule; give one of {', '.join(map(repr, RULES))}, or an object with a "
-            "method judge(trial, step, trials, direction)."
-        )
-    return given  # type: ignore[return-value]  # has the one method that counts
+    return rule  # type: ignore[return-value]  # has the one method that counts
 
 
 class _Progress:

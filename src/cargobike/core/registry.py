@@ -1,0 +1,97 @@
+"""Names for things that are loaded when they are asked for, also from packages of other people.
+
+A registry knows where each of its own names is defined, as `module:attribute`. A package adds a name by an entry point:
+
+```toml
+[project.entry-points."cargobike.optimizers"]
+mine = "my_package.search:MyOptimizer"
+```
+
+Entry points are looked up only when a name is not one of ours, or when all names are listed.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from cargobike.core.errors import CargobikeError, InvalidInputError, nearest
+
+
+class Registry:
+    """Things by name.
+
+    Args:
+        kind: What the things are, for people: `"optimizer"`.
+        group: The group of entry points that adds to them: `"cargobike.optimizers"`.
+        own: Where each of our own is defined, by name.
+        aliases: Other words for names.
+        otherwise: What can be given instead of a name, for people.
+
+    Names are understood whatever their case, with or without `_`, `-` and spaces. Our own names win over those of entry
+    points, so that installing a package never changes what a program does.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        group: str,
+        own: Mapping[str, str],
+        *,
+        aliases: Mapping[str, str] = MappingProxyType({}),
+        otherwise: str = "",
+    ) -> None:
+        self.kind = kind
+        self.group = group
+        self.own = dict(own)
+        self.aliases = dict(aliases)
+        self._otherwise = f", or {otherwise}" if otherwise else ""
+
+    def find(self, name: str) -> object:
+        """Return what a name stands for, loaded.
+
+        Raises:
+            InvalidInputError: If there is no such name; says which there are, and the nearest.
+            CargobikeError: If a package has registered it, but it cannot be loaded.
+        """
+        word = plain_word(name)
+        location = self.own.get(self.aliases.get(word, word))
+        if location is not None:
+            return _load(location)
+        others = self._others()
+        if word not in others:
+            raise InvalidInputError(self.unknown(name))
+        try:
+            return _load(others[word])
+        except (ImportError, AttributeError) as error:
+            raise CargobikeError(
+                f"the {self.kind} {name!r} is registered as {others[word]} by an installed package, but it cannot be "
+                f"loaded: {error}. Mend or remove that package."
+            ) from error
+
+    def names(self) -> tuple[str, ...]:
+        """Return all names, ours first, without aliases."""
+        return (*self.own, *(name for name in self._others() if name not in self.own))
+
+    def unknown(self, name: object) -> str:
+        """Say that there is no such name, which there are, and which is the nearest."""
+        words = [*self.names(), *self.aliases]
+        hint = nearest(plain_word(str(name)), words)
+        return f"there is no {self.kind} {name!r}; known are {', '.join(words)}{self._otherwise}.{hint}"
+
+    def _others(self) -> dict[str, str]:
+        # Reading the metadata of all installed packages takes longer than all else here.
+        from importlib.metadata import entry_points  # noqa: PLC0415
+
+        return {plain_word(point.name): point.value for point in entry_points(group=self.group)}
+
+
+def plain_word(name: str) -> str:
+    """Return a name as it is compared: lower case, letters and digits only as far as people write it differently."""
+    return name.strip().lower().replace("_", "").replace("-", "").replace(" ", "")
+
+
+def _load(location: str) -> object:
+    module, _, attribute = location.partition(":")
+    return getattr(importlib.import_module(module), attribute.strip())
