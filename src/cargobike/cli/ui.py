@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from cargobike.core.errors import InvalidInputError, MissingLibraryError
-from cargobike.experiments.finding import find_experiment
+from cargobike.core.errors import InvalidInputError, MissingLibraryError, NotFoundError
+from cargobike.core.products import load, products
 from cargobike.store.files import project
 
 TOKEN_VARIABLE = "CARGOBIKE_UI_TOKEN"  # noqa: S105 - the name of a variable, not a secret
@@ -33,14 +33,13 @@ def ui(
 ) -> None:
     """Show experiments in a browser, until Ctrl-C."""
     try:
-        from cargobike.experiments.pages.state import ServerState  # noqa: PLC0415 - an extra
         from cargobike.ui.web.access import access_for, new_token  # noqa: PLC0415 - an extra
         from cargobike.ui.web.serving import bind, serve  # noqa: PLC0415 - an extra
     except ImportError as error:
         raise MissingLibraryError(
             f'the dashboard needs {error.name}, which is not installed; install it with: pip install "cargobike[ui]"'
         ) from error
-    page = f"/experiments/{find_experiment(experiment).id}" if experiment else "/"
+    page = _find_page(experiment) if experiment else "/"
     folder = project.current()
     if not folder.root.is_dir():
         raise InvalidInputError(
@@ -59,4 +58,17 @@ def ui(
     typer.echo("Ctrl-C ends it.", err=True)
     if open_browser:
         webbrowser.open(entry)
-    serve(ServerState.of(folder, access), sock)
+    serve(folder, access, sock)
+
+
+def _find_page(text: str) -> str:
+    """Return the address of the page of what a person names; the first product that has such a thing counts."""
+    refusal: NotFoundError | None = None
+    for product in products():
+        if not product.find_page:
+            continue
+        try:
+            return str(load(product.find_page)(text))
+        except NotFoundError as error:
+            refusal = refusal or error
+    raise refusal or NotFoundError(f"There is no page of {text!r}.")

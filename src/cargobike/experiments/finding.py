@@ -42,6 +42,11 @@ def find_experiment(text: str, *, with_checkpoints: bool = False) -> ExperimentF
     return project.experiment(found)
 
 
+def find_page(text: str) -> str:
+    """Return the address of the page of an experiment, named as for `find_experiment`, on a server of the project."""
+    return f"/experiments/{find_experiment(text).id}"
+
+
 def _refresh() -> None:
     """Bring what is new on shared storage here, if the project is on one."""
     project = current()

@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from cargobike.cli.app import COMMANDS, app, load_command
+from cargobike.cli.app import app, load_command
 from cargobike.core.layout import ProjectFolder
+from cargobike.core.products import commands, own_products
 from cargobike.core.records import ExperimentState, TrialState
 from cargobike.testing.stores import JournalBuilder
 
+COMMANDS = commands(own_products())
 FIRST, SECOND = "20270101-000000-aaaa", "20270102-000000-bbbb"
 
 
@@ -126,7 +128,7 @@ def test_wrong_calls_exit_with_2(words: tuple[str, ...]) -> None:
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_can_be_loaded_and_explains_itself(name: str) -> None:
     assert load_command(name).name == name
-    assert COMMANDS[name] in " ".join(call(name, "--help").stdout.split())
+    assert COMMANDS[name].help in " ".join(call(name, "--help").stdout.split())
 
 
 def test_rm_asks_first(filled: ProjectFolder) -> None:

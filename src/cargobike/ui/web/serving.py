@@ -12,7 +12,9 @@ from typing import Final
 import uvicorn
 
 from cargobike.core.errors import CargobikeError, InvalidInputError
+from cargobike.core.layout import ProjectFolder
 from cargobike.experiments.pages.state import ServerState
+from cargobike.ui.web.access import Access
 from cargobike.ui.web.app import create_app
 from cargobike.ui.web.static import PLOTLY, load_static
 
@@ -77,8 +79,9 @@ def bind(host: str, port: int | None) -> socket.socket:
     raise AssertionError("one of the two was returned or raised")
 
 
-def serve(state: ServerState, sock: socket.socket) -> None:
+def serve(project: ProjectFolder, access: Access, sock: socket.socket) -> None:
     """Answer requests until Ctrl-C, a termination signal, or the end of the process that started this one."""
+    state = ServerState.of(project, access)
     server = DashboardServer(state)
     threading.Thread(target=_warm_up, args=(state,), name="cargobike-ui-warm-up", daemon=True).start()
     stop_watching = threading.Event()

@@ -1,0 +1,122 @@
+"""What the products of this house bring with them, and which products there are.
+
+A product describes itself in a `Product`: plain words and paths of modules. Reading such a description loads no
+module behind it; `load` does, when a command is called, a page is asked for or an index is opened.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+ENTRY_POINTS: Final = "cargobike.products"
+"""The group of entry points by which another package adds products: `name = "package.module:PRODUCT"`."""
+
+PRODUCTS: Final = (
+    "cargobike.demo.product:PRODUCT",
+    "cargobike.experiments.product:PRODUCT",
+    "cargobike.data.product:PRODUCT",
+    "cargobike.bench.product:PRODUCT",
+    "cargobike.cli.product:PRODUCT",
+)
+"""The products that Cargobike itself has, in the order in which people meet them."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One command of the command line: the function, or group of commands, that has its name in a module.
+
+    Where Python claims the name (`import`), the function has a `_` behind it.
+    """
+
+    name: str
+    module: str
+    help: str
+    """The line in the list of commands."""
+    after: str = ""
+    """The command behind which it is listed; else behind all that were registered before."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Product:
+    """What a product registers. Every path is `package.module` or `package.module:name`; an empty one means nothing."""
+
+    name: str
+    """Its folder, its part of an address, and the owner of its tables: lower case, no blanks."""
+    title: str
+    """What people call it."""
+    commands: tuple[Command, ...] = ()
+    pages: str = ""
+    """What gives the web server its pages and routes."""
+    find_page: str = ""
+    """A function from what a person calls one of its things (an id, a name) to the address of that thing's page.
+
+    Raises `NotFoundError` if there is no such thing.
+    """
+
+
+def load(path: str) -> Any:
+    """Import what a path names: a module, or something in a module.
+
+    Example:
+        >>> load("cargobike.core.products:ENTRY_POINTS")
+        'cargobike.products'
+    """
+    module, _, name = path.partition(":")
+    loaded: Any = importlib.import_module(module)
+    for part in name.split(".") if name else ():
+        loaded = getattr(loaded, part)
+    return loaded
+
+
+@functools.cache
+def own_products() -> tuple[Product, ...]:
+    """Return the products that Cargobike itself has."""
+    return tuple(load(path) for path in PRODUCTS)
+
+
+@functools.cache
+def products() -> tuple[Product, ...]:
+    """Return all products: our own, then those that installed packages add.
+
+    A package whose description cannot be loaded is named in a warning and left out; nothing else depends on it.
+    """
+    mine = own_products()
+    return (*mine, *_others({product.name for product in mine}))
+
+
+def commands(described: tuple[Product, ...]) -> dict[str, Command]:
+    """Return the commands of products by name, in the order in which they are listed; the first of a name counts."""
+    listed: dict[str, Command] = {}
+    for product in described:
+        for command in product.commands:
+            if command.name in listed:
+                continue
+            names = list(listed)
+            place = names.index(command.after) + 1 if command.after in listed else len(names)
+            items = list(listed.items())
+            listed = dict([*items[:place], (command.name, command), *items[place:]])
+    return listed
+
+
+def _others(taken: set[str]) -> Iterator[Product]:
+    # Reading the metadata of all packages takes a moment that a command of our own need not wait for.
+    from importlib.metadata import entry_points  # noqa: PLC0415
+
+    for point in sorted(entry_points(group=ENTRY_POINTS), key=lambda point: point.name):
+        try:
+            product = point.load()
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with it, the other products work
+            _log.warning("The product %s (%s) cannot be loaded: %r", point.name, point.value, error)
+            continue
+        if not isinstance(product, Product) or product.name in taken:
+            _log.warning("The product %s (%s) is left out: no Product, or its name is taken", point.name, point.value)
+            continue
+        taken.add(product.name)
+        yield product

@@ -1,0 +1,9 @@
+"""What data registers."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from cargobike.core.products import Product
+
+PRODUCT: Final = Product(name="data", title="Data")

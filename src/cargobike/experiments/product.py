@@ -1,0 +1,35 @@
+"""What experiments register."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from cargobike.core.products import Command, Product
+
+_COMMANDS: Final = {
+    "run": "Search a function in a Python file, or run it once.",
+    "ls": "List experiments.",
+    "show": "Show one experiment: its best parameters, its trials, its failures.",
+    "compare": "Show what differs between two experiments: settings, code, environment, results.",
+    "tag": "Add tags to an experiment, take some away, or list them.",
+    "note": "Write something down about an experiment, or print what was written.",
+    "logs": "Print what the trials of an experiment wrote.",
+    "tensorboard": "Show experiments in TensorBoard until Ctrl-C.",
+    "stop": "Ask a running experiment to stop, and wait until it has.",
+    "resume": "Go on with an experiment that was lost or stopped, or add trials to it.",
+    "reproduce": "Run the recorded code of an experiment again, and say whether it comes out the same.",
+    "export": "Write an experiment into one file, or in MLflow's format.",
+    "import": "Take an exported experiment into this project.",
+    "rm": "Remove experiments and everything they wrote.",
+    "doctor": "Look for problems with this machine and this project.",
+}
+_ROOM: Final = "cargobike.experiments.commands"
+
+PRODUCT: Final = Product(
+    name="experiments",
+    title="Experiments",
+    commands=tuple(
+        Command(name, f"{_ROOM}.{'import_' if name == 'import' else name}", text) for name, text in _COMMANDS.items()
+    ),
+    find_page="cargobike.experiments.finding:find_page",
+)
