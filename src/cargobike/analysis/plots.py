@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from cargobike.analysis.figures.comparison import draw_ablation, draw_importance, draw_pareto
-from cargobike.analysis.figures.contour import draw_contour
+from cargobike.analysis.catalogue import Options, figure_of
 from cargobike.analysis.figures.look import Spec
-from cargobike.analysis.figures.parameters import draw_parallel_coordinates, draw_slices
-from cargobike.analysis.figures.progress import draw_best_so_far, draw_learning_curves
+from cargobike.analysis.figures.source import FigureSource
 from cargobike.analysis.figures.trial import draw_trial_curves
-from cargobike.analysis.figures.workers import draw_timeline
 from cargobike.analysis.progress import Order
 from cargobike.analysis.scores import objective_name
-from cargobike.analysis.views import seen_at, seen_by
 from cargobike.core.errors import MissingLibraryError
 from cargobike.core.record import ExperimentRecord
 from cargobike.core.records import Curve, Direction, Trial
@@ -27,7 +23,8 @@ class Plots:
     """Figures of one experiment; each call returns a `plotly.graph_objects.Figure`.
 
     A `metric` is any number that the train function returned, or `duration_s`; by default the objective, of several
-    the first. With `step`, trials are compared by what they reported there, so that stopped ones count, too.
+    the first. With `step`, trials are compared by what they reported there, so that stopped ones count, too. Without
+    either, and if few trials completed, parameters are compared by the last step that most trials reached.
 
     Trials that were stopped, have failed or still run look different from completed ones everywhere. Of
     very many trials a selection is drawn, the best always among them, and the figure says so.
@@ -39,54 +36,57 @@ class Plots:
 
     def best_so_far(self, by: Order = "trial", metric: str | None = None) -> go.Figure:
         """Draw the best score so far, by trial number or by `"time"`."""
-        return as_figure(draw_best_so_far(seen_by(self._record, metric), by))
+        return self._draw("best-so-far", Options(by=by, metric=metric))
 
     def learning_curves(self, most: int = 200) -> go.Figure:
         """Draw the objective of each trial against its steps."""
-        return as_figure(draw_learning_curves(self._record, most))
+        return self._draw("learning-curves", Options(most=most))
 
     def trial_curves(self, trial: Trial | int) -> go.Figure:
         """Draw every metric that one trial reported against its steps."""
-        found = self._record.trials[trial] if isinstance(trial, int) else trial
-        objective = {objective_name(self._record): found.curve}
-        curves = objective if self._curves_of is None else self._curves_of(found.number)
-        return as_figure(draw_trial_curves(self._record, found, curves))
+        chosen = self._record.trials[trial] if isinstance(trial, int) else trial
+        objective = {objective_name(self._record): chosen.curve}
+        curves = objective if self._curves_of is None else self._curves_of(chosen.number)
+        return as_figure(draw_trial_curves(self._record, chosen, curves))
 
     def parallel_coordinates(
         self, params: Sequence[str] | None = None, metric: str | None = None, step: int | None = None
     ) -> go.Figure:
         """Draw each trial with a score as a line through its parameters to that score."""
-        return as_figure(draw_parallel_coordinates(self._seen(metric, step), params))
+        return self._draw("parallel-coordinates", Options(params=_names(params), metric=metric, step=step))
 
     def slices(
         self, params: Sequence[str] | None = None, metric: str | None = None, step: int | None = None
     ) -> go.Figure:
         """Draw the score against each parameter."""
-        return as_figure(draw_slices(self._seen(metric, step), params))
+        return self._draw("slices", Options(params=_names(params), metric=metric, step=step))
 
     def contour(self, x: str, y: str, metric: str | None = None, step: int | None = None) -> go.Figure:
         """Draw a map of the score over two parameters."""
-        return as_figure(draw_contour(self._seen(metric, step), x, y))
+        return self._draw("contour", Options(x=x, y=y, metric=metric, step=step))
 
     def importance(self, metric: str | None = None, step: int | None = None) -> go.Figure:
         """Draw how much each parameter matters."""
-        return as_figure(draw_importance(self._seen(metric, step)))
+        return self._draw("importance", Options(metric=metric, step=step))
 
     def pareto(self, first: str, second: str, direction: Mapping[str, Direction] | None = None) -> go.Figure:
         """Draw two metrics against each other; `direction` says which way each is better."""
-        return as_figure(draw_pareto(self._record, first, second, direction))
+        return self._draw("pareto", Options(x=first, y=second, direction=direction))
 
     def timeline(self) -> go.Figure:
         """Draw what each worker did when, and when it had nothing to do."""
-        return as_figure(draw_timeline(self._record))
+        return self._draw("timeline", Options())
 
     def ablation(self, confidence: float = 0.95) -> go.Figure:
         """Draw what is lost without each component of an ablation."""
-        return as_figure(draw_ablation(self._record, confidence))
+        return self._draw("ablation", Options(confidence=confidence))
 
-    def _seen(self, metric: str | None, step: int | None) -> ExperimentRecord:
-        seen = seen_by(self._record, metric)
-        return seen if step is None else seen_at(seen, step)
+    def _draw(self, name: str, options: Options) -> go.Figure:
+        return as_figure(figure_of(name).draw(FigureSource(self._record), options))
+
+
+def _names(params: Sequence[str] | None) -> tuple[str, ...] | None:
+    return None if params is None else tuple(params)
 
 
 def as_figure(spec: Spec) -> go.Figure:

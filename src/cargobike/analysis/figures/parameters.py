@@ -22,7 +22,7 @@ from cargobike.analysis.figures.look import (
     hover_of,
 )
 from cargobike.analysis.figures.ticks import ticks_of
-from cargobike.analysis.model import FEWEST_TRIALS, Model, fit
+from cargobike.analysis.model import Model
 from cargobike.analysis.scores import goodness_of, objective_name, scored, thinned
 from cargobike.core.errors import InvalidInputError, nearest
 from cargobike.core.record import ExperimentRecord
@@ -104,7 +104,7 @@ def _dimension(axis: Axis, positions: Floats) -> Spec:
 
 
 def draw_slices(record: ExperimentRecord, params: Sequence[str] | None = None, model: Model | None = None) -> Spec:
-    """Draw the score against each parameter, one panel each, with the mean over all other parameters as a line."""
+    """Draw the score against each parameter, one panel each; with a model, the mean over all others as a line."""
     title = "Slices"
     panels = slice_panels(record, params, model)
     if not panels:
@@ -134,8 +134,6 @@ def slice_panels(
     axes = chosen_axes(axes_of(record), params)[:_MOST_PANELS]
     if len(trials) < 2 or not axes:
         return []
-    if model is None and len(trials) >= FEWEST_TRIALS:
-        model = fit(record)
     shown = thinned(trials, max(300, _MOST_MARKS // len(axes)), goodness_of(record))
     scores = np.array([trial.value for trial in trials], dtype=float)
     view = comfortable_range(scores, record.best.value if record.best is not None else None)

@@ -7,17 +7,9 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 from pathlib import Path
 
-from cargobike.analysis.figures.comparison import draw_ablation, draw_importance, draw_pareto
-from cargobike.analysis.figures.contour import draw_contour
-from cargobike.analysis.figures.look import Spec
-from cargobike.analysis.figures.parameters import draw_parallel_coordinates, slice_panels
-from cargobike.analysis.figures.progress import draw_best_so_far, draw_learning_curves
-from cargobike.analysis.figures.workers import draw_timeline
-from cargobike.analysis.importance import importance_of
-from cargobike.analysis.model import FEWEST_TRIALS, Model, fit
-from cargobike.analysis.scores import common_step, scored
-from cargobike.analysis.views import seen_at, seen_by
-from cargobike.core.errors import InvalidInputError
+from cargobike.analysis.catalogue import FIGURES, Options, draw_slice_panels
+from cargobike.analysis.figures.source import FigureSource
+from cargobike.analysis.views import seen_by
 from cargobike.core.layout import ExperimentFolder
 from cargobike.core.record import ExperimentRecord
 from cargobike.experiments.results.report_parts import failures, head, overview, table_of
@@ -25,8 +17,6 @@ from cargobike.ui.markup import as_json, text
 from cargobike.ui.paper import Figures, lay_out, write_page
 
 _MOST_PAIRS = 3
-_ENOUGH = 0.3
-"""With fewer completed trials than this share, parameters are compared by an earlier step that most trials reached."""
 _TABLE = """
 <section id="trials"><h2>Trials</h2>
 <div class="tools"><input id="search" type="search" placeholder="Search, e.g. act=relu" aria-label="Search trials">
@@ -37,6 +27,10 @@ _TABLE = """
 <noscript><p class="hint">Table and figures need JavaScript; it stands in this file, nothing is loaded.</p></noscript>
 </section>
 """
+_SWITCH = (
+    '<span class="switch"><button data-target="figure-best" data-shows="best" aria-pressed="true">by trial</button>'
+    '<button data-target="figure-best" data-shows="best-by-time" aria-pressed="false">by time</button></span>'
+)
 
 
 def write_report(
@@ -64,8 +58,7 @@ def report_page(record: ExperimentRecord, folder: ExperimentFolder, *, pareto: S
     """Return an experiment's report as HTML."""
     figures = Figures()
     pairs = [*combinations(record.goals.objectives, 2)][:_MOST_PAIRS] + list(pareto)
-    seen = seen_by(record)
-    sections = [overview(record), *_sections(seen, figures, [draw_pareto(record, *pair) for pair in pairs])]
+    sections = [overview(record), *_Drawn(FigureSource(record), figures).sections(pairs)]
     states = dict.fromkeys(trial.state.value for trial in record.trials.values())
     sections.append(_TABLE.format(options="".join(f'<option value="{state}">{state}</option>' for state in states)))
     links = [*figures.links, ("trials", "Trials")]
@@ -80,52 +73,52 @@ def report_page(record: ExperimentRecord, folder: ExperimentFolder, *, pareto: S
         links=links,
         footer=f"Experiment {text(record.id)}, written by Cargobike {text(record.header.cargobike)}.",
         scripts=["report.js"],
-        data={"table-data": as_json(table_of(seen))},
+        data={"table-data": as_json(table_of(seen_by(record)))},
     )
 
 
-def _sections(record: ExperimentRecord, figures: Figures, tradeoffs: Sequence[Spec]) -> Iterator[str]:
-    if any("ablation" in trial.info for trial in record.trials.values()):
-        yield figures.section("ablation", "Ablation", draw_ablation(record))
-    for number, spec in enumerate(tradeoffs):
-        yield figures.section(f"tradeoff-{number}", "Trade-off" if number == 0 else "", spec)
-    figures.place("best-by-time", draw_best_so_far(record, "time"))
-    switch = (
-        '<span class="switch"><button data-target="figure-best" data-shows="best" aria-pressed="true">by trial</button>'
-        '<button data-target="figure-best" data-shows="best-by-time" aria-pressed="false">by time</button></span>'
-    )
-    yield figures.section("best", "Best so far", draw_best_so_far(record), above=switch)
-    if any(len(trial.curve) for trial in record.trials.values()):
-        yield figures.section("curves", "Curves", draw_learning_curves(record))
-    yield from _parameters(record, figures)
-    yield figures.section("timeline", "Workers", draw_timeline(record))
+class _Drawn:
+    """The figures that a report chooses from the catalogue, each in a section of its own."""
 
+    def __init__(self, source: FigureSource, figures: Figures) -> None:
+        self._source = source
+        self._figures = figures
 
-def _parameters(record: ExperimentRecord, figures: Figures) -> Iterator[str]:
-    hint = "Score of completed trials against each parameter."
-    step = common_step(record, FEWEST_TRIALS)
-    if step is not None and len(scored(record)) < _ENOUGH * len(record.trials):
-        record = seen_at(record, step)
-        hint = f"Few trials completed, so all are compared by what they had reported at step {step}."
-    model: Model | None = None
-    order: list[str] | None = None
-    if len(scored(record)) >= FEWEST_TRIALS:
-        try:
-            model = fit(record)
-        except InvalidInputError:  # no parameter varies
+    def sections(self, pairs: Sequence[tuple[str, str]]) -> Iterator[str]:
+        """Yield all sections; `pairs` are metrics to draw against each other."""
+        yield from self._section("ablation", "ablation", "Ablation")
+        for number, (x, y) in enumerate(pairs):
+            spec = FIGURES["pareto"].draw(self._source, Options(x=x, y=y))
+            yield self._figures.section(f"tradeoff-{number}", "Trade-off" if number == 0 else "", spec)
+        for section in self._section("best-so-far", "best", "Best so far", above=_SWITCH):
+            yield section
+            self._figures.place("best-by-time", FIGURES["best-so-far"].draw(self._source, Options(by="time")))
+        yield from self._section("learning-curves", "curves", "Curves")
+        yield from self._section("importance", "importance", "Importance")
+        yield from self._slices()
+        yield from self._section("contour", "contour", "Map")
+        yield from self._section("parallel-coordinates", "parallel", "Parallel coordinates", is_wide=True)
+        yield from self._section("timeline", "timeline", "Workers")
+
+    def _section(self, name: str, anchor: str, word: str, *, above: str = "", is_wide: bool = False) -> Iterator[str]:
+        """Yield a figure that is worth showing."""
+        figure = FIGURES[name]
+        if figure.is_worth_showing(self._source):
+            spec = figure.draw(self._source, Options())
+            # A figure of parameters may need more trials than there are; nothing will be added to a report.
+            if spec["data"] or figure.section != "parameters":
+                yield self._figures.section(anchor, word, spec, above=above, is_wide=is_wide)
+
+    def _slices(self) -> Iterator[str]:
+        panels = draw_slice_panels(self._source, Options())
+        if not panels:
             return
-        found = importance_of(model)
-        order = list(found.main)
-        yield figures.section("importance", "Importance", draw_importance(record, found))
-    panels = slice_panels(record, order, model)
-    if not panels:
-        return
-    figures.links.append(("slices", "Slices"))
-    placed = [figures.place(f"slice-{number}", panel)[2] for number, panel in enumerate(panels)]
-    line = "" if model is None else " The line is the mean over all other parameters."
-    yield (
-        f'<section id="slices"><h2>Slices</h2><p>{hint}{line}</p><div class="panels">{"".join(placed)}</div></section>'
-    )
-    if model is not None and order is not None and len(order) > 1:
-        yield figures.section("contour", "Map", draw_contour(record, order[0], order[1], model))
-    yield figures.section("parallel", "Parallel coordinates", draw_parallel_coordinates(record), is_wide=True)
+        self._figures.links.append(("slices", "Slices"))
+        shown = [self._figures.place(f"slice-{number}", panel)[2] for number, panel in enumerate(panels)]
+        step = self._source.early_step
+        hint = "Score of completed trials against each parameter."
+        if step is not None:
+            hint = f"Few trials completed, so all are compared by what they had reported at step {step}."
+        if self._source.learned() is not None:
+            hint += " The line is the mean over all other parameters."
+        yield f'<section id="slices"><h2>Slices</h2><p>{hint}</p><div class="panels">{"".join(shown)}</div></section>'

@@ -7,7 +7,8 @@ from typing import Annotated
 from fastapi import APIRouter, Header, Path, Query
 from starlette.responses import Response
 
-from cargobike.analysis.figures.look import Spec
+from cargobike.analysis.catalogue import Options, figure_of, worth_showing
+from cargobike.analysis.figures.source import FigureSource
 from cargobike.analysis.figures.trial import draw_trial_curves
 from cargobike.analysis.progress import Order
 from cargobike.core.errors import InvalidInputError, NotFoundError
@@ -15,7 +16,6 @@ from cargobike.core.record import ExperimentRecord
 from cargobike.experiments.pages import answers
 from cargobike.experiments.pages.api.inputs import REFUSALS, ExperimentId, Name, TrialNumber
 from cargobike.experiments.pages.api.trials import trial_in
-from cargobike.experiments.pages.catalogue import FIGURES, Options, draw, figure_names
 from cargobike.experiments.pages.describing import answer, encoded
 from cargobike.experiments.pages.state import ServerState
 
@@ -31,18 +31,12 @@ def figure_routes(state: ServerState) -> APIRouter:
     def figures(experiment_id: ExperimentId) -> Response:
         """Return the figures that make sense for an experiment."""
         live = state.live.get(experiment_id)
-        with live.reading() as record:
-            version, names = live.made("figures", figure_names)
-            del record
-        listed = [
-            {
-                "name": name,
-                "title": FIGURES[name].title,
-                "section": FIGURES[name].section,
-                "options": list(FIGURES[name].options),
-            }
-            for name in names
-        ]
+        with live.reading():
+            version, source = live.made(FigureSource, FigureSource)
+            listed = [
+                {"name": each.name, "title": each.title, "section": each.section, "options": list(each.choices)}
+                for each in worth_showing(source)
+            ]
         return answer({"version": version, "figures": listed})
 
     @routes.get(
@@ -63,9 +57,11 @@ def figure_routes(state: ServerState) -> APIRouter:
         """Return a figure; its `ETag` changes when the experiment does."""
         live = state.live.get(experiment_id)
         options = Options(by, metric, step, x, y, most)
+        entry = figure_of(name)
         with live.reading():
+            source: FigureSource = live.made(FigureSource, FigureSource)[1]
             try:
-                version, drawn = live.made(("json", name, options), lambda _: encoded(draw(live, name, options)[1]))
+                version, drawn = live.made((name, options), lambda _: encoded(entry.draw(source, options)))
             except InvalidInputError as error:  # a metric or a parameter that this experiment does not have
                 raise NotFoundError(str(error)) from error
         return _tagged(drawn, f'"{experiment_id}-{version}"', known)
@@ -80,8 +76,7 @@ def figure_routes(state: ServerState) -> APIRouter:
         live = state.live.get(experiment_id)
 
         def make(record: ExperimentRecord) -> bytes:
-            spec: Spec = draw_trial_curves(record, trial_in(record, number), live.metrics(number))
-            return encoded(spec)
+            return encoded(draw_trial_curves(record, trial_in(record, number), live.metrics(number)))
 
         version, drawn = live.made(("trial", number), make)
         return _tagged(drawn, f'"{experiment_id}-{number}-{version}"', known)
