@@ -29,14 +29,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-sys.path.append(str(Path(__file__).resolve().parents[2] / "tests" / "contract"))
-
-from postgres_server import PostgresServer, find_programs
+sys.path.append(str(Path(__file__).resolve().parents[2] / "tests"))
 
 from cargobike.core.facts import AttemptStarted, ExperimentStarted, Fact, Reported, TrialEnded, TrialSuggested
 from cargobike.core.layout import ProjectFolder
 from cargobike.experiments.index.opening import open_index
 from cargobike.store.journal.journal import JournalWriter
+from support.postgres_server import PostgresServer, find_programs
 
 POINTS = 20
 URL = "CARGOBIKE_INDEX_URL"

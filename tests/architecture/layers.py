@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from import_graph import Import, Module
+from architecture.import_graph import Import, Module
 
 PACKAGE = "cargobike"
 ROOT = "<package root>"

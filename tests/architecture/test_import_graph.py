@@ -5,9 +5,10 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import layers
 import pytest
-from import_graph import Module, find_cycles, read_package
+
+from architecture import layers
+from architecture.import_graph import Module, find_cycles, read_package
 
 
 def package(root: Path, files: dict[str, str]) -> dict[str, Module]:

@@ -6,9 +6,10 @@ import ast
 import sys
 from pathlib import Path
 
-import layers
 import pytest
-from import_graph import Module, find_cycles, read_package
+
+from architecture import layers
+from architecture.import_graph import Module, find_cycles, read_package
 
 SOURCE = Path(__file__).resolve().parents[2] / "src" / layers.PACKAGE
 

@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from dashboard_site import BIG, BIG_TRIALS, CHROMIUM, HOSTILE, Site, make_project, started_server
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect, sync_playwright
+
+from support.dashboard_site import BIG, BIG_TRIALS, CHROMIUM, HOSTILE, Site, make_project, started_server
 
 pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="needs chromium"),

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from postgres_server import PostgresServer, find_programs
 from typer.testing import CliRunner
 
 from cargobike import experiment
@@ -22,6 +21,7 @@ from cargobike.experiments.index.index import Index
 from cargobike.experiments.index.opening import open_index, project_key
 from cargobike.experiments.index.postgres import SCHEMA, PostgresIndex
 from cargobike.testing.stores import IndexContract, JournalBuilder, assert_rows_equal_record
+from support.postgres_server import PostgresServer, find_programs
 
 psycopg = pytest.importorskip("psycopg")
 

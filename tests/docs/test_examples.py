@@ -7,8 +7,9 @@ from pathlib import Path
 
 import nbformat
 import pytest
-import snippets
 from nbclient import NotebookClient
+
+from support import snippets
 
 EXAMPLES = snippets.ROOT / "examples"
 

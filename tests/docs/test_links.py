@@ -6,7 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
-import snippets
+
+from support import snippets
 
 LINK = re.compile(r"(?<!`)\[[^\]]*\]\((?P<target>[^)\s]+)\)|<img[^>]*src=\"(?P<image>[^\"]+)\"")
 HEADING = re.compile(r"^#+ +(?P<text>.+?)\s*$", re.MULTILINE)

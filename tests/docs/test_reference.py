@@ -5,12 +5,11 @@ from __future__ import annotations
 import inspect
 import re
 
-import snippets
-
 import cargobike
 from cargobike import devices, experiment, project, tensorboard, trial
 from cargobike.core.products import commands, own_products
 from cargobike.experiments.results.result import Result
+from support import snippets
 
 PAGE = (snippets.ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
 WORDS = set(re.findall(r"\w+", PAGE))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import snippets
+
+from support import snippets
 
 MARKS = {"", "skip", "launch", "run"}
 

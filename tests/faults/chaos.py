@@ -28,7 +28,9 @@ from typing import Any
 import psutil
 
 HERE = Path(__file__).resolve().parent
-SOURCES = HERE.parents[1] / "src"
+TESTS = HERE.parent
+SOURCES = TESTS.parent / "src"
+sys.path.append(str(TESTS))  # for its helpers, where this is run as a program
 DEADLINE_S = 180.0
 """For one process of a search, on a machine that has other things to do as well."""
 GRACE_S = 30.0
@@ -119,7 +121,7 @@ def _play_in(folder: Path, verdict: Verdict) -> None:
     project.mkdir()
     temporary.mkdir()
     (folder / "schedule.json").write_text(json.dumps(verdict.schedule, indent=1))
-    path = os.pathsep.join([str(SOURCES), str(HERE), *os.environ.get("PYTHONPATH", "").split(os.pathsep)])
+    path = os.pathsep.join([str(SOURCES), str(TESTS), *os.environ.get("PYTHONPATH", "").split(os.pathsep)])
     env = {**os.environ, "CARGOBIKE_PROJECT": str(project), "TMPDIR": str(temporary), "PYTHONPATH": path}
     if verdict.spark is not None:
         env["CHAOS_SPARK"] = json.dumps(verdict.spark)
@@ -218,11 +220,10 @@ def _processes_of(project: Path) -> Iterator[psutil.Process]:
 
 def _check_record(project: Path, verdict: Verdict) -> None:
     """Hold the experiment against what an undisturbed one would say."""
-    from chaos_search import EPOCHS, score
-
     from cargobike.core import facts
     from cargobike.core.record import ExperimentRecord
     from cargobike.store.journal.journal import read_journal
+    from faults.chaos_search import EPOCHS, score
 
     [path] = project.rglob("journal.jsonl")
     header, *rest = read_journal(path)

@@ -21,7 +21,6 @@ from typing import Any
 
 import msgspec
 import psutil
-from proxied import ProxiedEngine
 
 from cargobike import Searchspace, experiment, trial
 from cargobike.engines.engine import Engine
@@ -29,6 +28,7 @@ from cargobike.experiments.asking import launching
 from cargobike.experiments.driving.conduct import conduct, take_up
 from cargobike.experiments.driving.request import Patience, Request
 from cargobike.experiments.trial.checkpoints.folder import list_folders
+from support.proxied import ProxiedEngine
 
 EPOCHS = 6
 SPACE = Searchspace(x=("DOUBLE", [0, 1]), y=("INTEGER", [0, 3]))

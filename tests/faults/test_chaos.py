@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from chaos import draw, play
+
+from faults.chaos import draw, play
 
 
 @pytest.mark.parametrize("seed", [5, 7, 8, 104])

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from proxied import ProxiedEngine
 
 from cargobike import experiment, trial
 from cargobike.core.records import Decision
+from support.proxied import ProxiedEngine
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ import time
 from pathlib import Path
 
 import pytest
-from watching import Script, marked, wait_for
 
 from cargobike import experiment
+from support.watching import Script, marked, wait_for
 
 SOON_S = 10.0  # three seconds are promised; a busy machine gets more
 

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from watching import marked, wait_for
 
 from cargobike import experiment, trial
+from support.watching import marked, wait_for
 
 
 def start_many() -> None:

@@ -6,9 +6,9 @@ import signal
 from pathlib import Path
 
 import pytest
-from watching import Script, marked, wait_for
 
 from cargobike import experiment
+from support.watching import Script, marked, wait_for
 
 SEARCH = """
     import os, pathlib, subprocess, sys, time

@@ -10,11 +10,11 @@ import time
 from pathlib import Path
 
 import pytest
-from watching import Script, ancestors, marked, wait_for
 
 from cargobike import experiment, trial
 from cargobike.core.errors import TrialFailedError
 from cargobike.experiments.results.result import Result
+from support.watching import Script, ancestors, marked, wait_for
 
 
 def ends_of(result: Result) -> list[str]:

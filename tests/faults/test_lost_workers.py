@@ -15,7 +15,6 @@ from typing import Any
 
 import psutil
 import pytest
-from watching import Script, ancestors, marked
 
 from cargobike import experiment, trial
 from cargobike.core.errors import ExperimentFailedError
@@ -23,6 +22,7 @@ from cargobike.core.facts import Reported
 from cargobike.engines.local.engine import LocalEngine
 from cargobike.experiments.driving.request import Patience, Request
 from cargobike.experiments.results.result import Result
+from support.watching import Script, ancestors, marked
 
 
 def facts_of(result: Result) -> list[dict[str, Any]]:

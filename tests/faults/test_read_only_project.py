@@ -7,7 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from watching import SOURCES
+
+from support.watching import SOURCES
 
 SCRIPT = """
 import os

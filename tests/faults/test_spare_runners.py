@@ -9,10 +9,10 @@ import threading
 from pathlib import Path
 
 import psutil
-from watching import ancestors, marked, wait_for
 
 from cargobike import experiment
 from cargobike.workers.processes import children_of
+from support.watching import ancestors, marked, wait_for
 
 
 def spares() -> list[int]:

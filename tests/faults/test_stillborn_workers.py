@@ -12,13 +12,13 @@ from typing import Any
 import msgspec
 import pytest
 import zmq
-from watching import wait_for
 
 from cargobike import experiment
 from cargobike.core.errors import ExperimentFailedError
 from cargobike.engines.engine import WorkerSpec
 from cargobike.engines.local.engine import LocalEngine, LocalHandle
 from cargobike.workers.connection import AgentConfig
+from support.watching import wait_for
 
 
 class DeadlyEngine(LocalEngine):

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scripts import environment
 from typer.testing import CliRunner
 
 from cargobike import experiment
 from cargobike.cli.app import app
+from support.scripts import environment
 
 STEP = re.compile(r"^(\d+) +images/sec: [\d.]+ \+/- [\d.]+ \(jitter = [\d.]+\) +(\d+\.\d+)$", re.MULTILINE)
 

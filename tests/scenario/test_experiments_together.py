@@ -9,11 +9,10 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from scripts import environment
-from trains import parabola
-
 from cargobike import experiment
 from cargobike.experiments.results.result import Result
+from support.scripts import environment
+from support.trains import parabola
 
 
 def test_two_threads_of_one_process(tmp_path: Path) -> None:

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scripts import run_script
-from trains import Trainer, parabola, scaled, using_every_door, with_reporter
 
 from cargobike import Searchspace, experiment
 from cargobike.core.errors import InvalidInputError
 from cargobike.core.layout import ExperimentFolder
 from cargobike.experiments.asking.function import find_train
+from support.scripts import run_script
+from support.trains import Trainer, parabola, scaled, using_every_door, with_reporter
 
 
 def values(train: Callable[..., Any] | str, xs: list[float]) -> list[float | None]:

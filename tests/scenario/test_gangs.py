@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scripts import run_script
 
 from cargobike import experiment, trial
 from cargobike.core.errors import InvalidInputError, TrialFailedError
 from cargobike.experiments.trial import context
+from support.scripts import run_script
 
 TORCHRUN_STYLE = """
     import json

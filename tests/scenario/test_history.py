@@ -7,7 +7,6 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from scripts import run_script
 from typer.testing import CliRunner
 
 from cargobike import experiment, project, trial
@@ -16,6 +15,7 @@ from cargobike.core.errors import InvalidInputError
 from cargobike.core.layout import ExperimentFolder
 from cargobike.experiments.results.comparison import compare
 from cargobike.store.history.sources import read_source
+from support.scripts import run_script
 
 SCRIPT = """
 import json, os

@@ -8,7 +8,8 @@ from typing import Any
 import nbformat
 import pytest
 from nbclient import NotebookClient
-from scripts import environment
+
+from support.scripts import environment
 
 
 @pytest.fixture(scope="module")

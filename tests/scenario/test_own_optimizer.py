@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from trains import parabola
 
 from cargobike import IDLE, AbstractOptimizer, Searchspace, Suggestion, Trial, experiment, trial
 from cargobike.core.errors import ExperimentFailedError, InvalidInputError
 from cargobike.core.records import Decision
+from support.trains import parabola
 
 
 class RandomSearch(AbstractOptimizer):

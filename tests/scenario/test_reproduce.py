@@ -12,7 +12,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from scripts import run_script
 from typer.testing import CliRunner
 
 from cargobike import Searchspace, experiment, project, trial
@@ -21,6 +20,7 @@ from cargobike.core.errors import InvalidInputError, NotFoundError, StoreError
 from cargobike.core.layout import ExperimentFolder
 from cargobike.experiments.results.reproduction import is_same
 from cargobike.store.history.environment import normalized
+from support.scripts import run_script
 
 SCRIPT = """
 import json

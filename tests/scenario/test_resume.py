@@ -7,7 +7,6 @@ import shutil
 from pathlib import Path
 
 import pytest
-from scripts import run_script
 
 from cargobike import Searchspace, experiment, project, trial
 from cargobike.core.errors import OptimizerError, StoreError
@@ -16,6 +15,7 @@ from cargobike.core.records import ExperimentState, Trial, TrialState
 from cargobike.experiments.results.result import Result
 from cargobike.search.optimizers.optimizer import AbstractOptimizer, Suggested
 from cargobike.store.files.locking import DriverLock
+from support.scripts import run_script
 
 SPACE = Searchspace(x=("DOUBLE", [0, 1]))
 

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scripts import environment, run_script
 from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
@@ -28,6 +27,7 @@ from cargobike.experiments.reading import read_record
 from cargobike.store.files import mirror, uploading
 from cargobike.store.files.remote import RemoteProject, Segment, open_remote
 from cargobike.ui.web.app import create_app
+from support.scripts import environment, run_script
 
 s3fs = pytest.importorskip("s3fs")
 moto_server = pytest.importorskip("moto.server")

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scripts import run_script
 
 from cargobike import Resources, experiment, project, tensorboard, trial
 from cargobike.core.errors import TrialFailedError
 from cargobike.core.layout import ExperimentFolder
 from cargobike.engines.local.engine import LocalEngine
+from support.scripts import run_script
 
 
 def test_files_and_logs_of_a_trial_are_its_own(tmp_path: Path) -> None:

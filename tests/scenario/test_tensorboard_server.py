@@ -18,13 +18,13 @@ from typing import Any
 
 import psutil
 import pytest
-from scripts import environment
 
 from cargobike import experiment, tensorboard, trial
 from cargobike.core.errors import EngineError
 from cargobike.core.layout import ExperimentFolder
 from cargobike.experiments.tensorboard.curves_view import write_curves
 from cargobike.experiments.tensorboard.server import TensorboardServer
+from support.scripts import environment
 
 pytest.importorskip("tensorboard")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from scripts import run_script
+from support.scripts import run_script
 
 TRAINING = """
     import json

@@ -6,13 +6,13 @@ import math
 from typing import Any
 
 import pytest
-from functions import PLANE, branin
 
 from cargobike import Search
 from cargobike.core.errors import InvalidInputError, NotFoundError, SpaceError
 from cargobike.core.records import Decision, Trial, TrialState
 from cargobike.search.optimizers.asha import ASHA
 from cargobike.search.optimizers.randomsearch import RandomSearch
+from support.functions import PLANE, branin
 
 
 def asked(search: Search) -> Trial:

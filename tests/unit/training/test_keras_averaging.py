@@ -6,9 +6,10 @@ import os
 from typing import Any
 
 import pytest
-from rank_host import RankHost
 
-pytest_plugins = ("rank_fixtures",)
+from support.rank_host import RankHost
+
+pytest_plugins = ("support.rank_fixtures",)
 
 
 def fit_in_both_ways() -> list[dict[str, Any]]:

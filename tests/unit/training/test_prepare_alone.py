@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 import torch
-from digit_loops import fingerprint, network
 from torch import nn
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
 import cargobike.torch
 from cargobike.core.errors import InvalidInputError
+from support.digit_loops import fingerprint, network
 
 DATA = TensorDataset(torch.linspace(0, 1, 70 * 64).view(70, 64), torch.arange(70) % 10)
 

@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 import torch
 import torch.distributed as dist
-from digit_loops import fingerprint, network, train_digits
-from rank_host import RankHost, gang
 from torch import nn
 from torch.utils.data import BatchSampler, DataLoader, IterableDataset, RandomSampler, TensorDataset
 
 import cargobike.torch
 from cargobike.core.errors import InvalidInputError
 from cargobike.training.process_group import join_group
+from support.digit_loops import fingerprint, network, train_digits
+from support.rank_host import RankHost, gang
 
-pytest_plugins = ("rank_fixtures",)
+pytest_plugins = ("support.rank_fixtures",)
 
 
 def test_all_strategies_that_average_gradients_compute_the_same(host: RankHost) -> None:

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 import torch
-from digit_loops import digits, fingerprint, network, train_digits
-from rank_host import RankHost
 from torch import nn
 from torch.utils.data import DataLoader
 
 import cargobike.torch
 from cargobike.core.errors import InvalidInputError
+from support.digit_loops import digits, fingerprint, network, train_digits
+from support.rank_host import RankHost
 
-pytest_plugins = ("rank_fixtures",)
+pytest_plugins = ("support.rank_fixtures",)
 
 
 def train_half(path: str, strategy: str, *, load: bool, save: bool) -> float:

@@ -1,0 +1,1 @@
+"""The law of the house, and whether the house keeps it."""

@@ -1,0 +1,1 @@
+"""What tests share: imported as `support.…`, with the folder `tests` on the path."""

@@ -1,0 +1,176 @@
+"""Auto chooses by what it sees, says so, and searches as well as what it chose."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from cargobike.core.records import Params, Suggestion, Trial, TrialState
+from cargobike.experiments.scheduling.simulation import SimulatedRun, simulate
+from cargobike.search.optimizers.auto import Auto
+from cargobike.search.optimizers.randomsearch import RandomSearch
+from cargobike.search.spaces.space import Searchspace
+from cargobike.testing.drive import drive
+from support.functions import PLANE, branin, typical_best
+
+GRID = Searchspace(a=("INTEGER", [1, 3]), b=["x", "y"])
+
+
+@pytest.fixture(autouse=True)
+def _everything_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, logger="cargobike.search.optimizers.auto")
+
+
+def test_a_small_space_is_tried_whole(caplog: pytest.LogCaptureFixture) -> None:
+    result = drive(Auto(), lambda params: params["a"], space=GRID, num_trials=10, workers=2)
+    assert len({tuple(params.items()) for params in result.suggestions}) == len(result.trials) == 6
+    assert result.exhausted
+    assert {trial.info["auto"] for trial in result.trials} == {"sobol"}
+    assert "auto chose sobol: all 6 combinations fit into 10 trials" in caplog.text
+
+
+def test_a_small_space_and_a_smaller_budget_take_a_model() -> None:
+    result = drive(Auto(), lambda params: params["a"], space=GRID, num_trials=5)
+    assert result.trials[0].info["auto"] == "model"
+
+
+def test_a_function_that_does_not_report_is_searched_by_a_model(caplog: pytest.LogCaptureFixture) -> None:
+    ours = typical_best(Auto, branin, PLANE, 50)
+    assert ours < typical_best(RandomSearch, branin, PLANE, 50) / 2
+    assert "auto chose gaussian: the function does not report, and its parameters are all continuous" in caplog.text
+    assert not [record for record in caplog.records if record.levelno > logging.INFO]
+
+
+def test_choices_are_left_to_densities(caplog: pytest.LogCaptureFixture) -> None:
+    space = Searchspace(x=("DOUBLE", [0, 1]), kind=["a", "b", "c"])
+    result = drive(Auto(), lambda params: params["x"] + (params["kind"] == "b"), space=space, num_trials=30, seed=1)
+    assert result.trials[-1].info["auto"] == "tpe"
+    assert "auto chose tpe: the function does not report, and not all of its parameters" in caplog.text
+    assert sum(trial.params["kind"] == "b" for trial in result.trials[15:]) > 10
+
+
+def test_a_space_too_large_to_try_whole_without_halving_is_halved() -> None:
+    space = Searchspace(a=("INTEGER", [1, 10]), b=("INTEGER", [1, 10]))
+
+    def rising(params: Params) -> list[float]:
+        return [params["a"] + params["b"] - 1 / epoch for epoch in range(1, 28)]
+
+    result = drive(Auto(), rising, space=space, num_trials=100, workers=2, seed=1)
+    assert len(result.trials) == 100
+    assert sum(trial.state is TrialState.STOPPED for trial in result.trials) > 50
+
+
+def first_milestones(optimizer: Auto, count: int) -> list[int | None]:
+    found: list[int | None] = []
+    for _ in range(count):
+        answer = optimizer.get_suggestion()
+        assert isinstance(answer, Suggestion)
+        found.append(min(map(int, answer.milestones), default=None))
+        optimizer.trials[len(optimizer.trials)] = Trial(answer.params, number=len(optimizer.trials), info=answer.info)
+    return found
+
+
+def test_every_fifth_trial_is_compared_later() -> None:
+    optimizer = Auto()
+    optimizer.setup(PLANE, num_trials=None, direction="min", seed=0)
+    optimizer.initialize()
+    # It is not known yet whether steps count from 0 or from 1, so that level n may mean step n - 1.
+    assert first_milestones(optimizer, 15) == [0, 0, 0, 0, 8, 0, 0, 0, 0, 2, 0, 0, 0, 0, 8]
+
+
+def test_trials_are_compared_from_a_ninth_of_their_training_on() -> None:
+    optimizer = Auto()
+    optimizer.setup(PLANE, num_trials=None, direction="min", seed=0)
+    optimizer.initialize()
+    assert first_milestones(optimizer, 1) == [0]
+    trial = optimizer.trials[0]
+    for step in range(1, 82):
+        trial.curve.add(step, 1.0)
+    trial.state, trial.value = TrialState.COMPLETED, 1.0
+    optimizer.observe(trial)
+    assert first_milestones(optimizer, 9) == [9, 9, 9, None, 9, 9, 9, 9, 27]
+
+
+def test_in_a_small_space_those_that_wait_go_on_when_nothing_new_is_left() -> None:
+    space = Searchspace(a=("INTEGER", [1, 10]), b=("INTEGER", [1, 10]))
+
+    def late(params: Params) -> list[float]:
+        # Whoever has a large a starts slowly, and is the best in the end.
+        return [params["b"] + params["a"] * (epoch > 9) - params["a"] * (epoch <= 9) for epoch in range(1, 28)]
+
+    result = simulate(
+        lambda params, seed: SimulatedRun(steps=[(1.0, {"y": y}) for y in late(params)], value=late(params)[-1]),
+        space,
+        optimizer="auto",
+        workers=4,
+        timeout_s=270.0,
+        seed=1,
+    )
+    first = [trial.curve.steps[-1] for trial in result.trials]
+    assert len(result.trials) == 100
+    assert min(first) == 1, "a hundred combinations can all be looked at, so that they are compared from the start"
+    assert result.best is not None
+    assert result.best.value == 20
+    assert result.usage.steps > 1000, "the time is used up"
+
+
+def curve(params: Params) -> list[float]:
+    return [branin(params) + 10 / epoch for epoch in range(1, 28)]
+
+
+def test_a_function_that_reports_is_halved(caplog: pytest.LogCaptureFixture) -> None:
+    result = drive(Auto(), curve, space=PLANE, num_trials=27, direction="min", seed=1, workers=2)
+    states = [trial.state for trial in result.trials]
+    assert states.count(TrialState.STOPPED) > 10
+    assert states.count(TrialState.COMPLETED) >= 1
+    assert result.trials[-1].info["auto"] == "asha+model"
+    assert "auto chose asha+model: the function reports and saves none, so trials stop" in caplog.text
+
+
+def test_checkpoints_let_trials_pause(caplog: pytest.LogCaptureFixture) -> None:
+    optimizer = Auto()
+    optimizer.setup(PLANE, num_trials=None, direction="min", seed=0)
+    optimizer.initialize()
+    answer = optimizer.get_suggestion()
+    assert isinstance(answer, Suggestion)
+    assert answer.milestones
+    trial = Trial(answer.params, number=0, state=TrialState.PAUSED, info=answer.info, has_checkpoint=True)
+    trial.curve.add(1, 3.0)
+    optimizer.trials[0] = trial
+    optimizer.observe(trial)
+    assert "the function reports and saves checkpoints, so trials pause" in caplog.text
+
+
+def test_several_objectives_go_to_tpe(caplog: pytest.LogCaptureFixture) -> None:
+    optimizer = Auto()
+    optimizer.setup(PLANE, num_trials=None, direction="max", seed=0)
+    optimizer.objectives = {"accuracy": "max", "latency": "min"}
+    optimizer.initialize()
+    for number in range(12):
+        answer = optimizer.get_suggestion()
+        assert isinstance(answer, Suggestion)
+        metrics = {"accuracy": float(answer.params["x"]), "latency": float(answer.params["y"])}
+        trial = Trial(answer.params, number=number, info=answer.info, state=TrialState.COMPLETED, metrics=metrics)
+        optimizer.trials[number] = trial
+        optimizer.observe(trial)
+    assert trial.info == {"auto": "tpe", "by": "model"}
+    assert "auto chose tpe: there are 2 objectives" in caplog.text
+
+
+def test_more_trials_may_be_asked_for_later() -> None:
+    optimizer = Auto()
+    optimizer.setup(GRID, num_trials=6, direction="max", seed=0)
+    optimizer.initialize()
+    optimizer.num_trials = 3
+    asked = [optimizer.get_suggestion() for _ in range(3)]
+    # The number that held when the first question came decides, and it is three.
+    assert optimizer.choice == "model"
+    for number, answer in enumerate(asked):
+        assert isinstance(answer, Suggestion)
+        trial = Trial(answer.params, number=number, info=answer.info, state=TrialState.COMPLETED, value=1.0)
+        optimizer.trials[number] = trial
+        optimizer.observe(trial)
+    assert optimizer.get_suggestion() is None
+    optimizer.num_trials = 6
+    assert isinstance(optimizer.get_suggestion(), Suggestion)
