@@ -81,7 +81,7 @@ def test_sets_that_differ_need_a_default_too() -> None:
         pytest.param({"params": {"lr": 1}, "optimizer": "randomsearch"}, "listed already", id="optimizer for one run"),
         pytest.param({"space": {"lr": [1]}, "trial_timeout_s": 0}, "trial_timeout_s must be above 0", id="trial time"),
         pytest.param({"space": {"lr": [1]}, "timeout_s": -1}, "timeout_s must be above 0", id="time"),
-        pytest.param({"space": {"lr": [1]}, "early_stop": 5}, "is no stop rule", id="stop rule"),
+        pytest.param({"space": {"lr": [1]}, "early_stop": 5}, "is not a stop rule", id="stop rule"),
         pytest.param({"space": {"lr": [1]}, "max_failures": -1}, "max_failures must be", id="failures"),
         pytest.param({"space": {"lr": [1]}, "seed": "7"}, "seed must be a whole number", id="seed"),
         pytest.param({"space": {"lr": [1]}, "callbacks": [print]}, "on_facts", id="callback"),

@@ -1,8 +1,8 @@
 """Layer 1: WHAT to try. Spaces, optimizers, stop rules.
 
 Pure: no I/O on the way, no clock, no thread. An optimizer is a deterministic function of its seed and of what
-it was shown, so that a search can be replayed from its journal. How trials are run is none of this room's
-business.
+it was shown, so that a search can be replayed from its journal. This room does not know how trials
+are run.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ class Search:
         self.trials: list[Trial] = []
         """Every trial asked for, in order."""
         self.is_done = False
-        """Whether there is nothing left to try, whatever is told."""
+        """Whether there is nothing left to try, and never will be."""
         self._limit = self.optimizer.num_trials
         self._milestones: dict[int, Suggestion] = {}
         self._last: Trial | None = None
@@ -152,7 +152,7 @@ class Search:
         return decision
 
     def add(self, params: Params, value: float) -> Trial:
-        """Tell of a trial that nobody asked for, such as one that was run before.
+        """Add a trial that was not asked for, such as one that was run before.
 
         Raises:
             SpaceError: If the parameters do not lie in the space.
@@ -186,7 +186,7 @@ class Search:
         self._last = shown
 
     def _show(self, trial: Trial) -> Trial:
-        """Give the optimizer a copy, which nobody changes behind its back."""
+        """Give the optimizer a copy, which does not change behind its back."""
         shown = copy.copy(trial)
         shown.params, shown.curve = copy.deepcopy(trial.params), copy.deepcopy(trial.curve)
         self.optimizer.trials[trial.number] = shown

@@ -37,7 +37,7 @@ class Contrast:
         return bisect.bisect_left(self._ranking, (LAST, -1))
 
     def learn(self, row: Floats, stands: Standing) -> None:
-        """Take in a trial; one without a score stands `LAST`."""
+        """Add a trial; one without a score stands `LAST`."""
         index = len(self._ranking)
         if index == len(self._rows):
             self._rows = np.concatenate([self._rows, np.empty_like(self._rows)])
@@ -61,7 +61,7 @@ class Contrast:
                 them.
             rng: Source of randomness.
             together: Whether columns are judged together, or each as if it were alone.
-            good: How many trials count as good, if somebody knows better.
+            good: How many trials count as good; by default a share of them.
         """
         wanted, unwanted = self._densities(others, good or math.ceil(_GOOD_SHARE * len(self)))
         rows = wanted.sample(count, rng)

@@ -1,4 +1,4 @@
-"""Several objectives: who is good, when nobody is best in everything."""
+"""Several objectives: which trials are good when none is best in everything."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from cargobike.search.optimizers.optimizer import AbstractOptimizer
 from cargobike.search.spaces.encoding import Encoding, Floats
 
 _CONTENDERS = 64
-"""So many of the best can still be good. A trial only ever falls behind, so nobody behind them comes back."""
+"""So many of the best can still be good. A trial only ever falls behind, so none behind them comes back."""
 
 
 def order_by_fronts(losses: Floats, violations: Floats) -> list[int]:
     """Return the rows of a table of losses, the best first.
 
-    Those that nobody beats in every column come first, then those that only these beat, and so on; within such a
+    Those that no other beats in every column come first, then those that only these beat, and so on; within such a
     front, those with the most room around them. Rows that break constraints come last, by how much.
     """
     keeps = np.flatnonzero(violations == 0)
@@ -59,7 +59,7 @@ class FrontContrast(Contrast):
         self._contenders: list[int] = []
 
     def learn_losses(self, row: Floats, losses: Floats | None, violation: float) -> None:
-        """Take in a trial; one without finite losses has no score."""
+        """Add a trial; one without finite losses has no score."""
         index = len(self._ranking)
         self.learn(row, LAST)
         if losses is None or not math.isfinite(violation):

@@ -1,4 +1,4 @@
-"""A Gaussian process over a search space: what a score might be where nobody has looked yet, and how sure that is.
+"""A Gaussian process over a search space: what a score might be where no trial has been yet, and how sure that is.
 
 Small on purpose: NumPy alone, for a hundred trials or so. How much each column matters is not fitted once but
 sampled, so that with few trials no single explanation of them is believed.
@@ -41,10 +41,10 @@ class GaussianProcess:
         self._explanations: list[Floats] = [self._typical.copy()]
 
     def fit(self, rows: Floats, scores: Floats, trust: Floats | None = None, rounds: int = 1) -> None:
-        """Take in everything known.
+        """Learn everything that is known.
 
         Args:
-            rows: Where somebody has looked.
+            rows: Where trials have been.
             scores: What was found there, of mean 0 and variance 1 or so.
             trust: Further noise of each score, as a variance; `None`: none.
             rounds: How many samples of what matters to draw.

@@ -44,7 +44,7 @@ class Improvement:
         return len(self._rows)
 
     def learn(self, row: Floats, stands: Standing) -> None:
-        """Take in a trial; one without a score stands `LAST`."""
+        """Add a trial; one without a score stands `LAST`."""
         self._rows.append(row)
         self._stands.append(stands)
 
@@ -82,7 +82,7 @@ class Improvement:
         kept = [loss for violation, loss in self._stands if violation <= 0]
         broken = max((violation for violation, _ in self._stands if math.isfinite(violation)), default=0.0)
         worst = max(kept, default=0.0)
-        # Who breaks constraints is worse than everybody who keeps them, and who has no score is worse still.
+        # A trial that breaks constraints ranks below all that keep them, and one without a score below those.
         raw = np.array(
             [loss if violation <= 0 else worst + min(violation, broken + 1.0) for violation, loss in self._stands]
         )

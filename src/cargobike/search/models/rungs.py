@@ -21,7 +21,7 @@ def levels_of(resource_min: int, reduction_factor: float, resource_max: int | No
     Args:
         resource_min: The first.
         reduction_factor: How many of them compete for one place on the next.
-        resource_max: All of them are below this, because whoever gets there is done.
+        resource_max: All of them are below this: a trial that gets there is done.
         most: How many at most.
     """
     found: list[int] = []
@@ -35,7 +35,7 @@ def levels_of(resource_min: int, reduction_factor: float, resource_max: int | No
 def useful_levels(num_trials: int | None, reduction_factor: float) -> int:
     """Return on how many rungs enough of `num_trials` can meet for one of them to be chosen.
 
-    Whoever gets beyond these has no rivals left and runs to the end, so that every search completes a trial.
+    A trial that gets beyond these has no rivals left and runs to the end, so that every search completes one.
     """
     if num_trials is None:
         return MOST_LEVELS
@@ -71,18 +71,18 @@ class Rung:
         return trial in self._places
 
     def add(self, trial: int, value: float) -> None:
-        """Take in that a trial got here; only the first time counts."""
+        """Record that a trial got here; only the first time counts."""
         if trial not in self._places:
             place = (0, self._sign * value, trial) if math.isfinite(value) else (1, 0.0, trial)
             self._places[trial] = place
             bisect.insort(self._order, place)
 
     def wait(self, trial: int) -> None:
-        """Take in that a trial stands still here and could be resumed."""
+        """Record that a trial is paused here and could be resumed."""
         heapq.heappush(self._waiting, self._places[trial])
 
     def go_on(self, trial: int) -> None:
-        """Take in that a trial leaves, for the next level or for good; it never does so twice."""
+        """Record that a trial leaves, for the next level or for good; it never does so twice."""
         self._gone_on.add(trial)
 
     def has_gone_on(self, trial: int) -> bool:
@@ -97,7 +97,7 @@ class Rung:
         """Tell whether a trial need not stop here: as `is_promotable`, but the best one always goes on."""
         place = self._places[trial]
         if place[0]:
-            return self._order[0][0] == 1  # nobody has a number to compare with
+            return self._order[0][0] == 1  # there is no number to compare with
         return self._is_among(trial, math.ceil(len(self._order) / self._factor))
 
     def cutoff(self) -> float | None:
@@ -135,9 +135,9 @@ class Pace:
         self._seen: dict[int, int] = {}
 
     def count(self, trial: Trial) -> None:
-        """Take in the steps that a trial has done since it was last counted, for the worker that runs it."""
+        """Count the steps that a trial has done since the last call, for the worker that runs it."""
         if trial.worker is not None:
-            # Whoever comes late starts level with the quickest, and is not taken for slow.
+            # A worker that joins late starts level with the quickest, and does not count as slow.
             before = self._done.get(trial.worker, max(self._done.values(), default=0))
             self._done[trial.worker] = before + len(trial.curve) - self._seen.get(trial.number, 0)
         self._seen[trial.number] = len(trial.curve)

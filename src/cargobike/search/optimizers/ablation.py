@@ -130,7 +130,7 @@ def _read_components(without: object, baseline: Params, mistakes: list[str]) -> 
         for parameter in change:
             if baseline and parameter not in baseline:
                 hint = nearest(parameter, baseline)
-                mistakes.append(f"without {name}: {parameter!r} is no parameter of the baseline.{hint}")
+                mistakes.append(f"without {name}: {parameter!r} is not a parameter of the baseline.{hint}")
         if change and all(key in baseline and identity(baseline[key]) == identity(change[key]) for key in change):
             mistakes.append(f"without {name}: nothing changes, {shown(change)} is what the baseline has already")
         components[name] = change

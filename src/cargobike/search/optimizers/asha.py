@@ -1,4 +1,4 @@
-"""ASHA: many trials start, only the best of each level of training go on, and nobody waits for anybody."""
+"""ASHA: many trials start, only the best of each level of training go on, and no trial waits for another."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class ASHA(AbstractOptimizer):
     - *promotion*: at a rung a trial goes on at once if it is among the best `1 / reduction_factor` of all that got
       there. Otherwise it pauses and gives its worker away; it is resumed, from its checkpoint, as soon as enough worse
       ones have come for it to be among the best. One that could go on, but runs on a worker less than half as fast as
-      the fastest, pauses too: whoever is free first goes on with it.
+      the fastest, pauses too: the first free worker goes on with it.
     - *stopping*: a trial that is not among the best at its arrival is stopped for good. Needs no checkpoints.
 
-    Whoever leaves the last rung runs to the function's own end. A function that never reports is searched at random.
+    A trial that leaves the last rung runs to the end. A function that never reports is searched at random.
 
     Args:
         reduction_factor: One in so many goes on from each rung.
@@ -110,7 +110,7 @@ class ASHA(AbstractOptimizer):
     def get_suggestion(self, trial: Trial | None = None) -> Suggested:
         """Resume the best trial that may go on, highest rung first; else start a new one.
 
-        Where a finite space is used up before the number of trials or the time is, whoever waits goes on, best first.
+        Where a finite space is used up before the number of trials or the time is, paused trials go on, best first.
         """
         for rung, ladder in self._from_the_top:
             number = rung.best_waiting()
@@ -158,7 +158,7 @@ class ASHA(AbstractOptimizer):
         return None if number is None else (number, rung, ladder)
 
     def _finish_one(self) -> Suggestion | None:
-        """Let the best of the furthest trials run to its end: a search without any completed trial has no result."""
+        """Resume the best of the furthest trials to its end: a search without a completed trial has no result."""
         for rung, ladder in self._from_the_top:
             number = rung.best_waiting()
             if number is not None:
@@ -192,7 +192,7 @@ class ASHA(AbstractOptimizer):
         if rung.has_gone_on(trial.number) or self._is_beyond(rung) or self._is_scout(rung, ladder):
             decision = Decision.CONTINUE
         elif self._pauses(trial, known_to_save=self._saves):
-            # On a slow worker a long way is left to others: the trial is resumed by whoever is free first.
+            # A slow worker leaves a long way to others: the first free worker resumes the trial.
             goes_on = rung.is_promotable(trial.number) and self._pace.keeps_up(trial.worker)
             decision = Decision.CONTINUE if goes_on else Decision.PAUSE
         else:

@@ -120,11 +120,11 @@ class Auto(AbstractOptimizer):
         chosen.observe(trial)
 
     def judge(self, trial: Trial, step: int, trials: Sequence[Trial]) -> Decision:
-        """Let the chosen optimizer decide."""
+        """Ask the chosen optimizer."""
         return self.chosen.judge(trial, step, trials)
 
     def finalize_experiment(self, trials: Sequence[Trial]) -> None:
-        """Let the chosen optimizer look back."""
+        """Pass the trials on to the chosen optimizer."""
         self.chosen.finalize_experiment(trials)
 
 

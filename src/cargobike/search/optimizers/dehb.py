@@ -58,7 +58,7 @@ class EvolutionSampler(RandomSampler):
         return self._mixture() or super().suggest()
 
     def observe(self, trial: Trial, resource: int, value: float) -> None:
-        """Let a trial into the population of a level if it is among the best there."""
+        """Add a trial to the population of a level if it is among the best there."""
         row = self._encoding.try_row(trial.params)
         if row is None or not math.isfinite(value):
             return

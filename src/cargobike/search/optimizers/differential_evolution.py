@@ -42,7 +42,7 @@ class DifferentialEvolution(RandomSearch):
     """Keeps a population of good trials and tries mixtures: a member, pulled to the best, plus a difference of two.
 
     Asynchronous: there are no generations. Whenever a worker is free, the next place of the population is challenged
-    by a mixture of whatever members there are, and whoever scores better keeps the place. A challenger that fails is
+    by a mixture of other members, and the better of the two keeps the place. A challenger that fails is
     forgotten; a place whose first trial failed gets another random one.
 
     Use it where a model does not pay: cheap trials by the thousand, scores that jump, many parameters.
@@ -77,7 +77,7 @@ class DifferentialEvolution(RandomSearch):
         self._empty = list(range(self.population))
 
     def observe(self, trial: Trial) -> None:
-        """Let the trial take the place it challenged, if it is better than who has it."""
+        """Give the trial the place it challenged if it beats the holder."""
         if not trial.state.is_final:
             return
         place = trial.info.get("place")

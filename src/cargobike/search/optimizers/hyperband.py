@@ -1,7 +1,7 @@
 """Hyperband: several ASHAs side by side that start to compare at different levels of training.
 
 ASHA trusts early reports: a trial that starts slowly is gone after `resource_min`. Hyperband hedges: some trials are
-judged that early, some later, some never. Whoever does not know which is right for their curves loses little.
+judged that early, some later, some never. If you do not know which is right for your curves, you lose little.
 
 New parameters come from a `Sampler` (see `cargobike.search.models.sampler`), random draws by default. To plug in a
 model, give an object with three methods; BOHB is Hyperband with a model for a sampler:

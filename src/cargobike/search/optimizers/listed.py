@@ -19,7 +19,7 @@ class Listed(AbstractOptimizer):
         params: The sets. They need not have the same names, and values may be anything that JSON can hold.
 
     Raises:
-        SpaceError: If one of them is no dict, or holds something that JSON cannot; lists all mistakes.
+        SpaceError: If one of them is not a dict, or holds something that JSON cannot; lists all mistakes.
     """
 
     name: ClassVar[str] = "listed"

@@ -104,7 +104,7 @@ class AbstractOptimizer(ABC):
         """
 
     def learn_from(self, trials: Sequence[Trial]) -> None:  # noqa: B027 - what does not learn need not learn this
-        """Learn from trials of earlier experiments, before the first question; they are none of this one.
+        """Learn from trials of earlier experiments, before the first question; they do not count as trials of this one.
 
         Args:
             trials: Completed and stopped trials whose parameters lie in `space`, with scores in terms of this search.

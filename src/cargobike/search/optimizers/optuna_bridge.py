@@ -1,4 +1,4 @@
-"""Optuna's samplers behind our interface: Gaussian processes, CMA-ES, NSGA-II, and whatever else has one.
+"""Optuna's samplers behind our interface: Gaussian processes, CMA-ES, NSGA-II, and samplers of your own.
 
 Optuna is an optional extra, imported when such an optimizer is set up. It keeps an in-memory study of its own, which
 knows every trial: finished, failed and still running.
@@ -85,7 +85,7 @@ class OptunaOptimizer(RandomSearch):
         losses = self._losses(trial)
         asked, params = self._asked.pop(trial.info.get("trial", -1), (None, None))
         if params != trial.params:
-            # Somebody else's trial, or a point to start from that was put in the place of a suggestion.
+            # A trial that was not suggested here, or a start point that replaced a suggestion.
             if asked is not None:
                 self._study.tell(asked, state=self._states.FAIL)
             self._add(trial, losses)
@@ -113,7 +113,7 @@ class OptunaOptimizer(RandomSearch):
         return optuna
 
     def _ask(self) -> tuple[Any, Params]:
-        """Let the sampler decide about one parameter after the other, as conditions bring them up."""
+        """Ask the sampler for one parameter after the other, as conditions bring them up."""
         asked = self._study.ask()
         known: Params = {}
         while new := [name for name in self.space.active_names(known) if name not in known]:

@@ -44,19 +44,19 @@ class PopulationBasedTraining(AbstractOptimizer):
     little. What is found is therefore a schedule of parameters rather than a single set; `Trial.info` tells each
     trial's `parent`, whom it `replaces`, its `generation` and its `slot` in the population.
 
-    The train function must save checkpoints and go on from them; if it does not, nobody is replaced. If there are
+    The train function must save checkpoints and go on from them; if it does not, no trial is replaced. If there are
     fewer workers than trials in the population, trials take turns, an interval at a time.
 
     Args:
         population: How many trials train side by side.
         interval: After how much training trials are compared; see `ASHA` for the unit.
-        resource_max: Where the function ends: nobody is replaced there, when there is nothing left to learn. Learned
+        resource_max: Where the function ends: no trial is replaced there, when there is nothing left to learn. Learned
             from the first trial that completes if not given.
         quantile: The worst of this share are replaced, by copies of the best of this share.
         perturbation: How far a parameter moves, as a share of its range (on its scale).
         resample: How likely a parameter is drawn anew instead.
         num_trials: Used if the experiment gives no number itself: how many trials there are in all. When they are used
-            up, nobody is replaced any more.
+            up, no trial is replaced any more.
         searchspace: Used if the experiment gives no space itself.
 
     Raises:

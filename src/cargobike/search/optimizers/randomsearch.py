@@ -18,7 +18,7 @@ _MISSES = 20
 
 
 class RandomSearch(AbstractOptimizer):
-    """Draws every trial from the space, whatever the others did.
+    """Draws every trial from the space, without looking at the others.
 
     A finite space is drawn without repetition and ends when it is used up.
 

@@ -80,7 +80,7 @@ def _by_name(given: str) -> AbstractOptimizer:
         raise InvalidInputError(_refusal(given))
     optimizer = OPTIMIZERS.find(given)
     if not (isinstance(optimizer, type) and issubclass(optimizer, AbstractOptimizer)):
-        raise InvalidInputError(f"the optimizer {given!r} stands for {optimizer!r}, which is no AbstractOptimizer")
+        raise InvalidInputError(f"the optimizer {given!r} stands for {optimizer!r}, which is not an AbstractOptimizer")
     return _made(optimizer)
 
 
@@ -113,4 +113,4 @@ def _refusal(given: object) -> str:
     if all(callable(getattr(given, method, None)) for method in methods):
         what = given.__name__ if isinstance(given, type) else type(given).__name__
         return f"{what} has the methods of an optimizer; make it a subclass of AbstractOptimizer as well"
-    return f"optimizer={given!r} is no optimizer; give one of {names}, or an object of your own"
+    return f"optimizer={given!r} is not an optimizer; give one of {names}, or an object of your own"

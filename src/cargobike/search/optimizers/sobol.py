@@ -85,7 +85,7 @@ def _scrambled(directions: list[int], rng: random.Random) -> list[int]:
 
 
 class Sobol(RandomSearch):
-    """Tries the points of a scrambled Sobol sequence, whatever their results are.
+    """Tries the points of a scrambled Sobol sequence, without looking at results.
 
     A finite space is searched without repetition and ends when it is used up.
 

@@ -22,7 +22,8 @@ class TPE(Sobol):
     """Models where good trials lie and where the others do, and tries where the first outweighs the second.
 
     Failed and stopped trials count as bad, and so do those that still run, so that parallel workers keep apart. On a
-    finite space nothing is tried twice. With several objectives, good are the trials that nobody beats in all of them.
+    finite space nothing is tried twice. With several objectives, good trials are those that no other
+    beats in all of them.
 
     Use it for up to some thousand trials of a function whose parameters interact, numbers and choices mixed, with
     conditions or without.
@@ -64,7 +65,7 @@ class TPE(Sobol):
             self._learn(row, trial)
 
     def learn_from(self, trials: Sequence[Trial]) -> None:
-        """Let trials of earlier experiments stand among those of this one."""
+        """Count trials of earlier experiments like those of this one."""
         super().learn_from(trials)
         for trial in trials:
             row = self._encoding.try_row(trial.params)
@@ -91,7 +92,7 @@ class TPE(Sobol):
         return Suggestion(params=params, info={"by": by})
 
     def _notice(self) -> None:
-        """Take in the trials that were started since the last look, whoever suggested them."""
+        """Add the trials that were started since the last call, also those that it did not suggest."""
         while self._known in self.trials:
             params = self.trials[self._known].params
             is_ours = bool(self._out) and self._out[0][0] == params

@@ -25,7 +25,7 @@ class PercentileRule:
     had reported up to that step. Values that are no finite numbers count as the worst.
 
     Args:
-        percentile: How many of the trials, in percent, may go on: `25` stops whoever is not among the best quarter.
+        percentile: How many of the trials, in percent, may go on: `25` stops all but the best quarter.
         warmup_steps: No trial is stopped before this step.
         min_trials: How many others must have got as far.
         interval: Decide once in so many steps.
@@ -148,7 +148,7 @@ class TargetReached:
         self.value = value
 
     def judge(self, trial: Trial, step: int, trials: Sequence[Trial], direction: Direction) -> Decision:
-        """Let every trial go on."""
+        """Decide that every trial goes on."""
         return Decision.CONTINUE
 
     def reason_to_end(self, trial: Trial, direction: Direction) -> str | None:
@@ -188,7 +188,7 @@ def resolve_stop_rule(given: object) -> StopRule:
         rule = rule()
     if isinstance(rule, type) or not callable(getattr(rule, "judge", None)):
         raise InvalidInputError(
-            f"early_stop={given!r} is no stop rule; give one of {', '.join(RULES.names())}, or an object with a "
+            f"early_stop={given!r} is not a stop rule; give one of {', '.join(RULES.names())}, or an object with a "
             "method judge(trial, step, trials, direction), such as TargetReached(0.95)."
         )
     return rule  # type: ignore[return-value]  # has the one method that counts
@@ -221,7 +221,7 @@ class _Progress:
 
 
 def _losses(curve: Curve, direction: Direction) -> Iterable[tuple[int, float]]:
-    """Turn values into losses: the lower the better, and what is no finite number is the worst."""
+    """Turn values into losses: the lower the better; NaN and infinities are the worst."""
     sign = -1.0 if direction == "max" else 1.0
     return ((step, sign * value if math.isfinite(value) else math.inf) for step, value in curve)
 

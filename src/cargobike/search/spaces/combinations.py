@@ -25,7 +25,7 @@ def grid_points(parameters: Mapping[str, Parameter], counts: Mapping[str, object
     points: Points = {name: parameter.points for name, parameter in parameters.items()}
     for name, count in (counts or {}).items():
         if name not in parameters:
-            mistakes.append(f"counts names {name!r}, which is no parameter.{nearest(str(name), parameters)}")
+            mistakes.append(f"counts names {name!r}, which is not a parameter.{nearest(str(name), parameters)}")
         elif not parameters[name].is_range:
             mistakes.append(f"{name}: a list of choices is always used whole; leave it out of counts")
         elif not isinstance(count, int) or isinstance(count, bool) or count < 1:

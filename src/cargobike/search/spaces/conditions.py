@@ -29,7 +29,7 @@ def check_conditions(
         for parent, wanted in condition:
             if parent not in conditions:
                 guess = nearest(parent, [name for name in conditions if name != child])
-                mistakes.append(f"{child}: depends on {parent!r}, which is no parameter of this space.{guess}")
+                mistakes.append(f"{child}: depends on {parent!r}, which is not a parameter of this space.{guess}")
             elif parent not in parameters:
                 pairs.append((parent, wanted))
             else:

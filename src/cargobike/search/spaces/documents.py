@@ -1,7 +1,7 @@
-"""Documents: YAML and JSON files read into plain data, or refused, whatever is in them.
+"""Documents: YAML and JSON files read into plain data, or refused.
 
 A space file may come from anywhere. Nothing in it is executed, its size is limited before and after aliases
-are filled in, and whatever is wrong with it ends in a `SpaceError`.
+are filled in, and everything wrong with it ends in a `SpaceError`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def read_document(path: Path) -> object:
     """Read a file.
 
     Raises:
-        SpaceError: If it cannot be read, is too large, or is no YAML or JSON.
+        SpaceError: If it cannot be read, is too large, or is not YAML or JSON.
     """
     if path.suffix.lower() not in SUFFIXES:
         raise SpaceError(f"{path}: a space file ends in {', '.join(SUFFIXES)}")
@@ -79,7 +79,7 @@ def parse_document(text: str, source: str, *, is_json: bool = False) -> object:
         raise SpaceError(f"{source}: {error}") from error
     except (ValueError, TypeError, OverflowError, AttributeError, LookupError) as error:
         # PyYAML's own constructors let several kinds escape for values that only look like dates or numbers
-        raise SpaceError(f"{source}: is no valid {'JSON' if is_json else 'YAML'}: {error}") from error
+        raise SpaceError(f"{source}: is not valid {'JSON' if is_json else 'YAML'}: {error}") from error
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -111,7 +111,7 @@ def _parse_yaml(text: str) -> object:
         finally:
             loader.dispose()
     except yaml.YAMLError as error:
-        raise SpaceError(f"is no valid YAML: {error}") from error
+        raise SpaceError(f"is not valid YAML: {error}") from error
 
 
 def _construct_float(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> float:

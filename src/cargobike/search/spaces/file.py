@@ -83,7 +83,7 @@ class Reader:
         return None if missing else [number_in(keys[low_key]), number_in(keys[high_key])]
 
     def choice(self, name: str, value: object, choices: Mapping[str, str], default: str) -> str:
-        """Return what a foreign word, in whatever case, means to us."""
+        """Return what a foreign word, in any case, means to us."""
         if value is None:
             return default
         words = {word.upper(): word for word in choices}

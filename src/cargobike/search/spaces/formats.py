@@ -1,4 +1,4 @@
-"""Search spaces from elsewhere: files of three formats, and whatever else people hand over as a space.
+"""Search spaces from elsewhere: files of three formats, and Python objects that stand for a space.
 
 Our own format is a mapping of names to choices or ranges, by itself or under `space:` beside settings:
 
@@ -48,7 +48,7 @@ def as_space(given: object) -> Searchspace | list[Params]:
         [{'lr': 0.1}, {'lr': 0.3}]
 
     Raises:
-        SpaceError: If it is none of these, or a wrong one; lists all mistakes.
+        SpaceError: If it is not one of these, or a wrong one; lists all mistakes.
     """
     if isinstance(given, Searchspace):
         return given
@@ -59,7 +59,7 @@ def as_space(given: object) -> Searchspace | list[Params]:
     if isinstance(given, Path) or (isinstance(given, str) and looks_like_path(given)):
         return read_space(given).space
     raise SpaceError(
-        f"{shown(given)} is no search space; give a Searchspace, a dict of lists, a list of dicts, or the path "
+        f"{shown(given)} is not a search space; give a Searchspace, a dict of lists, a list of dicts, or the path "
         f"of a file that ends in {', '.join(SUFFIXES)}"
     )
 

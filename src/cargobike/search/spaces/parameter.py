@@ -73,7 +73,7 @@ class Parameter:
         """Return `value` as this parameter would have suggested it.
 
         Raises:
-            NotPlainError: If it is none of the parameter's values; the message says why.
+            NotPlainError: If it is not one of the parameter's values; the message says why.
         """
         value = plain(value)
         if not self.is_range:
@@ -191,7 +191,7 @@ class Parameter:
 
     @cached_property
     def _by_rank(self) -> tuple[int, ...]:
-        # Neighbours in number should be neighbours in the unit interval, in whatever order they were listed.
+        # Neighbours in number should be neighbours in the unit interval, in any order they were listed.
         indices = range(len(self.values))
         return tuple(sorted(indices, key=lambda i: _number(self.values[i])) if self.type == "DISCRETE" else indices)
 

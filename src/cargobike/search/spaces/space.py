@@ -226,12 +226,12 @@ class Searchspace:
     def _read(self, params: Mapping[str, object]) -> tuple[Params, list[str]]:
         """Return the parameters cleaned, and what is wrong with them."""
         mistakes = [
-            f"{shown(name)} is no parameter of this space.{nearest(str(name), self.names)}"
+            f"{shown(name)} is not a parameter of this space.{nearest(str(name), self.names)}"
             for name in params
             if name not in self._declared
         ]
         clean: Params = {}
-        unclear: set[str] = set()  # their own value is wrong, so whatever depends on them cannot be judged
+        unclear: set[str] = set()  # their own value is wrong, so what depends on them cannot be judged
         for name in self._order:
             parameter = self._declared[name]
             if unclear.intersection(parent for parent, _ in parameter.condition):

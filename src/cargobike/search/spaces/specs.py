@@ -54,13 +54,13 @@ def _read(name: str, spec: object, mistakes: list[str]) -> Parameter | None:
     choices = plain_list(spec)
     if choices is not None:
         return _with_choices(name, None, choices, {}, mistakes)
-    mistakes.append(f"{shown(spec)} is no specification; {_HOW}, [{shown(spec)}] for a fixed value")
+    mistakes.append(f"{shown(spec)} is not a specification; {_HOW}, [{shown(spec)}] for a fixed value")
     return None
 
 
 def _read_tuple(name: str, spec: tuple[Any, ...], mistakes: list[str]) -> Parameter | None:
     if not spec or not isinstance(spec[0], str) or not 2 <= len(spec) <= 4:
-        mistakes.append(f"{shown(spec)} is no specification; {_HOW}")
+        mistakes.append(f"{shown(spec)} is not a specification; {_HOW}")
         return None
     type_name = _read_type(spec[0], mistakes, hint=f"; for choices write a list: {shown(list(spec))}")
     options: dict[str, Any] = {}
@@ -110,7 +110,7 @@ def _finish(
     if items is None and isinstance(values, tuple):
         items = list(values)
     if items is None:
-        mistakes.append(f"{shown(values)} is no list; {_HOW}")
+        mistakes.append(f"{shown(values)} is not a list; {_HOW}")
         return None
     if type_name in ("DISCRETE", "CATEGORICAL"):
         return _with_choices(name, type_name, items, options, mistakes)

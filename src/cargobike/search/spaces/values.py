@@ -13,7 +13,7 @@ LARGEST_INTEGER = 2**53
 
 
 class NotPlainError(ValueError):
-    """A value is no plain data; the message is the reason, to be put into a larger sentence."""
+    """A value is not plain data; the message is the reason, to be put into a larger sentence."""
 
 
 def plain(value: object) -> Value:

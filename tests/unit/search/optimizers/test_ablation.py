@@ -80,7 +80,7 @@ def test_all_mistakes_are_told_at_once() -> None:
     said = "\n".join(caught.value.mistakes)
     for part in (
         "baseline: net: ",
-        "'droput' is no parameter of the baseline. Did you mean 'dropout'?",
+        "'droput' is not a parameter of the baseline. Did you mean 'dropout'?",
         "without augment: nothing changes",
         "'baseline' cannot name a component",
         "without both: dropout: [1] is not plain data; write a tuple",

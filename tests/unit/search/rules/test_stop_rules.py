@@ -212,8 +212,8 @@ def test_rules_may_be_mixed() -> None:
     [
         ("medain", r"no stop rule 'medain'; known are median.*Did you mean 'median'"),
         ("target", r"give an object such as TargetReached\(0.95\)"),
-        (3, r"early_stop=3 is no stop rule; give one of median, percentile, patience, or an object with"),
-        (TargetReached, r"is no stop rule"),
+        (3, r"early_stop=3 is not a stop rule; give one of median, percentile, patience, or an object with"),
+        (TargetReached, r"is not a stop rule"),
     ],
 )
 def test_what_is_no_rule_is_refused(wrong: Any, match: str) -> None:

@@ -119,14 +119,14 @@ BAD: list[tuple[Any, str]] = [
     (("FLOAT", [0, 1]), r"unknown type 'FLOAT'.*Did you mean 'DOUBLE'\?"),
     (("INTEGR", [0, 1]), r"Did you mean 'INTEGER'\?"),
     (("relu", "gelu"), r"write a list: \['relu', 'gelu'\]"),
-    ((1, 5), "is no specification"),
-    ((), "is no specification"),
-    (("DOUBLE",), "is no specification"),
-    (("DOUBLE", [0, 1], "log", {}, 3), "is no specification"),
+    ((1, 5), "is not a specification"),
+    ((), "is not a specification"),
+    (("DOUBLE",), "is not a specification"),
+    (("DOUBLE", [0, 1], "log", {}, 3), "is not a specification"),
     (5, r"\[5\] for a fixed value"),
     ("relu", r"\['relu'\] for a fixed value"),
-    (None, "is no specification"),
-    (("DOUBLE", 5), "is no list"),
+    (None, "is not a specification"),
+    (("DOUBLE", 5), "is not a list"),
     (("DOUBLE", []), "two ends"),
     (("DOUBLE", [1, 2, 3]), "two ends"),
     (("DOUBLE", [2, 1]), "upside down: low 2.0 is above high 1.0"),
@@ -244,7 +244,7 @@ def test_validate_tells_everything_that_is_wrong() -> None:
     with pytest.raises(SpaceError) as caught:
         space.validate({"opt": "adam", "momentum": 0.3, "betta": 0.9})
     assert caught.value.mistakes == (
-        "'betta' is no parameter of this space. Did you mean 'beta'?",
+        "'betta' is not a parameter of this space. Did you mean 'beta'?",
         "momentum: does not exist here, only when opt is 'sgd'",
         "beta: is missing",
     )
