@@ -1,6 +1,7 @@
 """Carry one plain Python function from a laptop to a cluster: search it, distribute it, remember it.
 
-The names below load their modules when first used, so that `import cargobike` costs next to nothing.
+The names below load their modules when first used, so that `import cargobike` costs next to nothing. Public are these
+names, and what the modules in `_DOORS` have in their `__all__`; every other module is internal and may move on any day.
 """
 
 from __future__ import annotations
@@ -34,8 +35,28 @@ __all__ = [
     "trial",
 ]
 
-_DOORS = frozenset({"devices", "experiment", "keras", "project", "tensorboard", "torch", "trial"})
-"""Not all are in `__all__`: opening those of a framework imports it."""
+_DOORS = frozenset(
+    {
+        "dashboard",
+        "devices",
+        "engines",
+        "errors",
+        "experiment",
+        "journals",
+        "keras",
+        "optimizers",
+        "project",
+        "results",
+        "simulation",
+        "spaces",
+        "stop_rules",
+        "tensorboard",
+        "testing",
+        "torch",
+        "trial",
+    }
+)
+"""The public modules. Not all are in `__all__`: opening those of a framework imports it, and few need the others."""
 _NAMES = {
     "IDLE": "cargobike.core.records",
     "AbstractOptimizer": "cargobike.search.optimizers.optimizer",
@@ -56,7 +77,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return sorted({*__all__, *_DOORS})
 
 
 class _FormerNames:

@@ -1,7 +1,7 @@
 """Names under which modules were known before, for imports in old scripts and for pickles of old experiments.
 
-Recipes and functions that were recorded name the modules that their objects come from. An import of a former name gives
-the module under its present name.
+Internal. Recipes and functions that were recorded name the modules that their objects come from. An import of a former
+name gives the module under its present name.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ FORMER_NAMES: Final = {
     "cargobike.search.tpe": "cargobike.search.optimizers.tpe",
     "cargobike.search.values": "cargobike.search.spaces.values",
     "cargobike.store.comparison": "cargobike.experiments.results.comparison",
-    "cargobike.store.fold": "cargobike.core.record",
+    "cargobike.store.fold": "cargobike.journals",
     "cargobike.store.opening": "cargobike.experiments.index.opening",
     "cargobike.ui.web.state": "cargobike.experiments.pages.state",
     "cargobike.worker.context": "cargobike.experiments.trial.context",

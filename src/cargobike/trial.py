@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from cargobike.experiments.trial.checkpoints.checkpoint import Checkpoints
     from cargobike.experiments.trial.collectives import Operation
 
-__all__ = ["TrialPaused", "TrialStopped", "all_reduce", "artifact", "barrier", "report"]
+__all__ = ["TrialPaused", "TrialStopped", "all_reduce", "artifact", "barrier", "current", "report"]
 
 id: str
 """The trial's name, such as `0003`."""

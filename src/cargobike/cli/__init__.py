@@ -2,6 +2,8 @@
 
 The only room that prints and that configures logging. It holds no knowledge of its own: whatever a command
 shows, the rooms below can tell a program too.
+
+Internal: public is the command `cargobike`.
 """
 
 from __future__ import annotations

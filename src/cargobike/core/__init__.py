@@ -2,4 +2,6 @@
 
 Everything here is plain data and pure functions on the standard library and msgspec. No I/O, no thread, no
 clock: whoever knows the time passes it in. Every other room may import this one; this one imports none.
+
+Internal: public names are in `cargobike.errors`, `cargobike.results`, `cargobike.journals`.
 """

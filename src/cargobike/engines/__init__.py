@@ -1,5 +1,66 @@
-"""Layer 1: WHERE workers live.
+"""Layer 1: WHERE workers live. The names below are public, the modules of this room internal.
 
-`engine.py` holds the interface, each file beside it one technology. An engine starts, watches and kills workers; it
+`engine.py` holds the interface, each folder beside it one technology. An engine starts, watches and kills workers; it
 knows nothing of trials, and does not talk to the workers it started: they connect back to the driver by themselves.
 """
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cargobike.engines.capabilities import (
+        AvoidsBadMachines,
+        ChecksWorkers,
+        Elsewhere,
+        Listening,
+        TellsWaiting,
+        WarmsUp,
+    )
+    from cargobike.engines.engine import Engine, WorkerHandle, WorkerSpec
+    from cargobike.engines.local.engine import LocalEngine
+    from cargobike.engines.simulated.engine import SimulatedEngine
+    from cargobike.engines.spark.engine import SparkEngine
+
+__all__ = [
+    "AvoidsBadMachines",
+    "ChecksWorkers",
+    "Elsewhere",
+    "Engine",
+    "Listening",
+    "LocalEngine",
+    "SimulatedEngine",
+    "SparkEngine",
+    "TellsWaiting",
+    "WarmsUp",
+    "WorkerHandle",
+    "WorkerSpec",
+]
+
+_SOURCES = {
+    "AvoidsBadMachines": "cargobike.engines.capabilities",
+    "ChecksWorkers": "cargobike.engines.capabilities",
+    "Elsewhere": "cargobike.engines.capabilities",
+    "Engine": "cargobike.engines.engine",
+    "Listening": "cargobike.engines.capabilities",
+    "LocalEngine": "cargobike.engines.local.engine",
+    "SimulatedEngine": "cargobike.engines.simulated.engine",
+    "SparkEngine": "cargobike.engines.spark.engine",
+    "TellsWaiting": "cargobike.engines.capabilities",
+    "WarmsUp": "cargobike.engines.capabilities",
+    "WorkerHandle": "cargobike.engines.engine",
+    "WorkerSpec": "cargobike.engines.engine",
+}
+
+if not TYPE_CHECKING:  # otherwise a type checker would accept every name
+
+    def __getattr__(name: str) -> object:
+        # Lazily: everything that imports a module of this room runs this file first.
+        if name in _SOURCES:
+            return getattr(importlib.import_module(_SOURCES[name]), name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -3,6 +3,8 @@
 Pure: no I/O on the way, no clock, no thread. An optimizer is a deterministic function of its seed and of what
 it was shown, so that a search can be replayed from its journal. This room does not know how trials
 are run.
+
+Internal: public names are in `cargobike.optimizers`, `cargobike.stop_rules`, `cargobike.spaces`.
 """
 
 from __future__ import annotations

@@ -30,6 +30,8 @@ from cargobike.core.records import Resources
 from cargobike.engines.engine import Engine, WorkerHandle, WorkerSpec
 from cargobike.testing.reception import Reception, descendants, is_running, wait_until
 
+__all__ = ["Desk", "EngineContract", "ProcessEngineContract"]
+
 ONE_GPU = Resources(gpus=1)
 _SOURCE = str(Path(__file__).resolve().parents[2])
 

@@ -10,6 +10,8 @@ import msgspec
 
 from cargobike.core import facts
 
+__all__ = ["canonical"]
+
 _OF_THE_OPTIMIZER = (facts.TrialSuggested, facts.TrialResumed, facts.OptimizerIdled)
 _OF_THE_EXPERIMENT = (facts.ExperimentStarted, facts.ExperimentEnded)
 _OF_A_TRIAL = (

@@ -45,6 +45,8 @@ from cargobike.store.files.locking import DriverLock
 from cargobike.store.history.annotations import annotate
 from cargobike.store.journal.journal import JournalWriter, seal
 
+__all__ = ["IndexContract", "JournalBuilder", "assert_rows_equal_record"]
+
 START_S = 1_800_000_000.0
 
 

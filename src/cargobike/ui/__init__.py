@@ -2,4 +2,6 @@
 
 Everything here reads a folded journal (`core.record.ExperimentRecord`) and never a driver's memory, so that a running
 experiment, a finished one and one from last year look the same. Nothing here decides or changes anything.
+
+Internal: public is `cargobike.dashboard`.
 """

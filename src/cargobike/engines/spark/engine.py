@@ -48,7 +48,7 @@ class SparkEngine(Engine, Elsewhere, ChecksWorkers, AvoidsBadMachines, TellsWait
             find it, its files travel through the driver.
 
     Example:
-        >>> from cargobike.engines.spark.engine import SparkEngine
+        >>> from cargobike.engines import SparkEngine
         >>> SparkEngine(master="local[4]").name
         'spark'
     """

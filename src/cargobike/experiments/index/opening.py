@@ -12,12 +12,13 @@ from typing import Final
 from cargobike.core.errors import InvalidInputError, StoreError
 from cargobike.core.layout import ProjectFolder
 from cargobike.experiments.index.index import Index
+from cargobike.store.files.project import current
 
 VARIABLE: Final = "CARGOBIKE_INDEX_URL"
 
 
-def open_index(project: ProjectFolder) -> Index:
-    """Open the index of a project: the database that somebody named, or a SQLite file in the project.
+def open_index(project: ProjectFolder | None = None) -> Index:
+    """Open the index of a project, by default the one in use: the database that it names, or a SQLite file in it.
 
     The database is named by the variable `CARGOBIKE_INDEX_URL`, or in the project's `settings.toml`. Where a project is
     read-only and nothing is named, the index is in memory. A project that does not exist yet is not created by looking
@@ -30,6 +31,7 @@ def open_index(project: ProjectFolder) -> Index:
     # SQLAlchemy costs a third of a second; who only launches experiments never pays it.
     from cargobike.experiments.index.sql import SqlIndex  # noqa: PLC0415
 
+    project = current() if project is None else project
     url = index_url(project)
     before_sync = _bring_here if project.remote_url.exists() else None
     if not url:

@@ -1,0 +1,8 @@
+"""The dashboard and its REST API as an ASGI application, for other servers to run; needs the extra `ui`."""
+
+from __future__ import annotations
+
+from cargobike.experiments.pages.state import ServerState
+from cargobike.ui.web.app import create_app
+
+__all__ = ["ServerState", "create_app"]

@@ -1,0 +1,49 @@
+"""Every error that Cargobike raises on purpose; `cargobike.core.errors` opens with the whole tree.
+
+Example:
+    >>> from cargobike import Searchspace
+    >>> from cargobike.errors import SpaceError
+    >>> try:
+    ...     Searchspace(lr=("DUOBLE", [0.1, 1.0]))
+    ... except SpaceError as error:
+    ...     print(len(error.mistakes))
+    1
+"""
+
+from __future__ import annotations
+
+from cargobike.core.errors import (
+    CargobikeError,
+    EngineError,
+    ExperimentFailedError,
+    FunctionError,
+    InvalidInputError,
+    MissingLibraryError,
+    NotFoundError,
+    OptimizerError,
+    SignatureError,
+    SpaceError,
+    StoreError,
+    TrialFailedError,
+    TrialPaused,
+    TrialStopped,
+    WaitError,
+)
+
+__all__ = [
+    "CargobikeError",
+    "EngineError",
+    "ExperimentFailedError",
+    "FunctionError",
+    "InvalidInputError",
+    "MissingLibraryError",
+    "NotFoundError",
+    "OptimizerError",
+    "SignatureError",
+    "SpaceError",
+    "StoreError",
+    "TrialFailedError",
+    "TrialPaused",
+    "TrialStopped",
+    "WaitError",
+]

@@ -1,0 +1,33 @@
+"""What experiments return, and the records that results are made of.
+
+`experiment.launch` and `experiment.load` give a `Result`; `compare` says what differs between two of them.
+"""
+
+from __future__ import annotations
+
+from cargobike.core.records import Curve, Decision, ExperimentState, Trial, TrialState
+from cargobike.experiments.results.comparison import Comparison, FileDifference, compare
+from cargobike.experiments.results.reforms import Reform
+from cargobike.experiments.results.reproduction import MetricComparison, Reproduction
+from cargobike.experiments.results.result import Result
+from cargobike.store.history.annotations import Note
+from cargobike.store.history.environment import Environment
+from cargobike.store.history.snapshot import Snapshot
+
+__all__ = [
+    "Comparison",
+    "Curve",
+    "Decision",
+    "Environment",
+    "ExperimentState",
+    "FileDifference",
+    "MetricComparison",
+    "Note",
+    "Reform",
+    "Reproduction",
+    "Result",
+    "Snapshot",
+    "Trial",
+    "TrialState",
+    "compare",
+]

@@ -1,0 +1,97 @@
+"""The public surface as data: every public module, and the names in it.
+
+A name that is added here is a promise to users; one that is taken away breaks their programs. What a document teaches
+comes from here.
+"""
+
+from __future__ import annotations
+
+PUBLIC: dict[str, str] = {
+    "cargobike": (
+        "IDLE AbstractOptimizer Resources Search Searchspace Suggestion Trial __version__ devices experiment project "
+        "tensorboard trial"
+    ),
+    "cargobike.dashboard": "ServerState create_app",
+    "cargobike.devices": "accelerator get_gpus get_num_cpus get_num_gpus",
+    "cargobike.engines": (
+        "AvoidsBadMachines ChecksWorkers Elsewhere Engine Listening LocalEngine SimulatedEngine SparkEngine "
+        "TellsWaiting WarmsUp WorkerHandle WorkerSpec"
+    ),
+    "cargobike.errors": (
+        "CargobikeError EngineError ExperimentFailedError FunctionError InvalidInputError MissingLibraryError "
+        "NotFoundError OptimizerError SignatureError SpaceError StoreError TrialFailedError TrialPaused TrialStopped "
+        "WaitError"
+    ),
+    "cargobike.experiment": (
+        "allreduce collective_all_reduce inference launch list load parameter_server reproduce resume"
+    ),
+    "cargobike.journals": (
+        "Attempt AttemptLost AttemptStarted CheckpointSaved ExperimentEnded ExperimentRecord ExperimentResumed "
+        "ExperimentStarted Fact JournalReader JournalWriter Judged OptimizerIdled Reported TrialEnded TrialPaused "
+        "TrialResumed TrialSuggested WorkerJoined WorkerLost WorkerSeen fold metrics_of read_header read_journal "
+        "read_record seal"
+    ),
+    "cargobike.keras": "prepare shard",
+    "cargobike.optimizers": (
+        "ASHA BOHB CMAES DEHB IDLE NSGA2 TPE Ablation AbstractOptimizer Auto Decision DifferentialEvolution "
+        "EvolutionSampler GaussianProcess GridSearch Hyperband Listed ModelSampler OptunaOptimizer "
+        "PopulationBasedTraining RandomSampler RandomSearch Sampler Sobol Suggestion optimizer_names"
+    ),
+    "cargobike.project": (
+        "ExperimentFolder ExperimentRow Index ProjectFolder TrialRow Where current experiment_ids find_experiment "
+        "open_index path prepare use"
+    ),
+    "cargobike.results": (
+        "Comparison Curve Decision Environment ExperimentState FileDifference MetricComparison Note Reform "
+        "Reproduction Result Snapshot Trial TrialState compare"
+    ),
+    "cargobike.simulation": "Cluster SimulatedRun SimulationResult simulate",
+    "cargobike.spaces": "Parameter Searchspace SpaceFile read_space",
+    "cargobike.stop_rules": "Decision EndRule MedianRule PatienceRule PercentileRule StopRule TargetReached",
+    "cargobike.tensorboard": "logdir",
+    "cargobike.testing": "engines journals optimizers stores",
+    "cargobike.testing.engines": "Desk EngineContract ProcessEngineContract",
+    "cargobike.testing.journals": "canonical",
+    "cargobike.testing.optimizers": "Drive Fate OptimizerContract drive",
+    "cargobike.testing.stores": "IndexContract JournalBuilder assert_rows_equal_record",
+    "cargobike.torch": (
+        "DDP FSDP DiLoCo LocalSGD ParameterClient ParameterServer PowerSGD Prepared TopK Traffic Zero1 all_reduce "
+        "barrier is_main main_first parameter_client prepare rank world_size"
+    ),
+    "cargobike.trial": "TrialPaused TrialStopped all_reduce artifact barrier current report",
+}
+
+PROPERTIES: dict[str, str] = {
+    "cargobike.trial": (
+        "id number attempt params seed rank local_rank world_size is_distributed role logdir checkpoint should_stop"
+    ),
+}
+"""What a public module answers besides its `__all__`: values that differ from trial to trial."""
+
+FORMER: dict[str, str] = {
+    "cargobike.core.errors": "SpaceError StoreError",
+    "cargobike.core.facts": "Reported",
+    "cargobike.core.records": "Decision",
+    "cargobike.driver.simulation": "Cluster SimulatedRun simulate",
+    "cargobike.engines.spark": "SparkEngine",
+    "cargobike.search.ablation": "Ablation",
+    "cargobike.search.asha": "ASHA",
+    "cargobike.search.bohb": "BOHB ModelSampler",
+    "cargobike.search.dehb": "DEHB",
+    "cargobike.search.differential_evolution": "DifferentialEvolution",
+    "cargobike.search.hyperband": "Hyperband",
+    "cargobike.search.optuna_bridge": "OptunaOptimizer",
+    "cargobike.search.pbt": "PopulationBasedTraining",
+    "cargobike.search.space_formats": "read_space",
+    "cargobike.search.stop_rules": "MedianRule TargetReached",
+    "cargobike.search.tpe": "TPE",
+    "cargobike.store.comparison": "compare",
+    "cargobike.store.fold": "metrics_of read_record",
+    "cargobike.store.journal": "JournalWriter read_journal seal",
+    "cargobike.store.opening": "open_index",
+    "cargobike.training.parameter_server": "serve",
+    "cargobike.ui.web.app": "create_app",
+    "cargobike.ui.web.state": "ServerState",
+    "cargobike.worker.context": "current",
+}
+"""What documents taught before there were public modules; programs that were written after them still run."""
