@@ -54,7 +54,7 @@ bench-search: $(VENV)/.dev-installed ## Measure how good the searches are, besid
 	@$(BIN)/python benchmarks/search/quality.py
 
 clean: ## Remove caches and build products
-	@rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	@rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .schemathesis .coverage*
 	@find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
 
 distclean: clean ## Remove the virtual environments too

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 PROJECT_VARIABLE = "CARGOBIKE_PROJECT"
 GRACE_S = 5.0
+ROOT = Path(__file__).resolve().parents[1]
+MAY_APPEAR = {".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", "__pycache__"}
+"""What tools keep in the folder of the repository, and git ignores."""
 
 # No deadlines anywhere: how long an example takes says more about the machine than about the code. `ci` tries
 # the same examples each time, so that a red run is about the change; `dev` tries new ones and prints how to
@@ -132,10 +135,13 @@ def _signals_of_a_terminal() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _no_test_writes_beside_the_code(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Give fixtures that live longer than a test a project too."""
+    """Give fixtures that live longer than a test a project too, and see that no test writes into the repository."""
+    before = set(os.listdir(ROOT))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(PROJECT_VARIABLE, str(tmp_path_factory.mktemp("session-project")))
         yield
+    if strays := set(os.listdir(ROOT)) - before - MAY_APPEAR:
+        pytest.fail(f"the tests wrote beside the code: {', '.join(sorted(strays))}")
 
 
 @pytest.fixture(autouse=True)

@@ -129,11 +129,11 @@ def test_a_server_that_restarts_costs_nothing(server: PostgresServer, project: P
     journal.end()
 
 
-def test_a_search_does_not_notice_that_the_index_is_away(server: PostgresServer) -> None:
+def test_a_search_does_not_notice_that_the_index_is_away(server: PostgresServer, tmp_path: Path) -> None:
     def train(x: int) -> int:
         return x
 
-    with open_index(ProjectFolder(Path())):
+    with open_index(ProjectFolder(tmp_path)):
         server.stop()
     try:
         result = experiment.launch(train, {"x": list(range(20))}, quiet=True)

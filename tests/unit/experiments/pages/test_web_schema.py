@@ -8,6 +8,7 @@ from typing import Any
 
 import schemathesis
 from hypothesis import HealthCheck, Phase, settings
+from schemathesis.config import SchemathesisConfig
 from schemathesis.generation import GenerationMode
 
 from cargobike.experiments.pages.state import ServerState
@@ -19,7 +20,9 @@ _FOLDER = tempfile.TemporaryDirectory(prefix="cargobike-schema-")
 # The name by which schemathesis calls an application that listens nowhere.
 _ACCESS = Access(hosts=frozenset({"testserver", "localhost"}))
 schema = schemathesis.openapi.from_asgi(
-    "/api/v1/openapi.json", create_app(ServerState.of(sample_project(Path(_FOLDER.name)), _ACCESS))
+    "/api/v1/openapi.json",
+    create_app(ServerState.of(sample_project(Path(_FOLDER.name)), _ACCESS)),
+    config=SchemathesisConfig.from_dict({"cache": {"enabled": False}}),  # it would lie beside the code
 )
 
 
