@@ -1,19 +1,22 @@
-"""The check after each test finds processes that were left behind, also orphans."""
+"""The checks of every test find processes that were left behind, also orphans, and skips that were not meant."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 pytest_plugins = ["pytester"]
 
-CONFTEST = Path(__file__).resolve().parents[1] / "conftest.py"
+TESTS = Path(__file__).resolve().parents[1]
 
 
 @pytest.fixture
-def suite(pytester: pytest.Pytester) -> pytest.Pytester:
-    pytester.makeconftest(CONFTEST.read_text().replace("GRACE_S = 5.0", "GRACE_S = 0.2"))
+def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+    monkeypatch.setenv("CARGOBIKE_TESTS_GRACE_S", "0.2")
+    monkeypatch.setenv("PYTHONPATH", str(TESTS), prepend=os.pathsep)
+    pytester.makeconftest('pytest_plugins = ["support.surroundings", "support.skips"]')
     return pytester
 
 
@@ -90,3 +93,35 @@ def test_each_test_has_a_project_of_its_own(suite: pytest.Pytester) -> None:
         """
     )
     suite.runpytest_subprocess("-p", "no:cacheprovider").assert_outcomes(passed=2)
+
+
+def test_a_skip_needs_a_reason_that_is_allowed(suite: pytest.Pytester) -> None:
+    suite.makepyfile(
+        """
+        import pytest
+
+        def test_needs_what_is_not_here():
+            pytest.importorskip("no_such_library")
+
+        @pytest.mark.skip(reason="not today")
+        def test_is_put_off():
+            pass
+
+        def test_cannot_be_tried_here():
+            pytest.skip("the device is not absent here")
+
+        @pytest.mark.xfail(reason="known")
+        def test_is_known_to_fail():
+            raise AssertionError
+        """
+    )
+    result = suite.runpytest_subprocess("-p", "no:cacheprovider")
+    result.assert_outcomes(errors=1, failed=1, skipped=1, xfailed=1)
+    result.stdout.fnmatch_lines(["*no reason that is allowed in support.skips: *not today*"])
+
+
+def test_a_module_is_not_skipped_either(suite: pytest.Pytester) -> None:
+    suite.makepyfile("import pytest; pytest.importorskip('no_such_library')")
+    result = suite.runpytest_subprocess("-p", "no:cacheprovider")
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["*no reason that is allowed in support.skips: *no_such_library*"])

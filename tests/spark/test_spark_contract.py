@@ -11,7 +11,7 @@ from cargobike.engines.spark.engine import SparkEngine
 from cargobike.testing.engines import ProcessEngineContract
 
 if TYPE_CHECKING:
-    from conftest import SparkApplications
+    from support.spark_applications import SparkApplications
 
 
 pytestmark = pytest.mark.timeout(300)

@@ -20,7 +20,7 @@ from cargobike.data.shard import Shard
 from cargobike.engines.spark.engine import SparkEngine
 
 if TYPE_CHECKING:
-    from conftest import SparkApplications
+    from support.spark_applications import SparkApplications
 
 pytestmark = pytest.mark.timeout(300)
 

@@ -22,7 +22,7 @@ from cargobike.testing.reception import descendants, is_running, wait_until
 from cargobike.testing.spark_cluster import SparkCluster
 
 if TYPE_CHECKING:
-    from conftest import SparkApplications
+    from support.spark_applications import SparkApplications
 
 pytestmark = pytest.mark.timeout(300)
 

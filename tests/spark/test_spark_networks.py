@@ -17,7 +17,7 @@ from cargobike.testing.networks import Networks, networks
 from cargobike.testing.spark_cluster import SparkCluster
 
 if TYPE_CHECKING:
-    from conftest import SparkApplications
+    from support.spark_applications import SparkApplications
 
 pytestmark = pytest.mark.timeout(300)
 

@@ -31,7 +31,7 @@ from cargobike.experiments.trial import context
 from cargobike.testing.reception import wait_until
 
 if TYPE_CHECKING:
-    from conftest import SparkApplications
+    from support.spark_applications import SparkApplications
 
 pytestmark = pytest.mark.timeout(300)
 

@@ -9,8 +9,6 @@ import pytest
 
 from support.rank_host import RankHost
 
-pytest_plugins = ("support.rank_fixtures",)
-
 
 def fit_in_both_ways() -> list[dict[str, Any]]:
     os.environ["KERAS_BACKEND"] = "torch"

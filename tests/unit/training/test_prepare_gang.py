@@ -19,8 +19,6 @@ from cargobike.training.process_group import join_group
 from support.digit_loops import fingerprint, network, train_digits
 from support.rank_host import RankHost, gang
 
-pytest_plugins = ("support.rank_fixtures",)
-
 
 def test_all_strategies_that_average_gradients_compute_the_same(host: RankHost) -> None:
     options: dict[str, Any] = {"epochs": 2, "adam": True, "lr": 0.005}

@@ -16,8 +16,6 @@ from cargobike.core.errors import InvalidInputError
 from support.digit_loops import digits, fingerprint, network, train_digits
 from support.rank_host import RankHost
 
-pytest_plugins = ("support.rank_fixtures",)
-
 
 def train_half(path: str, strategy: str, *, load: bool, save: bool) -> float:
     """Train 40 steps on the same batches in every rank; the state comes from a file, or goes there."""

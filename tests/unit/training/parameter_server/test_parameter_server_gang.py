@@ -10,8 +10,6 @@ import pytest
 from support.rank_host import Call, RankHost, free_port
 from support.server_loops import run_server, train_through_servers
 
-pytest_plugins = ("support.rank_fixtures",)
-
 
 def test_two_workers_train_through_two_servers(host: RankHost, tmp_path: Path) -> None:
     ports = [free_port(), free_port()]
