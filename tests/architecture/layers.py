@@ -253,6 +253,7 @@ DEFERRED: dict[tuple[str, str], str] = {
     ("experiments/driving/conduct.py", "cargobike.store.files.remote"): "only for shared storage",
     ("experiments/driving/conduct.py", "cargobike.store.files.uploading"): "only for shared storage",
     ("experiments/finding.py", "cargobike.store.files.mirror"): "only for shared storage",
+    ("store/journal/journal.py", "cargobike.core.products"): "only for readers that do not know what they read",
     ("store/files/project.py", "hashlib"): "only for shared storage",
     ("store/history/annotations.py", "cargobike.store.files.mirror"): "only for shared storage",
     ("store/files/locking.py", "cargobike.store.files.remote"): "only for local copies of shared storage",

@@ -221,12 +221,13 @@ def _processes_of(project: Path) -> Iterator[psutil.Process]:
 def _check_record(project: Path, verdict: Verdict) -> None:
     """Hold the experiment against what an undisturbed one would say."""
     from cargobike.core import facts
+    from cargobike.core.facts import EXPERIMENT_FACTS
     from cargobike.core.record import ExperimentRecord
     from cargobike.store.journal.journal import read_journal
     from faults.chaos_search import EPOCHS, score
 
     [path] = project.rglob("journal.jsonl")
-    header, *rest = read_journal(path)
+    header, *rest = read_journal(path, EXPERIMENT_FACTS)
     assert isinstance(header, facts.ExperimentStarted)
     record = ExperimentRecord(header)
     ends: Counter[int] = Counter()

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from cargobike import Searchspace, experiment, trial
-from cargobike.core.facts import AnyFact
+from cargobike.core.facts import EXPERIMENT_FACTS, AnyFact
 from cargobike.core.layout import ExperimentFolder
 from cargobike.core.records import Decision, Direction, Trial
 from cargobike.search.optimizers.optimizer import AbstractOptimizer, Suggested
@@ -65,7 +65,7 @@ def search(**given: object) -> list[AnyFact]:
         quiet=True,
         **given,  # type: ignore[arg-type]
     )
-    return list(JournalReader(ExperimentFolder(result.folder).journal).read_new())
+    return list(JournalReader(ExperimentFolder(result.folder).journal, EXPERIMENT_FACTS).read_new())
 
 
 @pytest.mark.parametrize("optimizer", [lambda: "randomsearch", Climber], ids=["random", "adaptive"])

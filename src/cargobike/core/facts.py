@@ -1,14 +1,15 @@
-"""Facts: what an experiment's journal is made of.
+"""Facts: what journals are made of, and the facts of experiments.
 
-A fact is something that happened and will stay true. The journal is the list of facts in the order in which the
-driver learned or decided them; every other view of an experiment (result object, index, dashboard) is these facts
-folded. Facts carry their own time (`at`, seconds since the epoch, never running backwards within one driver).
+A fact is something that happened and will stay true. Each product has facts of its own, gathered in a `Facts`. The
+journal of an experiment is the list of its facts in the order in which the driver learned or decided them; every other
+view of an experiment (result object, index, dashboard) is these facts folded. Facts carry their own time (`at`, seconds
+since the epoch, never running backwards within one driver).
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import Any, Generic, Literal, Protocol, TypeVar
 
 import msgspec
 
@@ -53,6 +54,46 @@ class Fact(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="fact", kw
     """Base of all facts."""
 
     at: float
+
+
+class FirstFact(Protocol):
+    """What the first fact of every journal says besides what its product needs: who wrote it, in which version."""
+
+    @property
+    def version(self) -> int:
+        """The version of the product's journals."""
+
+    @property
+    def cargobike(self) -> str:
+        """The version of Cargobike that wrote it."""
+
+
+T = TypeVar("T", bound=Fact)
+First = TypeVar("First", bound=FirstFact)
+
+_encoder = msgspec.json.Encoder(enc_hook=str)
+
+
+class Facts(Generic[T, First]):
+    """The facts that the journals of one product may hold.
+
+    Args:
+        union: A union of `Fact` classes, each with a tag of its own.
+        first: The class of the fact that every journal begins with.
+        version: The newest version of these journals that can be read; `first` records which one was written.
+    """
+
+    def __init__(self, union: Any, *, first: type[First], version: int) -> None:
+        self.first = first
+        self.version = version
+        decoder: msgspec.json.Decoder[T] = msgspec.json.Decoder(union)
+        self.decode = decoder.decode
+        """Decode what `encode_fact` wrote; raises `msgspec.DecodeError` for anything else."""
+
+
+def encode_fact(fact: Fact) -> bytes:
+    """Encode one fact as a JSON object without a newline; parameters of foreign types become text."""
+    return _encoder.encode(fact)
 
 
 class ExperimentStarted(Fact, frozen=True, tag="experiment-started"):
@@ -234,15 +275,4 @@ AnyFact = (
     | ExperimentResumed
 )
 
-_encoder = msgspec.json.Encoder(enc_hook=str)
-_decoder: msgspec.json.Decoder[AnyFact] = msgspec.json.Decoder(AnyFact)
-
-
-def encode_fact(fact: Fact) -> bytes:
-    """Encode one fact as a JSON object without a newline; parameters of foreign types become text."""
-    return _encoder.encode(fact)
-
-
-def decode_fact(line: bytes) -> AnyFact:
-    """Decode what `encode_fact` wrote; raises `msgspec.DecodeError` for anything else."""
-    return _decoder.decode(line)
+EXPERIMENT_FACTS: Facts[AnyFact, ExperimentStarted] = Facts(AnyFact, first=ExperimentStarted, version=JOURNAL_VERSION)

@@ -52,6 +52,8 @@ class Product:
     title: str
     """What people call it."""
     commands: tuple[Command, ...] = ()
+    facts: str = ""
+    """The `Facts` of its journals."""
     pages: str = ""
     """What gives the web server its pages and routes."""
     find_page: str = ""

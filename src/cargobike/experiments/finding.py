@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cargobike.core.facts import EXPERIMENT_FACTS
 from cargobike.core.layout import ExperimentFolder
 from cargobike.store.files.project import current
 
@@ -26,7 +27,7 @@ def find_experiment(text: str, *, with_checkpoints: bool = False) -> ExperimentF
     from cargobike.store.journal.journal import read_header  # noqa: PLC0415
 
     def name_of(folder: ExperimentFolder) -> str:
-        header = read_header(folder.journal)
+        header = read_header(folder.journal, EXPERIMENT_FACTS)
         return "" if header is None else header.name
 
     project = current()

@@ -31,5 +31,6 @@ PRODUCT: Final = Product(
     commands=tuple(
         Command(name, f"{_ROOM}.{'import_' if name == 'import' else name}", text) for name, text in _COMMANDS.items()
     ),
+    facts="cargobike.core.facts:EXPERIMENT_FACTS",
     find_page="cargobike.experiments.finding:find_page",
 )

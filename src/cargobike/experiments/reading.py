@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from cargobike.core.facts import AnyFact, ExperimentResumed, Reported, decode_fact, unpack_number
+from cargobike.core.facts import EXPERIMENT_FACTS, AnyFact, ExperimentResumed, Reported, unpack_number
 from cargobike.core.layout import ExperimentFolder
 from cargobike.core.record import ExperimentRecord, fold
 from cargobike.core.records import Curve, ExperimentState
@@ -22,7 +22,7 @@ def read_record(folder: ExperimentFolder) -> ExperimentRecord:
     Raises:
         StoreError: If there is no journal, or it cannot be understood.
     """
-    reader = JournalReader(folder.journal)
+    reader = JournalReader(folder.journal, EXPERIMENT_FACTS)
     record = fold(reader.read_new(_BYTES_AT_ONCE))
     # Piece by piece: a million facts in one list would be walked over by the garbage collector again and again.
     while new := reader.read_new(_BYTES_AT_ONCE):
@@ -32,7 +32,7 @@ def read_record(folder: ExperimentFolder) -> ExperimentRecord:
     return record
 
 
-def settle(record: ExperimentRecord, reader: JournalReader, folder: ExperimentFolder) -> list[AnyFact]:
+def settle(record: ExperimentRecord, reader: JournalReader[AnyFact], folder: ExperimentFolder) -> list[AnyFact]:
     """Bring a record up to the present and mark it lost if its driver died; returns the facts that were new.
 
     The lock is looked at before the last read: a driver writes its end before it lets go, so an unheld lock
@@ -62,7 +62,7 @@ def metrics_of(path: Path | str, trial: int) -> dict[str, Curve]:
             # Decoding is ten times the cost of looking, and most lines are about other trials.
             if mention not in line or b'"fact":"reported"' not in line:
                 continue
-            fact = decode_fact(line)
+            fact = EXPERIMENT_FACTS.decode(line)
             if isinstance(fact, Reported) and fact.trial == trial:
                 for name, value in fact.metrics.items():
                     curves.setdefault(name, Curve()).add(fact.step, unpack_number(value))

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from cargobike.core.errors import CargobikeError, InvalidInputError, NotFoundError, StoreError
-from cargobike.core.facts import TrialSuggested
+from cargobike.core.facts import EXPERIMENT_FACTS, TrialSuggested
 from cargobike.core.goals import Goals, read_constraints
 from cargobike.core.layout import ExperimentFolder
 from cargobike.core.record import ExperimentRecord
@@ -209,7 +209,7 @@ def _trial_warnings(folder: ExperimentFolder, trials: Sequence[Trial]) -> list[s
     numbers = {trial.number for trial in trials}
     found = []
     try:
-        for fact in read_journal(folder.journal):
+        for fact in read_journal(folder.journal, EXPERIMENT_FACTS):
             if isinstance(fact, TrialSuggested) and fact.trial in numbers and fact.copy_checkpoint_of is not None:
                 found.append(
                     f"trial {fact.trial} began from a checkpoint of trial {fact.copy_checkpoint_of}, now from nothing"

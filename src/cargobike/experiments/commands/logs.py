@@ -13,6 +13,7 @@ import typer
 
 from cargobike.cli.terminal import is_terminal, neutralized
 from cargobike.core.errors import NotFoundError
+from cargobike.core.facts import EXPERIMENT_FACTS
 from cargobike.core.layout import ExperimentFolder
 from cargobike.core.record import ExperimentRecord, fold
 from cargobike.core.records import ExperimentState
@@ -35,7 +36,7 @@ def logs(
 ) -> None:
     """Print what the trials of an experiment wrote."""
     folder = find_experiment(experiment)
-    reader = JournalReader(folder.journal)
+    reader = JournalReader(folder.journal, EXPERIMENT_FACTS)
     record = fold(reader.read_new())
     settle(record, reader, folder)
     if trial is not None and trial not in record.trials:

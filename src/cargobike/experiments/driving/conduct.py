@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from cargobike.core.errors import CargobikeError
-from cargobike.core.facts import AnyFact, ExperimentEnded, ExperimentStarted
+from cargobike.core.facts import EXPERIMENT_FACTS, AnyFact, ExperimentEnded, ExperimentStarted
 from cargobike.core.ids import experiment_id
 from cargobike.core.layout import ExperimentFolder, ProjectFolder
 from cargobike.core.record import ExperimentRecord
@@ -75,7 +75,7 @@ def take_up(request: Request, folder: ExperimentFolder) -> ExperimentRecord:
         exits.enter_context(DriverLock(folder))
         _share(folder, exits)
         folder.stop_request.unlink(missing_ok=True)
-        header, *past = read_journal(folder.journal)
+        header, *past = read_journal(folder.journal, EXPERIMENT_FACTS)
         assert isinstance(header, ExperimentStarted)
         journal = exits.enter_context(JournalWriter(folder.journal, durability=request.durability))
         record = ExperimentRecord(header)

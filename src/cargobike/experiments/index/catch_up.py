@@ -10,7 +10,7 @@ from typing import Any, Final
 import sqlalchemy as sa
 
 from cargobike.core.errors import StoreError
-from cargobike.core.facts import AnyFact, ExperimentStarted
+from cargobike.core.facts import EXPERIMENT_FACTS, AnyFact, ExperimentStarted
 from cargobike.core.layout import ExperimentFolder, ProjectFolder
 from cargobike.core.record import ExperimentRecord, fold
 from cargobike.core.records import ExperimentState, Trial
@@ -142,7 +142,7 @@ class _Reading:
     def __init__(self, connection: sa.Connection, folder: ExperimentFolder, row: Row | None, key: str) -> None:
         self.folder = folder
         self.start: int = row["read_bytes"] if row is not None else 0
-        self.reader = JournalReader(folder.journal, self.start)
+        self.reader = JournalReader(folder.journal, EXPERIMENT_FACTS, self.start)
         self.before: dict[int, Row] = {}
         self.record: ExperimentRecord | None = None
         self.touched: set[int] = set()

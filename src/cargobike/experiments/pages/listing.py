@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from cargobike.core.errors import NotFoundError, StoreError
+from cargobike.core.facts import EXPERIMENT_FACTS
 from cargobike.core.goals import Goals, read_constraints
 from cargobike.core.layout import ProjectFolder
 from cargobike.core.records import ExperimentState, TrialState, better
@@ -140,7 +141,7 @@ class Listing:
         rows = []
         for journal in self.project.experiments.glob("[!.]*/journal.jsonl"):
             folder = self.project.experiment(journal.parent.name)
-            header = None if folder.id in ids else read_header(journal)
+            header = None if folder.id in ids else read_header(journal, EXPERIMENT_FACTS)
             if header is not None:
                 state = ExperimentState.RUNNING if is_held(folder) else ExperimentState.COMPLETED
                 note = "its journal is being read"

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from cargobike.core.errors import NotFoundError
-from cargobike.core.facts import AnyFact, Reported, unpack_number
+from cargobike.core.facts import EXPERIMENT_FACTS, AnyFact, Reported, unpack_number
 from cargobike.core.layout import ExperimentFolder, ProjectFolder
 from cargobike.core.record import ExperimentRecord, fold
 from cargobike.core.records import Curve, ExperimentState
@@ -38,7 +38,7 @@ class LiveExperiment:
         self.version = 0
         self.points = 0
         self._lock = threading.RLock()
-        self._reader = JournalReader(folder.journal)
+        self._reader = JournalReader(folder.journal, EXPERIMENT_FACTS)
         self._record: ExperimentRecord | None = None
         self._others: dict[int, dict[str, Curve]] = {}
         self._seen: tuple[int, int] | None = None
@@ -85,7 +85,8 @@ class LiveExperiment:
         if record is not None and seen == self._seen and record.state is not ExperimentState.RUNNING:
             return
         if stat.st_size < self._reader.offset:  # replaced by another, as after an import or a repair
-            self._reader, self._record, self._others, self.points = JournalReader(self.folder.journal), None, {}, 0
+            self._reader = JournalReader(self.folder.journal, EXPERIMENT_FACTS)
+            self._record, self._others, self.points = None, {}, 0
         with _without_collections():
             self._read_all()
         self._seen = seen

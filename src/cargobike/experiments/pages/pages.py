@@ -10,6 +10,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from cargobike.analysis.axes import text_of
 from cargobike.core.errors import NotFoundError
+from cargobike.core.facts import EXPERIMENT_FACTS
 from cargobike.core.records import ExperimentState, TrialState
 from cargobike.core.version import __version__
 from cargobike.experiments.index.index import ExperimentRow, ExperimentSort, resolve
@@ -149,7 +150,7 @@ def _head(state: ServerState, row: ExperimentRow) -> dict[str, Any]:
 
 def _unread(state: ServerState, experiment_id: str) -> ExperimentRow:
     """Return what the first line of a journal says: a page can be shown before the rest has been read."""
-    header = read_header(state.project.experiment(experiment_id).journal)
+    header = read_header(state.project.experiment(experiment_id).journal, EXPERIMENT_FACTS)
     if header is None:
         raise NotFoundError(f"Experiment {experiment_id!r} has not begun yet.")
     return ExperimentRow(id=experiment_id, header=header, state=ExperimentState.RUNNING, started_at=header.at)

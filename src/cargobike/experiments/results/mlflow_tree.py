@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from cargobike.core.errors import InvalidInputError, StoreError
-from cargobike.core.facts import Reported, unpack_number
+from cargobike.core.facts import EXPERIMENT_FACTS, Reported, unpack_number
 from cargobike.core.layout import ExperimentFolder
 from cargobike.core.record import ExperimentRecord
 from cargobike.core.records import Trial, TrialState
@@ -158,7 +158,7 @@ def _write_points(root: Path, folder: ExperimentFolder, record: ExperimentRecord
     """Write all reported points, and what was returned as a last one of its own name."""
     lines: dict[tuple[int, str], list[str]] = {}
     last: dict[int, int] = {}
-    for fact in read_journal(folder.journal):
+    for fact in read_journal(folder.journal, EXPERIMENT_FACTS):
         if isinstance(fact, Reported):
             last[fact.trial] = max(fact.step, last.get(fact.trial, 0))
             for name, value in fact.metrics.items():

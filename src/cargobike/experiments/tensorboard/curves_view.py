@@ -21,6 +21,7 @@ from typing import Final
 
 from cargobike.core.errors import StoreError
 from cargobike.core.facts import (
+    EXPERIMENT_FACTS,
     AnyFact,
     AttemptStarted,
     ExperimentStarted,
@@ -52,7 +53,7 @@ class CurvesView:
     def __init__(self, folder: ExperimentFolder) -> None:
         self.folder = folder
         self.root = folder.tensorboard
-        self._reader = JournalReader(folder.journal)
+        self._reader = JournalReader(folder.journal, EXPERIMENT_FACTS)
         self._params: dict[int, Params] = {}
         self._started: set[int] = set()
         self._steps: dict[int, int] = {}

@@ -19,6 +19,7 @@ from typing import Final
 import msgspec
 
 from cargobike.core.errors import InvalidInputError, StoreError
+from cargobike.core.facts import EXPERIMENT_FACTS
 from cargobike.core.ids import EXPERIMENT_ID
 from cargobike.core.layout import ExperimentFolder, ProjectFolder
 from cargobike.core.version import __version__
@@ -54,7 +55,7 @@ def write_archive(folder: ExperimentFolder, target: Path, *, with_checkpoints: b
     """
     if is_held(folder):
         raise StoreError(f"{folder.id} is being run by {holder(folder)}; wait for its end, or stop it first.")
-    header = read_header(folder.journal)
+    header = read_header(folder.journal, EXPERIMENT_FACTS)
     if header is None:
         raise StoreError(f"The journal of {folder.id} cannot be read: there is nothing to export.")
     if target.is_dir():
@@ -134,7 +135,7 @@ def take_in(archive: Path, project: ProjectFolder, *, most_bytes: int = MOST_BYT
         with zipfile.ZipFile(archive) as packed:
             for name, (digest, size) in manifest.files.items():
                 _unpack(packed, name, temporary / name, digest, size)
-        header = read_header(temporary / "journal.jsonl")
+        header = read_header(temporary / "journal.jsonl", EXPERIMENT_FACTS)
         if header is None or header.id != manifest.id:
             raise InvalidInputError(f"{archive} is not what it says: it has no journal of {manifest.id}.")
         temporary.chmod(0o755)

@@ -1,4 +1,6 @@
-"""The journal of an experiment: facts, one JSON object per line, only ever appended to.
+"""Journals: facts, one JSON object per line, only ever appended to.
+
+A journal knows no product; whoever reads one says which facts it may hold (`Facts`).
 
 Each line is what `encode_fact` makes of a fact with one more key at its end, `"crc"`: eight hexadecimal
 digits of the CRC-32 of all bytes before `,"crc"`. A line counts once it is whole: newline there, checksum
@@ -12,13 +14,13 @@ import os
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Generic, Literal, overload
 from zlib import crc32
 
 import msgspec
 
 from cargobike.core.errors import StoreError
-from cargobike.core.facts import JOURNAL_VERSION, AnyFact, ExperimentStarted, Fact, decode_fact, encode_fact
+from cargobike.core.facts import Fact, Facts, First, T, encode_fact
 
 Durability = Literal["process", "power"]
 
@@ -33,7 +35,7 @@ _flush_to_disk = getattr(os, "fdatasync", os.fsync)
 
 
 class JournalWriter:
-    """Appends facts to a journal; there is one writer for each journal, the driver that holds its lock.
+    """Appends facts to a journal; there is one writer for each journal, such as the driver that holds its lock.
 
     Guarantees: `append` writes its facts whole and in order, or raises `StoreError` and leaves the journal as
     it was, so that the same facts can be appended again. When `append` has returned, the facts survive `kill
@@ -186,18 +188,19 @@ class JournalWriter:
         return StoreError(f"Cannot write to the journal {self.path}: {advice}.")
 
 
-class JournalReader:
-    """Reads a journal piece by piece, also while its driver is writing it.
+class JournalReader(Generic[T]):
+    """Reads a journal piece by piece, also while it is being written.
 
     `offset` is where the next read begins, always the start of a line; it may be set to what an earlier
     reader of the same journal ended with.
     """
 
-    def __init__(self, path: Path | str, offset: int = 0) -> None:
+    def __init__(self, path: Path | str, facts: Facts[T, Any], offset: int = 0) -> None:
         self.path = Path(path)
+        self._facts = facts
         self.offset = offset
 
-    def read_new(self, max_bytes: int | None = None) -> list[AnyFact]:
+    def read_new(self, max_bytes: int | None = None) -> list[T]:
         """Return the facts appended since the last call; an empty list means that there are none yet.
 
         Args:
@@ -207,7 +210,7 @@ class JournalReader:
             StoreError: At a line in the middle that is damaged, or written by a newer Cargobike. Facts before
                 that line are returned first; the next call raises.
         """
-        start, facts = self.offset, list[AnyFact]()
+        start, facts = self.offset, list[T]()
         try:
             for lines, end in intact_lines(self.path, self.offset):
                 facts += self._decoded(lines, end, facts)
@@ -218,46 +221,56 @@ class JournalReader:
                 raise
         return facts
 
-    def _decoded(self, lines: list[bytes], end: int, before: list[AnyFact]) -> list[AnyFact]:
+    def _decoded(self, lines: list[bytes], end: int, before: list[T]) -> list[T]:
         """Decode many lines at once; one by one only at the beginning, or to find the one that cannot be."""
         if self.offset:
             try:
-                facts = [decode_fact(line) for line in lines]
+                decode = self._facts.decode
+                facts = [decode(line) for line in lines]
             except (msgspec.DecodeError, UnicodeDecodeError):
                 pass
             else:
                 self.offset = end
                 return facts
         for line in lines:
-            before.append(_decode(line, self.path, self.offset))
+            before.append(_decode(line, self._facts, self.path, self.offset))
             self.offset += len(line) + 1
         return []
 
 
-def read_journal(path: Path | str) -> Iterator[AnyFact]:
+@overload
+def read_journal(path: Path | str, facts: Facts[T, Any]) -> Iterator[T]: ...
+@overload
+def read_journal(path: Path | str) -> Iterator[Any]: ...
+def read_journal(path: Path | str, facts: Facts[Any, Any] | None = None) -> Iterator[Any]:
     """Yield all facts of a journal in order, dropping a torn tail.
+
+    Args:
+        path: The journal.
+        facts: The facts that it may hold; without them they are those of the product whose journals begin as it does.
 
     Raises:
         StoreError: If there is no journal, a line in the middle is damaged, or a newer Cargobike wrote it.
     """
     offset = 0
     for lines, _ in intact_lines(Path(path)):
+        facts = facts or _facts_of(lines[0], Path(path))
         for line in lines:
-            yield _decode(line, Path(path), offset)
+            yield _decode(line, facts, Path(path), offset)
             offset += len(line) + 1
 
 
-def read_header(path: Path | str) -> ExperimentStarted | None:
+def read_header(path: Path | str, facts: Facts[Any, First]) -> First | None:
     """Return the first fact of a journal, `None` if it is not there (yet) or cannot be read."""
     try:
         with Path(path).open("rb") as file:
             line = file.readline()
         if not line.endswith(b"\n") or not is_intact(line[:-1]):
             return None
-        fact = _decode(line[:-1], Path(path), 0)
+        fact = _decode(line[:-1], facts, Path(path), 0)
     except OSError:
         return None
-    return fact if isinstance(fact, ExperimentStarted) else None
+    return fact if isinstance(fact, facts.first) else None
 
 
 def intact_lines(path: Path, offset: int = 0) -> Iterator[tuple[list[bytes], int]]:
@@ -324,19 +337,36 @@ def _without_surrogates(value: Any) -> Any:
     return value
 
 
-def _decode(line: bytes, path: Path, offset: int) -> AnyFact:
+def _facts_of(first_line: bytes, path: Path) -> Facts[Any, Any]:
+    """Find the product whose journals begin with such a line."""
+    # Only for readers that do not know what they read; a driver must not wait for it.
+    from cargobike.core.products import load, products  # noqa: PLC0415
+
+    for product in products():
+        if not product.facts:
+            continue
+        facts: Facts[Any, Any] = load(product.facts)
+        try:
+            if isinstance(facts.decode(first_line), facts.first):
+                return facts
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            continue
+    raise StoreError(f"{path} is no journal of a product that is installed here.")
+
+
+def _decode(line: bytes, facts: Facts[T, Any], path: Path, offset: int) -> T:
     try:
-        fact = decode_fact(line)
+        fact = facts.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         number = _line_number(path, offset)
         raise StoreError(
             f"{path}, line {number}: written by a newer Cargobike ({error}). "
             "Read it with that version, or upgrade this one."
         ) from error
-    if type(fact) is ExperimentStarted and fact.version > JOURNAL_VERSION:
+    if isinstance(fact, facts.first) and fact.version > facts.version:
         raise StoreError(
             f"{path}: written by a newer Cargobike {fact.cargobike} (journal version {fact.version}; "
-            f"this one reads up to {JOURNAL_VERSION}). Upgrade: pip install --upgrade cargobike."
+            f"this one reads up to {facts.version}). Upgrade: pip install --upgrade cargobike."
         )
     return fact
 

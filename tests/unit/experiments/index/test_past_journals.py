@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from cargobike.core.facts import EXPERIMENT_FACTS
 from cargobike.core.layout import ExperimentFolder, ProjectFolder
 from cargobike.experiments.index.opening import open_index
 from cargobike.experiments.reading import metrics_of, read_record
@@ -38,7 +39,7 @@ TOLD: dict[str, dict[str, Any]] = {
 @pytest.fixture(params=sorted(path.name for path in PAST.glob("*.jsonl")))
 def past(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[ExperimentFolder, dict[str, Any]]:
     source = PAST / request.param
-    first = next(iter(read_journal(source)))
+    first = next(iter(read_journal(source, EXPERIMENT_FACTS)))
     folder = ProjectFolder(tmp_path).experiment(first.id)  # type: ignore[union-attr]  # a journal begins with its start
     folder.root.mkdir(parents=True)
     shutil.copyfile(source, folder.journal)
@@ -61,8 +62,8 @@ def test_a_past_journal_is_still_written_like_that(past: tuple[ExperimentFolder,
     """What is read and written again is what a reader of that version understands."""
     folder, _ = past
     again = folder.journal.with_name("again.jsonl")
-    again.write_bytes(b"".join(seal(fact) for fact in read_journal(folder.journal)))
-    assert list(read_journal(again)) == list(read_journal(folder.journal))
+    again.write_bytes(b"".join(seal(fact) for fact in read_journal(folder.journal, EXPERIMENT_FACTS)))
+    assert list(read_journal(again, EXPERIMENT_FACTS)) == list(read_journal(folder.journal, EXPERIMENT_FACTS))
 
 
 def test_a_past_journal_is_listed_and_shown(past: tuple[ExperimentFolder, dict[str, Any]], tmp_path: Path) -> None:

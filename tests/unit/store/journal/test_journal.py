@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from cargobike.core.errors import StoreError
 from cargobike.core.facts import (
+    EXPERIMENT_FACTS,
     AnyFact,
     ExperimentEnded,
     ExperimentStarted,
@@ -52,7 +53,7 @@ def write(path: Path, facts: list[AnyFact]) -> None:
 
 def test_facts_come_back_as_they_were_written(path: Path) -> None:
     write(path, FACTS)
-    assert list(read_journal(path)) == FACTS
+    assert list(read_journal(path, EXPERIMENT_FACTS)) == FACTS
 
 
 def test_every_line_is_plain_json_with_a_checksum_at_its_end(path: Path) -> None:
@@ -67,13 +68,13 @@ def test_every_line_is_plain_json_with_a_checksum_at_its_end(path: Path) -> None
 @pytest.mark.parametrize("durability", ["process", "power"])
 def test_a_reader_sees_facts_as_soon_as_they_are_appended(path: Path, durability: str) -> None:
     writer = JournalWriter(path, durability="power" if durability == "power" else "process")
-    reader = JournalReader(path)
+    reader = JournalReader(path, EXPERIMENT_FACTS)
     assert reader.read_new() == []
     writer.append(FACTS[:2])
     assert reader.read_new() == FACTS[:2]
     assert reader.read_new() == []
     writer.append(FACTS[2:])
-    other = JournalReader(path, reader.offset)
+    other = JournalReader(path, EXPERIMENT_FACTS, reader.offset)
     assert reader.read_new() == other.read_new() == FACTS[2:]
     assert reader.offset == writer.offset == path.stat().st_size
     writer.close()
@@ -83,7 +84,7 @@ def test_a_reader_sees_facts_as_soon_as_they_are_appended(path: Path, durability
 def test_a_reader_can_take_small_bites(path: Path) -> None:
     many: list[AnyFact] = [Reported(at=9.0, trial=0, step=n, metrics={"x": n * 0.1}) for n in range(30_000)]
     write(path, [*FACTS, *many])
-    reader, bites = JournalReader(path), list[list[AnyFact]]()
+    reader, bites = JournalReader(path, EXPERIMENT_FACTS), list[list[AnyFact]]()
     while bite := reader.read_new(max_bytes=1):
         bites.append(bite)
     assert len(bites) > 1
@@ -95,9 +96,9 @@ def test_a_torn_last_line_is_dropped_wherever_it_is_torn(path: Path, cut: int) -
     write(path, FACTS)
     with path.open("r+b") as file:
         file.truncate(path.stat().st_size - cut)
-    assert list(read_journal(path)) == FACTS[:-1]
+    assert list(read_journal(path, EXPERIMENT_FACTS)) == FACTS[:-1]
     write(path, [FACTS[-1]])
-    assert list(read_journal(path)) == FACTS
+    assert list(read_journal(path, EXPERIMENT_FACTS)) == FACTS
 
 
 @settings(max_examples=200, deadline=None)
@@ -109,9 +110,9 @@ def test_garbage_at_the_end_is_never_misread(
     write(path, FACTS[:kept])
     with path.open("ab") as file:
         file.write(garbage)
-    assert list(read_journal(path)) == FACTS[:kept]
+    assert list(read_journal(path, EXPERIMENT_FACTS)) == FACTS[:kept]
     write(path, FACTS[kept:])
-    assert list(read_journal(path)) == FACTS
+    assert list(read_journal(path, EXPERIMENT_FACTS)) == FACTS
 
 
 @given(at=st.integers(0, 10_000), flip=st.integers(1, 255))
@@ -124,7 +125,7 @@ def test_a_changed_byte_is_never_misread(tmp_path_factory: pytest.TempPathFactor
     path.write_bytes(bytes(data))
     got = list[AnyFact]()
     try:
-        got.extend(read_journal(path))
+        got.extend(read_journal(path, EXPERIMENT_FACTS))
     except StoreError:
         pass
     assert got != FACTS
@@ -135,10 +136,10 @@ def test_a_bad_line_in_the_middle_names_file_and_line(path: Path) -> None:
     write(path, FACTS)
     path.write_bytes(path.read_bytes().replace(b'"step":1', b'"step":7'))
     with pytest.raises(StoreError, match=r"journal\.jsonl, line 3: damaged"):
-        list(read_journal(path))
+        list(read_journal(path, EXPERIMENT_FACTS))
     with pytest.raises(StoreError, match="line 3"):
         JournalWriter(path)
-    reader = JournalReader(path)
+    reader = JournalReader(path, EXPERIMENT_FACTS)
     assert reader.read_new() == FACTS[:2]
     with pytest.raises(StoreError, match="line 3"):
         reader.read_new()
@@ -152,12 +153,12 @@ def test_a_bad_line_is_found_far_from_the_good_one_that_follows(path: Path) -> N
     start = len(seal(HEADER))
     path.write_bytes(data[:start] + b"\0" * (len(data) - start - last) + b"\n" + data[-last:])
     with pytest.raises(StoreError, match="line 2: damaged"):
-        list(read_journal(path))
+        list(read_journal(path, EXPERIMENT_FACTS))
 
 
 def test_a_journal_that_shrank_is_an_error_for_who_had_read_on(path: Path) -> None:
     write(path, FACTS)
-    reader = JournalReader(path)
+    reader = JournalReader(path, EXPERIMENT_FACTS)
     reader.read_new()
     os.truncate(path, 20)
     with pytest.raises(StoreError, match="shorter than it was"):
@@ -166,13 +167,13 @@ def test_a_journal_that_shrank_is_an_error_for_who_had_read_on(path: Path) -> No
 
 def test_a_missing_journal_is_a_store_error(path: Path) -> None:
     with pytest.raises(StoreError, match="No such file"):
-        list(read_journal(path))
+        list(read_journal(path, EXPERIMENT_FACTS))
 
 
 def test_a_newer_journal_version_is_refused(path: Path) -> None:
     write(path, [ExperimentStarted(at=1.0, id="x", name="n", version=99, cargobike="9.1")])
     with pytest.raises(StoreError, match=r"written by a newer Cargobike 9\.1 \(journal version 99"):
-        list(read_journal(path))
+        list(read_journal(path, EXPERIMENT_FACTS))
 
 
 def test_an_unknown_fact_is_refused(path: Path) -> None:
@@ -182,12 +183,12 @@ def test_an_unknown_fact_is_refused(path: Path) -> None:
     with path.open("ab") as file:
         file.write(b'%b,"crc":"%08x"}\n' % (body, crc32(body)))
     with pytest.raises(StoreError, match=r"line 2: written by a newer Cargobike .*trial-teleported"):
-        list(read_journal(path))
+        list(read_journal(path, EXPERIMENT_FACTS))
 
 
 def test_text_that_utf8_cannot_hold_is_kept_readable(path: Path) -> None:
     write(path, [HEADER, TrialEnded(at=2.0, trial=0, state="failed", error="bad \udcff byte")])
-    ended = list(read_journal(path))[1]
+    ended = list(read_journal(path, EXPERIMENT_FACTS))[1]
     assert isinstance(ended, TrialEnded)
     assert ended.error == r"bad \udcff byte"
 
@@ -201,14 +202,14 @@ def test_numbers_survive_exactly(value: float) -> None:
 
 def test_the_writer_needs_to_look_only_at_what_the_reader_has_not_seen(path: Path) -> None:
     write(path, FACTS[:3])
-    reader = JournalReader(path)
+    reader = JournalReader(path, EXPERIMENT_FACTS)
     reader.read_new()
     with path.open("ab") as file:
         file.write(b'{"fact":"tri')
     with JournalWriter(path, start_at=reader.offset) as writer:
         assert writer.offset == reader.offset
         writer.append(FACTS[3:])
-    assert list(read_journal(path)) == FACTS
+    assert list(read_journal(path, EXPERIMENT_FACTS)) == FACTS
 
 
 @contextmanager
@@ -230,10 +231,10 @@ def test_a_full_disk_leaves_the_journal_as_it_was(path: Path, room: int) -> None
             for _ in range(2):
                 with pytest.raises(StoreError, match=r"no room left.*Free some space"):
                     writer.append(FACTS[1:])
-                assert list(read_journal(path)) == [HEADER]
+                assert list(read_journal(path, EXPERIMENT_FACTS)) == [HEADER]
                 assert path.stat().st_size == writer.offset
         writer.append(FACTS[1:])
-    assert list(read_journal(path)) == FACTS
+    assert list(read_journal(path, EXPERIMENT_FACTS)) == FACTS
 
 
 def test_a_tail_that_could_not_be_cut_is_cut_before_the_next_append(
@@ -251,9 +252,9 @@ def test_a_tail_that_could_not_be_cut_is_cut_before_the_next_append(
                 writer.append(FACTS[1:])
             with pytest.raises(StoreError, match="torn tail"):
                 writer.append(FACTS[1:])
-        assert list(read_journal(path)) == [HEADER]
+        assert list(read_journal(path, EXPERIMENT_FACTS)) == [HEADER]
         writer.append(FACTS[1:])
-    assert list(read_journal(path)) == FACTS
+    assert list(read_journal(path, EXPERIMENT_FACTS)) == FACTS
 
 
 def test_power_mode_flushes_once_for_each_batch(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -317,8 +318,8 @@ def test_what_was_appended_survives_kill_9(path: Path) -> None:
             child.stdout.readline()
         os.kill(child.pid, signal.SIGKILL)
         acknowledged = int(([line for line in child.stdout if line.endswith(b"\n")] or [b"5000"])[-1])
-    steps = [fact.step for fact in read_journal(path) if isinstance(fact, Reported)]
+    steps = [fact.step for fact in read_journal(path, EXPERIMENT_FACTS) if isinstance(fact, Reported)]
     assert len(steps) >= acknowledged >= 5000
     assert steps == list(range(len(steps)))
     write(path, [ExperimentEnded(at=2.0, state="interrupted")])
-    assert isinstance(list(read_journal(path))[-1], ExperimentEnded)
+    assert isinstance(list(read_journal(path, EXPERIMENT_FACTS))[-1], ExperimentEnded)
