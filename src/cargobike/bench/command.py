@@ -22,7 +22,7 @@ bench = typer.Typer(add_completion=False, rich_markup_mode=None, no_args_is_help
 
 @bench.callback()
 def _group() -> None:
-    """Stay a group of commands, although there is but one."""
+    """Stay a group of commands, although there is only one."""
 
 
 @bench.command()
@@ -98,7 +98,7 @@ def _print_step(step: int, found: Mapping[str, float]) -> None:
 
 
 def _say_nothing(_step: int, _found: Mapping[str, float]) -> None:
-    """Let programs read JSON and nothing else."""
+    """Print JSON and nothing else, for programs."""
 
 
 def _tell(outcomes: list[Outcome], settings: Settings, report: Path | None, *, as_json: bool) -> None:

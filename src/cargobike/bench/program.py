@@ -83,7 +83,7 @@ def train(*, model: str, way: str, steps: int, warmup: int, batch: int, lr: floa
 def _step_alone(
     size: Size, device: torch.device, lr: float, steps: int, step_with: Callable[[nn.Module, Any, int], float]
 ) -> float:
-    """Return the mean time of a step that nobody else is told of, while all other ranks take such steps, too."""
+    """Return the mean time of a step without communication, while all other ranks take such steps, too."""
     network = make_network(size).to(device)
     optimizer = torch.optim.SGD(network.parameters(), lr=lr)
     step_with(network, optimizer, 0)

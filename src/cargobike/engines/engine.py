@@ -10,7 +10,7 @@ from cargobike.core.errors import InvalidInputError
 from cargobike.core.records import Resources
 
 NO_LIMIT = 1 << 30
-"""The capacity of an engine that takes as many workers as anybody wants."""
+"""The capacity of an engine that takes any number of workers."""
 
 
 class WorkerSpec(msgspec.Struct, frozen=True, kw_only=True):

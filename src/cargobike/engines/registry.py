@@ -42,5 +42,5 @@ def resolve_engine(engine: object, boot: Boot | None = None) -> Engine:
     scheme, separator, _ = engine.partition("://")
     kind = ENGINES.find(scheme)
     if not (isinstance(kind, type) and issubclass(kind, Engine)):
-        raise InvalidInputError(f"engine={engine!r} stands for {kind!r}, which is no Engine")
+        raise InvalidInputError(f"engine={engine!r} stands for {kind!r}, which is not an Engine")
     return kind.at(engine) if separator else kind()

@@ -32,7 +32,7 @@ def check_loader(loader: Any) -> None:
 
 
 def is_stream(loader: DataLoader[Any]) -> bool:
-    """Tell whether the loader reads an IterableDataset, whose length nobody knows for sure."""
+    """Tell whether the loader reads an IterableDataset, whose length is not known for sure."""
     return isinstance(loader.dataset, IterableDataset)
 
 
@@ -90,7 +90,7 @@ class PreparedLoader(DataLoader[Any]):
             yield move(batch, device) if device is not None and device.type != "cpu" else batch
 
     def _agree(self, batches: Iterator[Any]) -> Iterator[Any]:
-        """Ask all ranks before each batch whether they have one: of streams nobody knows the length."""
+        """Ask all ranks before each batch whether they have one: the length of a stream is not known."""
         first: Any = None
         has_batch = True
         while True:

@@ -237,7 +237,7 @@ def _prepare_model(
         prepared.traffic = prepared.client.traffic
         prepared.optimizer = ServerOptimizer(optimizer, prepared.client)
     elif group.world_size > 1 and isinstance(strategy, FSDP):
-        # A second of imports each: only who asks for it pays.
+        # A second of imports each: only for programs that use it.
         from cargobike.training.fully_sharded import wrap_fsdp  # noqa: PLC0415
 
         wrap_fsdp(model, optimizer, strategy, group)
@@ -270,7 +270,7 @@ def _prepare_loader(prepared: Prepared, loader: Any, uneven: str, pace: Pace, *,
     trains = prepared.model is not None
     can_join = isinstance(prepared.strategy, DDP | Zero1 | ParameterServer)
     if isinstance(prepared.strategy, ParameterServer) and uneven == "auto":
-        uneven = "join"  # nobody waits for anybody
+        uneven = "join"  # no rank waits for another
     shares = group.world_size > 1 and shard and not is_sharded(loader)
     policy = choose_policy(
         uneven,

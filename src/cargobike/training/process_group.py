@@ -115,7 +115,7 @@ def _make(place: Place, timeout_s: float) -> Group:
 
 
 def _open_store(place: Place, timeout_s: float) -> Any:
-    """Open the store that torchrun's agent or our own driver holds, or, where nobody does, hold it in rank 0."""
+    """Open the store that torchrun's agent or our own driver holds; where neither does, hold it in rank 0."""
     host, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
     held_elsewhere = os.environ.get("TORCHELASTIC_USE_AGENT_STORE", "").lower() in ("true", "1")
     names = ("TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT")
@@ -132,7 +132,7 @@ def _open_store(place: Place, timeout_s: float) -> Any:
         )
     except (RuntimeError, dist.DistError) as error:
         raise WaitError(
-            f"Rank {place.rank} of {place.world_size} found nobody at the meeting point {host}:{port} within "
+            f"Rank {place.rank} of {place.world_size} found no one at the meeting point {host}:{port} within "
             f"{timeout_s:g} s; it is kept by {'the launcher' if held_elsewhere else 'rank 0'}, which may have died: "
             "look for its error first."
         ) from error

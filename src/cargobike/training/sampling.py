@@ -67,7 +67,7 @@ def _seeded(seed: int, sampler: Any) -> Iterator[None]:
 
 
 class ShardedSampler(Sampler[Any]):
-    """One rank's share of what a sampler draws. Each pass is a new epoch: nobody has to call `set_epoch`."""
+    """One rank's share of what a sampler draws. Each pass is a new epoch, without a call of `set_epoch`."""
 
     def __init__(self, sampler: Any, *, rank: int, world_size: int, policy: Policy, seed: int) -> None:
         self._order = SharedOrder(sampler, seed)

@@ -36,7 +36,7 @@ def load_whole_state(model: Any, optimizer: Any, state: dict[str, Any], *, is_di
     """Give model and optimizer a state that `whole_state` has made; every rank needs it and must call this.
 
     Raises:
-        InvalidInputError: If it is no such state.
+        InvalidInputError: If it is not such a state.
     """
     if "model" not in state:
         raise InvalidInputError(

@@ -100,7 +100,7 @@ def read_strategy(given: Any, sync_every: int | None = None) -> Strategy:
     """Return the strategy that a name or a record stands for.
 
     Raises:
-        InvalidInputError: If there is none such, or a number is out of range.
+        InvalidInputError: If there is no such thing, or a number is out of range.
 
     Example:
         >>> read_strategy("diloco", sync_every=20)
@@ -133,7 +133,7 @@ def read_compression(given: Any, strategy: Strategy) -> Compression | None:
     """Return the compression that a name or a record stands for, or None.
 
     Raises:
-        InvalidInputError: If there is none such, or the strategy cannot use it.
+        InvalidInputError: If there is no such thing, or the strategy cannot use it.
     """
     if given is None or given == "none":
         return None

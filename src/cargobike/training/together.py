@@ -82,7 +82,7 @@ def barrier(timeout_s: float | None = None) -> None:
 
 @contextlib.contextmanager
 def main_first(timeout_s: float | None = None) -> Iterator[bool]:
-    """Let rank 0 through first, to download or to build what the others then find; gives whether this is rank 0.
+    """Run rank 0 first, to download or build what the others then find; gives whether this is rank 0.
 
     If rank 0 fails inside, the others fail too, after the deadline at the latest.
     """

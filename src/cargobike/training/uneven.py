@@ -34,7 +34,7 @@ def choose_policy(
 
     Training data is padded, so that no sample is left out. A loader that stands alone and keeps its order is one for
     validation, where a sample that counts twice makes the metric wrong: there every sample is used once. Of streams
-    nobody knows the length, so what is left over at the end is dropped.
+    the length is not known, so what is left over at the end is dropped.
 
     Raises:
         InvalidInputError: If there is no such policy, or the strategy cannot follow it.

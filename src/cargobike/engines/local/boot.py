@@ -62,7 +62,7 @@ class Boot:
         if self._ended is None:
             try:
                 pid, status = os.waitpid(self._pid, os.WNOHANG)
-            except ChildProcessError:  # somebody else has waited for all children of this process
+            except ChildProcessError:  # other code has waited for all children of this process
                 pid, status = self._pid, 0
             if pid:
                 self._ended = os.waitstatus_to_exitcode(status)

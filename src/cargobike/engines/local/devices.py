@@ -22,7 +22,7 @@ def get_num_gpus() -> int:
 def get_gpus() -> tuple[str, ...]:
     """Return the names of the GPUs that this process may use, as `CUDA_VISIBLE_DEVICES` spells them.
 
-    Inside the process a library numbers them from 0, whatever their names: the first is always `cuda:0`.
+    Inside the process a library numbers them from 0, not by name: the first is always `cuda:0`.
     """
     return detect_gpus()
 

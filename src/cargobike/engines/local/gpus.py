@@ -45,7 +45,7 @@ def detect_gpus(*, environ: Mapping[str, str] | None = None, root: Path = Path("
 class GpuPool:
     """Lends GPUs to owners: whole ones exclusively, fractions of one side by side up to a full device.
 
-    Guarantees: no device is ever lent beyond 1; whoever holds a whole GPU is alone on it; what is given back
+    Guarantees: no device is ever lent beyond 1; the holder of a whole GPU is alone on it; what is given back
     can be lent again at once. Shares are exact fractions, so ten owners of 0.1 or three of 1/3 fill a device.
     Not thread-safe.
     """
@@ -59,7 +59,7 @@ class GpuPool:
         self._held: dict[str, tuple[tuple[str, ...], Fraction]] = {}
 
     def capacity(self, share: float) -> int:
-        """Return how many owners of this share fit at once if nobody else holds anything.
+        """Return how many owners of this share fit at once if no GPU is held.
 
         An owner that needs no GPU is not limited by the pool: a share of 0 gives `sys.maxsize`.
         """
@@ -74,7 +74,7 @@ class GpuPool:
         """Lend GPUs to an owner and return their names; a fraction goes where it fills a device best.
 
         Raises:
-            InvalidInputError: If the share is none, or the owner already holds GPUs.
+            InvalidInputError: If it is not a share, or the owner already holds GPUs.
             EngineError: If not enough is free at the moment.
         """
         part = _exact_share(share)
@@ -116,7 +116,7 @@ def _exact_share(share: float) -> Fraction:
     """Turn a share such as 0.1 or 1/3 into the fraction that was meant, or refuse it."""
     if isinstance(share, bool) or not math.isfinite(share) or share < 0:
         raise InvalidInputError(
-            f"gpus={share!r} is no number of GPUs. Allowed are whole numbers, and fractions such as 0.5."
+            f"gpus={share!r} is not a number of GPUs. Allowed are whole numbers, and fractions such as 0.5."
         )
     part = Fraction(share).limit_denominator(_SMALLEST_SHARE.denominator)
     if part == 0 and share > 0:
@@ -135,7 +135,7 @@ def _split(text: str) -> tuple[str, ...]:
 
 
 def _visible(text: str) -> tuple[str, ...]:
-    """Read a list of visible devices as CUDA does: whatever follows the first invalid name is invisible."""
+    """Read a list of visible devices as CUDA does: everything after the first invalid name is invisible."""
     names: list[str] = []
     for name in (part.strip() for part in text.split(",")):
         if not (name.isdecimal() or name.startswith(("GPU-", "MIG-"))):

@@ -1,6 +1,6 @@
 """The simulated engine: workers that live in virtual time, as many as you like, on one core.
 
-Nothing runs and nobody waits. A model of the train function says how long each step would take and what it would
+Nothing runs and nothing waits. A model of the train function says how long each step would take and what it would
 report; the engine keeps a list of what happens when, and its clock jumps from one thing to the next.
 """
 
@@ -55,7 +55,7 @@ class SimulatedEngine(Engine):
         gpus: Names of the devices to hand out.
 
     Attributes:
-        now: Virtual seconds; whoever knows that time has passed may set it, up to `next_at`.
+        now: Virtual seconds; a caller that knows that time has passed may set it, up to `next_at`.
     """
 
     name = "simulated"
@@ -126,7 +126,7 @@ class SimulatedEngine(Engine):
         milestones: Milestones = (),
         start_from: int | None = None,
     ) -> None:
-        """Let a gang run a trial, from its last checkpoint or that of another trial if there is one."""
+        """Start a trial on a gang, from its last checkpoint or that of another trial if there is one."""
         gang = [self._workers[name] for name in workers]
         model = self._function(params, seed)
         done = self._saved.get(trial, self._saved.get(start_from, 0) if start_from is not None else 0)
@@ -142,7 +142,7 @@ class SimulatedEngine(Engine):
         self._go_on(run)
 
     def answer(self, worker: str, trial: int, attempt: int, decision: Decision) -> None:
-        """Let a train function that waits go on, stop or pause."""
+        """Tell a waiting train function to go on, stop or pause."""
         handle = self._workers.get(worker)
         run = handle.run if handle is not None else None
         if handle is None or run is None or (run.trial, run.attempt) != (trial, attempt) or not run.waits:
@@ -176,7 +176,7 @@ class SimulatedEngine(Engine):
         return self._agenda[0][0] if self._agenda else None
 
     def advance(self) -> Sequence[Happening]:
-        """Let the clock jump to the next entry of the agenda, and return what happens then; possibly nothing."""
+        """Set the clock to the next entry of the agenda, and return what happens then; possibly nothing."""
         at, entry, what = heapq.heappop(self._agenda)
         self.now = at
         if type(what) is _Run:
@@ -244,7 +244,7 @@ class SimulatedEngine(Engine):
         return said
 
     def _end(self, worker: SimulatedHandle, run: _Run, outcome: Literal["stopped", "paused"]) -> None:
-        """End a run on one worker before its time; without rank 0 nobody gets any further."""
+        """End a run on one worker before its time; without rank 0 no rank gets any further."""
         self._free(worker)
         if worker.name == run.workers[0]:
             run.due = 0

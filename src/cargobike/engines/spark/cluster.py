@@ -88,7 +88,7 @@ class Cluster:
         return fits
 
     def most(self, need: Need, enough: int | None = None) -> int:
-        """Return how many workers can ever run at once, `NO_LIMIT` if nobody knows; waits for executors to come.
+        """Return how many workers can ever run at once, `NO_LIMIT` if that is not known; waits for executors to come.
 
         Args:
             need: What one worker takes.

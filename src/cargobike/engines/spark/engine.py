@@ -203,7 +203,7 @@ class SparkEngine(Engine, Elsewhere, ChecksWorkers, AvoidsBadMachines, TellsWait
         return self._payloads[payload]
 
     def shutdown(self, timeout_s: float = 5.0) -> None:
-        """Let the workers end, end those that do not, and stop the session if it is ours."""
+        """Ask the workers to end, end those that do not, and stop the session if it is ours."""
         with self._lock:
             handles = [handle for handle in self._handles.values() if not handle.is_over]
         for handle in handles:
@@ -236,7 +236,7 @@ class SparkEngine(Engine, Elsewhere, ChecksWorkers, AvoidsBadMachines, TellsWait
     # -- what tethers tell ---------------------------------------------------------------------------------------
 
     def placed(self, place: Placed) -> bytes:
-        """Take in where a worker is, if it is one that we still want and has not been anywhere else."""
+        """Accept a worker that was placed, if it is still wanted and has not been placed elsewhere."""
         with self._lock:
             handle = self._handles.get(place.worker)
             if handle is None or handle.gone is not None or handle.is_killed:

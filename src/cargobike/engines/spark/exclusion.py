@@ -6,9 +6,9 @@ MOST_DEATHS = 2
 
 
 class Exclusion:
-    """Counts deaths in a row on each executor; whatever ends as it should wipes the slate clean.
+    """Counts deaths in a row on each executor; a proper end sets the count back to 0.
 
-    A train function that crashes everywhere is no executor's fault: one is excluded only if things go well on another.
+    A train function that crashes everywhere is not an executor's fault: one is excluded only if others do well.
 
     Args:
         most_deaths: How many deaths in a row an executor may have; with one more it is excluded for good.
@@ -20,7 +20,7 @@ class Exclusion:
         self._excluded: set[str] = set()
 
     def note(self, executor: str, *, died: bool) -> bool:
-        """Take in how a worker or a trial ended; returns whether that excludes its executor."""
+        """Count how a worker or a trial ended; returns whether that excludes its executor."""
         self._deaths[executor] = self._deaths.get(executor, 0) + 1 if died else 0
         if self._deaths[executor] <= self._most_deaths or executor in self._excluded:
             return False

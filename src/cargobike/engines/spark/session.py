@@ -102,7 +102,7 @@ class OwnContext:
             conf.set(name, value)
         try:
             with self._surroundings(), warnings.catch_warnings():
-                warnings.simplefilter("ignore", FutureWarning)  # about pandas, which nobody here asked for
+                warnings.simplefilter("ignore", FutureWarning)  # about pandas, which is not used here
                 if pyspark.SparkContext._gateway is None:
                     from pyspark.java_gateway import launch_gateway  # noqa: PLC0415
 
@@ -160,10 +160,10 @@ class OwnContext:
             gateway.shutdown()
         process = gateway.proc
         with contextlib.suppress(OSError):
-            process.stdin.close()  # it ends when nobody holds the other end any more
+            process.stdin.close()  # it ends when the other end is closed
         try:
             process.wait(5.0)
-        except Exception:  # noqa: BLE001 - a Java that hangs is of no use to anybody
+        except Exception:  # noqa: BLE001 - a Java that hangs is of no use
             process.kill()
             process.wait()
 

@@ -53,7 +53,7 @@ def run_worker(order: dict[str, Any], payload: Any, _: Iterator[Any]) -> Iterato
         )
         return
     if answer == ELSEWHERE:
-        time.sleep(1.0)  # else Spark's retries would come back to us before anybody else has a free slot
+        time.sleep(1.0)  # else Spark's retries would come back to us before another executor has a free slot
         raise RuntimeError(f"cargobike: the executor on {place['host']} is excluded, because workers kept dying on it")
     if answer != GO:
         yield "was not wanted any more"
@@ -71,7 +71,7 @@ def _work(order: dict[str, Any], payload: bytes, place: dict[str, Any], tether: 
     gpus = tuple(place["gpus"])
     os.environ["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)  # with what Spark has added to it
     os.environ["CARGOBIKE_ADDRESS"] = place["address"]
-    scratch = os.path.join(_spark_folder(), f"cargobike-{os.urandom(8).hex()}")  # made by who needs it
+    scratch = os.path.join(_spark_folder(), f"cargobike-{os.urandom(8).hex()}")  # made where it is needed
     os.environ["CARGOBIKE_SCRATCH"] = scratch
     engine = LocalEngine(cores=place["cpus"], gpus=gpus)
     try:

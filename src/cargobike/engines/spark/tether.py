@@ -53,16 +53,16 @@ class Farewell(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Tethered(Protocol):
-    """Who wants to know; all methods are called by the thread of the tethers."""
+    """Is told what happens to workers; all methods are called by the thread of the tethers."""
 
     def placed(self, place: Placed) -> bytes:
-        """Take in where a worker is; returns the answer to it."""
+        """Hear where a worker is; returns the answer to it."""
 
     def ended(self, worker: str, how: str) -> None:
-        """Take in that a worker has ended by itself."""
+        """Hear that a worker has ended by itself."""
 
     def cut(self, worker: str, task: str) -> None:
-        """Take in that the connection to a worker has closed without a word."""
+        """Hear that the connection to a worker has closed without a word."""
 
     def tick(self) -> None:
         """Do what is due; called several times a second."""
@@ -78,7 +78,7 @@ class _Line(msgspec.Struct):
 
 
 class TetherServer:
-    """Listens for the workers of one engine. Whoever does not hold the engine's key is not listened to.
+    """Listens for the workers of one engine. Connections without the engine's key are refused.
 
     Args:
         bind: Address to listen on.
@@ -122,7 +122,7 @@ class TetherServer:
                 return False
 
     def close(self) -> None:
-        """Listen no more; whoever is still there ends."""
+        """Stop listening; workers that are still there end."""
         self._closing = True
         with contextlib.suppress(OSError):
             os.write(self._wake_write, b"x")
@@ -146,7 +146,7 @@ class TetherServer:
                     next_tick = now + _TICK_S
                     self._dismiss_silent_strangers(now)
                     self._owner.tick()
-            except Exception:  # without this thread nobody would ever know what becomes of a worker
+            except Exception:  # without this thread the ends of workers would go unnoticed
                 log.exception("looking after Spark workers failed; going on")
 
     def _round(self) -> None:
@@ -215,7 +215,7 @@ class TetherServer:
                 line.said_goodbye = True
                 self._owner.ended(line.place.worker, farewell.how)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            log.warning("a worker on Spark said something that is no message (%s); ignored", error)
+            log.warning("a worker on Spark sent something that is not a message (%s); ignored", error)
 
     def _introduced(self, line: _Line, place: Placed) -> None:
         answer = self._owner.placed(place)

@@ -229,5 +229,5 @@ def _describe(model: torch.nn.Module) -> tuple[dict[str, Any], list[TensorSpec]]
         raise InvalidInputError("The model has no parameters that require a gradient.")
     wrong = [name for name, p in parameters.items() if not p.is_floating_point()]
     if wrong:
-        raise InvalidInputError(f"A parameter server holds real numbers; these parameters are none: {wrong}.")
+        raise InvalidInputError(f"A parameter server holds real numbers; these parameters are not: {wrong}.")
     return parameters, [TensorSpec(name, tuple(p.shape), id(p) in sparse) for name, p in parameters.items()]

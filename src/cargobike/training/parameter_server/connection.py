@@ -47,7 +47,7 @@ def listen(host: str, port: int) -> tuple[str, list[socket.socket]]:
         near.bind(_near(address))
         near.listen(128)
         listeners.append(near)
-    except OSError:  # somebody has that name; then all come by the network
+    except OSError:  # the name is taken; then all come by the network
         near.close()
     return address, listeners
 
@@ -94,7 +94,7 @@ def wait_in_kernel(connection: socket.socket, timeout_s: float | None) -> None:
 
 
 def prove_as_server(connection: socket.socket, secret: bytes) -> None:
-    """Let a worker in, if it knows the secret.
+    """Admit a worker if it knows the secret.
 
     Raises:
         AuthenticationError: If it does not.
@@ -182,7 +182,7 @@ def receive_header(connection: socket.socket) -> tuple[bytes, int]:
     """
     header_length, body_length = _PREFIX.unpack(_read(connection, _PREFIX.size))
     if header_length > MAX_HEADER_BYTES:
-        raise ConnectionLostError(f"a header of {header_length} bytes is none of ours")
+        raise ConnectionLostError(f"a header of {header_length} bytes is not one of ours")
     return _read(connection, header_length), body_length
 
 

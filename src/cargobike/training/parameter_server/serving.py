@@ -202,7 +202,7 @@ class _Session:
         header, length = receive_header(self._connection)
         request = decode_request(header)
         if length > _MOST_BODY_BYTES:
-            raise ConnectionError(f"a body of {length} bytes is none of ours")
+            raise ConnectionError(f"a body of {length} bytes is not one of ours")
         body = self._inbox.receive(self._connection, length)
         if isinstance(request, Bye):
             return False
@@ -236,7 +236,7 @@ class _Session:
     def _shard(self) -> Shard:
         shard = self._server.shard
         if shard is None:
-            raise RefusedError(Refused("undeclared", "nobody has declared parameters to this server yet"))
+            raise RefusedError(Refused("undeclared", "no parameters have been declared to this server yet"))
         if self._entered is not shard:
             shard.enter(self._worker, self._rank)
             self._entered = shard

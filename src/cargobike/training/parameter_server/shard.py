@@ -1,6 +1,6 @@
 """One server's share of the parameters: its values, its version, and who may change it.
 
-A version is one applied gradient. A reader gets the values of exactly one version: while somebody reads, a gradient
+A version is one applied gradient. A reader gets the values of exactly one version: while one reads, a gradient
 makes the next version in other memory, so that neither readers nor writers wait for each other.
 """
 
@@ -31,7 +31,7 @@ class _Version:
 
 
 class RefusedError(Exception):
-    """Carries a refusal to whoever answers the worker."""
+    """Carries a refusal to the code that answers the worker."""
 
     def __init__(self, refusal: Refused) -> None:
         super().__init__(refusal.message)
@@ -96,7 +96,7 @@ class Shard:
             known.connections += 1
 
     def leave(self, worker: str) -> None:
-        """Note that a worker's connection is gone: nobody waits for it any more."""
+        """Note that a worker's connection is gone: the others no longer wait for it."""
         with self.changed:
             if worker in self.workers:
                 self.workers[worker].connections -= 1

@@ -60,7 +60,7 @@ def load_shard(path: Path) -> Shard | None:
     """Read a shard back; None if there is no file.
 
     Raises:
-        StoreError: If the file is no shard of ours, or not complete.
+        StoreError: If the file is not one of our shards, or not complete.
     """
     try:
         file = path.open("rb")

@@ -185,7 +185,7 @@ def test_an_owner_takes_once() -> None:
 
 @pytest.mark.parametrize("share", [-1, float("nan"), float("inf"), True])
 def test_what_is_no_share_is_refused(share: float) -> None:
-    with pytest.raises(InvalidInputError, match="is no number of GPUs"):
+    with pytest.raises(InvalidInputError, match="is not a number of GPUs"):
         GpuPool(["0"]).take("a", share)
 
 
