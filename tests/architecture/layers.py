@@ -203,6 +203,7 @@ DEFERRED: dict[tuple[str, str], str] = {
         "cargobike.experiments.driving.file_server",
     ): "only for workers on other machines",
     ("workers/host.py", "cargobike.workers.remote_agent"): "only for workers that do not see the project's disk",
+    ("engines/spark/task.py", "cargobike.core.settings"): "an executor without it is to say so",
     ("engines/spark/task.py", "cargobike.core.records"): "an executor without it is to say so",
     ("engines/spark/task.py", "cargobike.engines.engine"): "an executor without it is to say so",
     ("engines/spark/task.py", "cargobike.engines.local.engine"): "an executor without it is to say so",

@@ -7,6 +7,7 @@ import re
 
 import cargobike
 from cargobike import devices, experiment, project, tensorboard, trial
+from cargobike.core import settings
 from cargobike.core.products import commands, own_products
 from cargobike.experiments.results.result import Result
 from support import snippets
@@ -42,6 +43,11 @@ def test_every_name_behind_the_small_doors_is_there() -> None:
 
 def test_every_command_is_there_and_no_other() -> None:
     assert set(re.findall(r"^\| `cargobike (\w+)", PAGE, re.MULTILINE)) == set(commands(own_products()))
+
+
+def test_every_environment_variable_is_there_with_its_words_and_no_other() -> None:
+    rows = dict(re.findall(r"^\| `(CARGOBIKE_\w+)` \| (.*) \|$", PAGE, re.MULTILINE))
+    assert rows == settings.FOR_PEOPLE
 
 
 def test_the_index_leads_to_every_page() -> None:

@@ -136,7 +136,7 @@ def test_it_is_removed_here_when_it_was_removed_elsewhere(
 DRIVER = """
 import os, time
 from cargobike import experiment, trial
-from cargobike.store import uploading
+from cargobike.store.files import uploading
 
 uploading.JOURNAL_EVERY_S = 0.1
 uploading.FILES_EVERY_S = 0.1
@@ -226,7 +226,7 @@ def test_what_a_killed_driver_had_not_sent_is_sent_by_the_next_command(
         """
         import json, os, signal
         from cargobike import experiment, project
-        from cargobike.store import uploading
+        from cargobike.store.files import uploading
 
         uploading.JOURNAL_EVERY_S = 1000.0  # killed before anything is sent
 

@@ -49,7 +49,7 @@ def engine(cluster: SparkCluster, machines: Networks, spark_applications: SparkA
 
 def where() -> float:
     """Return the last part of the address that the others know this worker by."""
-    return float(os.environ["CARGOBIKE_ADDRESS"].rpartition(".")[2])
+    return float(os.environ["SPARK_LOCAL_IP"].rpartition(".")[2])
 
 
 def test_a_search_goes_over_the_network(engine: SparkEngine) -> None:

@@ -37,7 +37,7 @@ pytestmark = pytest.mark.timeout(300)
 
 
 def see_devices(i: int) -> float:
-    node = float(os.environ["CARGOBIKE_ADDRESS"].rpartition(".")[2])
+    node = float(os.environ["SPARK_LOCAL_IP"].rpartition(".")[2])
     begun = time.monotonic()
     visible = os.environ["CUDA_VISIBLE_DEVICES"]
     assert devices.get_gpus() == tuple(visible.split(",")) if visible.isdecimal() else True

@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from cargobike.cli.terminal import neutralized
+from cargobike.core import settings
 from cargobike.core.errors import CargobikeError, NotFoundError
 from cargobike.core.products import Command, commands, load, own_products, products
 from cargobike.store.files import project as project_door
@@ -80,7 +81,7 @@ def _shared(
     verbose: Annotated[int, typer.Option("-v", "--verbose", count=True, help="Say more; twice for everything.")] = 0,
     project: Annotated[
         str,
-        typer.Option(metavar="FOLDER|URL", help="Project to use. [default: $CARGOBIKE_PROJECT or .cargobike]"),
+        typer.Option(metavar="FOLDER|URL", help=f"Project to use. [default: ${settings.PROJECT} or .cargobike]"),
     ] = "",
 ) -> None:
     level = (logging.WARNING, logging.INFO, logging.DEBUG)[min(verbose, 2)]

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import webbrowser
 from typing import Annotated
 
 import typer
 
+from cargobike.core import settings
 from cargobike.core.errors import InvalidInputError, MissingLibraryError, NotFoundError
 from cargobike.core.products import load, products
 from cargobike.store.files import project
-
-TOKEN_VARIABLE = "CARGOBIKE_UI_TOKEN"  # noqa: S105 - the name of a variable, not a secret
 
 
 def ui(
@@ -45,9 +43,9 @@ def ui(
         raise InvalidInputError(
             f"There is no project in {folder.root} yet. Run an experiment first, or choose a project with --project."
         )
-    token = os.environ.pop(TOKEN_VARIABLE, None) or (new_token() if with_token else None)
+    token = settings.take_ui_token() or (new_token() if with_token else None)
     if token is not None and len(token) < 16:
-        raise InvalidInputError(f"The token in {TOKEN_VARIABLE} is too easy to guess; give at least 16 characters.")
+        raise InvalidInputError(f"The token in {settings.UI_TOKEN} is too easy to guess; give at least 16 characters.")
     access = access_for(host, names=allow_host or (), token=token, may_stop=not read_only)
     sock = bind(host, port)
     shown = f"[{host}]" if ":" in host else host

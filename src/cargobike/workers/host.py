@@ -21,6 +21,7 @@ from pathlib import Path
 import msgspec
 
 from cargobike.core.hosting import Begin, Fork, Forked, Gone, HostNews, HostOrder, Warm, decode_order
+from cargobike.core.settings import PROJECT
 from cargobike.experiments.trial.payload import Payload
 from cargobike.experiments.trial.runner import Seat, open_stream
 from cargobike.workers.agent import Agent, Below, run_agent
@@ -183,9 +184,7 @@ def become_agent(payload: Payload, config_fd: int, gpus: tuple[str, ...], livene
 
         scratch = scratch_for(config)
         experiment, project = str(scratch / "experiments" / os.path.basename(config.experiment)), str(scratch)
-    settings = _Settings(
-        experiment, config.reuse, {"CARGOBIKE_PROJECT": project}, host_of(config.address), scratch is not None
-    )
+    settings = _Settings(experiment, config.reuse, {PROJECT: project}, host_of(config.address), scratch is not None)
     with os.fdopen(settings_write, "wb") as pipe:
         pipe.write(_encode(settings))
     below = Below(

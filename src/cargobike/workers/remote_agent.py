@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 
+from cargobike.core import settings
 from cargobike.workers.agent import Agent, Below
 from cargobike.workers.connection import AgentConfig
 from cargobike.workers.courier import Courier
@@ -25,13 +25,10 @@ from cargobike.workers.wire import (
     encode_message,
 )
 
-SCRATCH = "CARGOBIKE_SCRATCH"
-"""Environment variable that names the folder to use instead of the project, if the engine has made one."""
-
 
 def scratch_for(config: AgentConfig) -> Path:
     """Make the folder that stands for the project on this machine; returns it."""
-    scratch = Path(os.environ.get(SCRATCH) or os.path.join(os.getcwd(), f"cargobike-{os.getpid()}"))
+    scratch = Path(settings.scratch_folder())
     scratch.mkdir(mode=0o700, exist_ok=True)
     (scratch / "experiments" / Path(config.experiment).name).mkdir(parents=True, exist_ok=True)
     return scratch

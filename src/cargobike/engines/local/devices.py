@@ -11,6 +11,7 @@ import platform
 import sys
 from typing import Literal
 
+from cargobike.core import settings
 from cargobike.engines.local.gpus import detect_gpus
 
 
@@ -29,9 +30,9 @@ def get_gpus() -> tuple[str, ...]:
 
 def get_num_cpus() -> int:
     """Return how many threads this process may keep busy: its worker's share, or all cores it may run on."""
-    share = os.environ.get("CARGOBIKE_CPUS", "").strip()
-    if share.isdecimal() and int(share) > 0:
-        return int(share)
+    share = settings.cpus()
+    if share is not None:
+        return share
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

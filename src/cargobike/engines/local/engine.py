@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from cargobike.core import settings
 from cargobike.core.hosting import Begin, Fork, Forked, Gone, HostOrder, decode_news
 from cargobike.core.records import Resources
 from cargobike.engines.capabilities import WarmsUp
@@ -188,7 +189,7 @@ class _HostProcess:
         self.process = process
         self._control = process.control
         self._liveness_read, self._liveness_fd = os.pipe()
-        self._environment = dict.fromkeys(_THREAD_VARIABLES, str(cpus)) | {"CARGOBIKE_CPUS": str(cpus)}
+        self._environment = dict.fromkeys(_THREAD_VARIABLES, str(cpus)) | {settings.CPUS: str(cpus)}
         self._has_begun = False
 
     def begin(self, spec: WorkerSpec) -> None:

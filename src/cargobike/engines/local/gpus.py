@@ -12,10 +12,8 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 
+from cargobike.core import settings
 from cargobike.core.errors import EngineError, InvalidInputError
-
-FAKE_GPUS = "CARGOBIKE_FAKE_GPUS"
-"""Environment variable that replaces the machine's GPUs by made-up ones, such as `0,1,2`."""
 
 _NVIDIA_SMI_TIMEOUT_S = 3.0
 _SMALLEST_SHARE = Fraction(1, 1_000_000)
@@ -37,8 +35,9 @@ def detect_gpus(*, environ: Mapping[str, str] | None = None, root: Path = Path("
     for name in ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"):
         if name in variables:
             return _visible(variables[name])
-    if FAKE_GPUS in variables:
-        return _split(variables[FAKE_GPUS])
+    fakes = settings.fake_gpus(variables)
+    if fakes is not None:
+        return fakes
     return _nvidia_gpus(variables, root) or _rocm_gpus(variables, root)
 
 
@@ -129,11 +128,6 @@ def _exact_share(share: float) -> Fraction:
     return part
 
 
-def _split(text: str) -> tuple[str, ...]:
-    names = (name.strip() for name in text.split(","))
-    return tuple(dict.fromkeys(name for name in names if name))
-
-
 def _visible(text: str) -> tuple[str, ...]:
     """Read a list of visible devices as CUDA does: everything after the first invalid name is invisible."""
     names: list[str] = []
@@ -149,7 +143,7 @@ def _nvidia_gpus(environ: Mapping[str, str], root: Path) -> tuple[str, ...]:
     # "void" says that the container runtime left the devices alone, not that there are none, and images set
     # "all" even where no GPU was passed in: neither tells anything.
     if asked_for is not None and asked_for.strip() not in {"all", "void"}:
-        names = () if asked_for.strip() == "none" else _split(asked_for)
+        names = () if asked_for.strip() == "none" else settings.names_in(asked_for)
         # Indices are the host's; inside the container the devices are numbered from 0.
         return tuple(name if name.startswith(("GPU-", "MIG-")) else str(i) for i, name in enumerate(names))
     try:
@@ -181,7 +175,7 @@ def _ask_nvidia_smi(program: str | None) -> tuple[str, ...]:
 
 def _rocm_gpus(environ: Mapping[str, str], root: Path) -> tuple[str, ...]:
     if "ROCR_VISIBLE_DEVICES" in environ:
-        return _numbered(len(_split(environ["ROCR_VISIBLE_DEVICES"])))
+        return _numbered(len(settings.names_in(environ["ROCR_VISIBLE_DEVICES"])))
     found = 0
     for node in (root / "sys/class/kfd/kfd/topology/nodes").glob("*/properties"):
         try:

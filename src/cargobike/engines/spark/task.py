@@ -64,15 +64,15 @@ def run_worker(order: dict[str, Any], payload: Any, _: Iterator[Any]) -> Iterato
 
 
 def _work(order: dict[str, Any], payload: bytes, place: dict[str, Any], tether: Tether) -> str:
-    from cargobike.core.records import Resources  # noqa: PLC0415 - may not exist here; then we have said so before
+    from cargobike.core import settings  # noqa: PLC0415 - may not exist here; then we have said so before
+    from cargobike.core.records import Resources  # noqa: PLC0415
     from cargobike.engines.engine import WorkerSpec  # noqa: PLC0415
     from cargobike.engines.local.engine import LocalEngine  # noqa: PLC0415
 
     gpus = tuple(place["gpus"])
     os.environ["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)  # with what Spark has added to it
-    os.environ["CARGOBIKE_ADDRESS"] = place["address"]
     scratch = os.path.join(_spark_folder(), f"cargobike-{os.urandom(8).hex()}")  # made where it is needed
-    os.environ["CARGOBIKE_SCRATCH"] = scratch
+    os.environ[settings.SCRATCH] = scratch
     engine = LocalEngine(cores=place["cpus"], gpus=gpus)
     try:
         handle = engine.start_worker(

@@ -7,14 +7,12 @@ import os
 import secrets
 import tomllib
 from hashlib import sha256
-from typing import Final
 
+from cargobike.core import settings
 from cargobike.core.errors import InvalidInputError, StoreError
 from cargobike.core.layout import ProjectFolder
 from cargobike.experiments.index.index import Index
 from cargobike.store.files.project import current
-
-VARIABLE: Final = "CARGOBIKE_INDEX_URL"
 
 
 def open_index(project: ProjectFolder | None = None) -> Index:
@@ -46,7 +44,7 @@ def open_index(project: ProjectFolder | None = None) -> Index:
     if scheme == "sqlite":
         return SqlIndex(project, url, before_sync=before_sync)
     raise InvalidInputError(
-        f"An index cannot be kept in {scheme!r}. {VARIABLE} may be postgresql://user@host/database or sqlite:////path."
+        f"An index cannot be kept in {scheme!r}. {settings.INDEX_URL} may be postgresql://user@host/database or sqlite:////path."
     )
 
 
@@ -58,7 +56,7 @@ def _bring_here(project: ProjectFolder) -> None:
 
 def index_url(project: ProjectFolder) -> str:
     """Return the address of the database that the index is to be kept in, empty for the project's own file."""
-    if url := os.environ.get(VARIABLE, "").strip():
+    if url := settings.index_url():
         return url
     try:
         told = tomllib.loads(project.settings.read_text("utf-8"))

@@ -22,6 +22,7 @@ from typing import Any, NoReturn, TextIO
 import msgspec
 
 from cargobike.core.errors import InvalidInputError, TrialPaused, TrialStopped
+from cargobike.core.settings import project_url
 from cargobike.experiments.trial import context
 from cargobike.experiments.trial.context import Reporter, TrialContext
 from cargobike.experiments.trial.failure import describe_exception, is_symptom
@@ -238,7 +239,7 @@ def _call_function(seat: Seat, place: TrialContext) -> object:
         # Few functions are given data, and every import delays every worker.
         from cargobike.data.shard import Shard  # noqa: PLC0415
 
-        root = Path(os.environ["CARGOBIKE_PROJECT"])
+        root = Path(project_url())
         arguments["data"] = Shard(seat.payload.data, root, place.rank, place.world_size, place.bring)
     if seat.payload.wants_reporter:
         arguments["reporter"] = Reporter(place)

@@ -6,11 +6,10 @@ import os
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from cargobike.core import settings
 from cargobike.core.errors import InvalidInputError
 from cargobike.core.layout import ProjectFolder
 
-VARIABLE = "CARGOBIKE_PROJECT"
-CACHE_VARIABLE = "CARGOBIKE_CACHE"
 DEFAULT = ".cargobike"
 
 _chosen: ProjectFolder | None = None
@@ -37,7 +36,7 @@ def use(url: str | os.PathLike[str] | None) -> None:
 
 def current() -> ProjectFolder:
     """Return the project in use, with an absolute path; nothing is created."""
-    return _chosen or ProjectFolder(_folder(os.environ.get(VARIABLE) or DEFAULT))
+    return _chosen or ProjectFolder(_folder(settings.project_url() or DEFAULT))
 
 
 def prepare() -> ProjectFolder:
@@ -53,7 +52,7 @@ def prepare() -> ProjectFolder:
     except OSError as error:
         raise InvalidInputError(
             f"The project {project.root} cannot be created: {error.strerror}. "
-            f"Choose a folder that you may write to, with project.use(...) or {VARIABLE}."
+            f"Choose a folder that you may write to, with project.use(...) or {settings.PROJECT}."
         ) from error
     return project
 
@@ -99,10 +98,9 @@ def _local_copy(url: str) -> Path:
     scheme, _, rest = url.partition("://")
     if not rest or not scheme.replace("+", "").isalnum():
         raise InvalidInputError(f"The project {url!r} names no storage; write s3://bucket/path or hdfs://host/path.")
-    cache = os.environ.get(CACHE_VARIABLE) or os.path.expanduser("~/.cache/cargobike")
     from hashlib import sha256  # noqa: PLC0415 - only for shared storage
 
-    root = Path(os.path.abspath(cache)) / "projects" / sha256(url.encode()).hexdigest()[:20]
+    root = Path(settings.cache_folder()) / "projects" / sha256(url.encode()).hexdigest()[:20]
     place = ProjectFolder(root)
     if not place.remote_url.exists():
         root.mkdir(parents=True, exist_ok=True)

@@ -1,0 +1,85 @@
+"""Cargobike's environment variables: their names, what they mean and how they are read, in one place.
+
+Workers wait until this file is loaded, so it imports next to nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+PROJECT = "CARGOBIKE_PROJECT"
+INDEX_URL = "CARGOBIKE_INDEX_URL"
+CACHE = "CARGOBIKE_CACHE"
+UI_TOKEN = "CARGOBIKE_UI_TOKEN"  # noqa: S105 - the name of a variable, not a secret
+FAKE_GPUS = "CARGOBIKE_FAKE_GPUS"
+
+CPUS = "CARGOBIKE_CPUS"
+SCRATCH = "CARGOBIKE_SCRATCH"
+
+FOR_PEOPLE = {
+    PROJECT: "which project to use: a folder, or a URL of [shared storage](guides/shared-storage.md); `.cargobike` in "
+    "the working directory by default",
+    INDEX_URL: "where the index is: `postgresql://user@host/database`; a SQLite file in the project by default",
+    CACHE: "where local copies of shared storage lie; `~/.cache/cargobike` by default",
+    UI_TOKEN: "the token that `cargobike ui` asks for, at least 16 characters; a new one each time by default",
+    FAKE_GPUS: "made-up GPUs, such as `0,1,2`, in place of the machine's own, to try out how trials share them",
+}
+"""What people may set, with what it says; the reference documents exactly these."""
+
+BETWEEN_PROCESSES = {
+    CPUS: "how many threads a worker may keep busy; its engine sets it",
+    SCRATCH: "the folder that stands for the project on a machine that does not see it; the Spark engine sets it",
+}
+"""What Cargobike sets for its own processes. In a train function, `CARGOBIKE_PROJECT` is set too."""
+
+
+def project_url() -> str:
+    """Return the folder or URL of the project that was named, empty if none was."""
+    return os.environ.get(PROJECT, "")
+
+
+def index_url() -> str:
+    """Return the address of the database that the index is to be kept in, empty for the project's own choice."""
+    return os.environ.get(INDEX_URL, "").strip()
+
+
+def cache_folder() -> str:
+    """Return the absolute path of the folder for local copies of shared storage."""
+    return os.path.abspath(os.environ.get(CACHE) or os.path.expanduser("~/.cache/cargobike"))
+
+
+def take_ui_token() -> str:
+    """Return the token for the dashboard, empty if none was set, and remove it from the environment.
+
+    What this process starts afterwards cannot read it there.
+    """
+    return os.environ.pop(UI_TOKEN, "")
+
+
+def fake_gpus(variables: Mapping[str, str]) -> tuple[str, ...] | None:
+    """Return the names of the made-up GPUs, `None` where the machine's own count."""
+    names = variables.get(FAKE_GPUS)
+    return None if names is None else names_in(names)
+
+
+def names_in(text: str) -> tuple[str, ...]:
+    """Return the names in a list that is separated by commas, each once.
+
+    Example:
+        >>> names_in("0, 1,,2, 1")
+        ('0', '1', '2')
+    """
+    names = (name.strip() for name in text.split(","))
+    return tuple(dict.fromkeys(name for name in names if name))
+
+
+def cpus() -> int | None:
+    """Return how many threads this worker may keep busy, `None` outside a worker."""
+    share = os.environ.get(CPUS, "").strip()
+    return int(share) if share.isdecimal() and int(share) > 0 else None
+
+
+def scratch_folder() -> str:
+    """Return the folder that stands for the project on this machine; one of this process's own if none was named."""
+    return os.environ.get(SCRATCH) or os.path.join(os.getcwd(), f"cargobike-{os.getpid()}")
