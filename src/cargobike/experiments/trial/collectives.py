@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from cargobike.core.errors import InvalidInputError, nearest
+from cargobike.core.numbers import read_metrics, read_number
 from cargobike.experiments.trial.gang import pack_numbers, unpack_numbers
-from cargobike.experiments.trial.outcome import read_metrics, read_number
 
 Operation = Literal["mean", "sum", "min", "max"]
 OPERATIONS = ("mean", "sum", "min", "max")

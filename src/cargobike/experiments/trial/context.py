@@ -13,9 +13,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from cargobike.core.errors import StoreError, TrialPaused, TrialStopped, WaitError
+from cargobike.core.numbers import read_metrics, read_whole
 from cargobike.core.records import Direction
 from cargobike.experiments.trial.mailbox import Mailbox
-from cargobike.experiments.trial.outcome import read_metrics, read_whole
 from cargobike.workers.wire import Assign, Bring, Brought, DriverMessage, Point, Saved, Stored, encode_message
 from cargobike.workers.wire import Verdict as VerdictMessage
 

@@ -18,7 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cargobike.core.errors import InvalidInputError
-from cargobike.experiments.trial.outcome import Outcome, read_metrics, read_number, read_outcome
+from cargobike.core.numbers import read_metrics, read_number
+from cargobike.experiments.trial.outcome import Outcome, read_outcome
 
 
 def score(returned: object) -> float:

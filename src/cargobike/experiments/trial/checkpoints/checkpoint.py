@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from cargobike.core.errors import InvalidInputError, StoreError
 from cargobike.core.facts import unpack_numbers
+from cargobike.core.numbers import read_index, read_number
 from cargobike.core.records import Direction
 from cargobike.experiments.trial.checkpoints.files import SavedCheckpoint
 from cargobike.experiments.trial.checkpoints.folder import (
@@ -30,7 +31,6 @@ from cargobike.experiments.trial.checkpoints.folder import (
 )
 from cargobike.experiments.trial.checkpoints.forcing import Forcing
 from cargobike.experiments.trial.checkpoints.state import read_state
-from cargobike.experiments.trial.outcome import read_index, read_number
 
 if TYPE_CHECKING:
     from cargobike.experiments.trial.checkpoints.sharded import ShardedCheckpoints
