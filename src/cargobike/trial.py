@@ -20,12 +20,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
+from cargobike.core import member
 from cargobike.core.errors import TrialPaused, TrialStopped, nearest
 from cargobike.experiments.trial.context import current
 
 if TYPE_CHECKING:
     from cargobike.experiments.trial.checkpoints.checkpoint import Checkpoints
-    from cargobike.experiments.trial.collectives import Operation
+    from cargobike.training.collectives import Operation
 
 __all__ = ["TrialPaused", "TrialStopped", "all_reduce", "artifact", "barrier", "current", "report"]
 
@@ -56,16 +57,14 @@ checkpoint: Checkpoints
 should_stop: bool
 """Whether the trial was asked to stop: for loops that want to end by themselves."""
 
+_OF_THE_MEMBER = ("rank", "local_rank", "world_size", "role")
 _ATTRIBUTES = (
+    *_OF_THE_MEMBER,
     "id",
     "number",
     "attempt",
     "params",
     "seed",
-    "rank",
-    "local_rank",
-    "world_size",
-    "role",
     "logdir",
     "checkpoint",
     "should_stop",
@@ -114,19 +113,26 @@ def all_reduce(value: Any, op: Operation = "mean", *, weight: float = 1.0) -> fl
         >>> all_reduce(0.5)
         0.5
     """
-    return current().all_reduce(value, op, weight)
+    from cargobike.training import collectives  # noqa: PLC0415 - only ranks that train together need it
+
+    combined: float | dict[str, float] = collectives.all_reduce(value, op, weight=weight)
+    return combined
 
 
 def barrier() -> None:
-    """Wait until every rank of the trial is here; the error names who is missing if somebody never comes."""
-    current().gang.barrier("trial.barrier")
+    """Wait until every rank of the trial is here; if one never comes, the error names it."""
+    from cargobike.training import collectives  # noqa: PLC0415 - only ranks that train together need it
+
+    collectives.barrier("trial.barrier")
 
 
 def __getattr__(name: str) -> Any:
+    if name in _OF_THE_MEMBER:
+        return getattr(member.current(), name)
     if name in _ATTRIBUTES:
         return getattr(current(), name)
     if name == "is_distributed":
-        return current().world_size > 1
+        return member.current().world_size > 1
     raise AttributeError(f"cargobike.trial has no {name!r}.{nearest(name, [*_ATTRIBUTES, *__all__])}")
 
 

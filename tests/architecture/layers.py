@@ -73,7 +73,6 @@ WIDENED: dict[tuple[str, str], str] = {
     ("ui", "analysis"): "pages hold figures",
     ("ui", "experiments"): "until products register their pages",
     ("workers", "experiments"): "until workers run any program",
-    ("training", "experiments"): "until what a gang knows of itself is in core",
     ("data", "experiments"): "until data registers what it hands to train functions",
     ("experiments", "data"): "until data registers what it hands to train functions",
     ("experiments.driving", "experiments.asking"): "until what was asked is one record",
@@ -303,10 +302,8 @@ DEFERRED: dict[tuple[str, str], str] = {
         "experiments/trial/context.py",
         "cargobike.experiments.trial.gang",
     ): "most trials have nobody to meet, and it delays every worker",
-    (
-        "experiments/trial/context.py",
-        "cargobike.experiments.trial.collectives",
-    ): "only ranks that train together need it",
+    ("trial.py", "cargobike.training.collectives"): "only ranks that train together need it",
+    ("training/collectives.py", "cargobike.training.process_group"): "imports torch, which numbers do not need",
     (
         "experiments/trial/runner.py",
         "cargobike.experiments.trial.rendezvous",

@@ -12,6 +12,7 @@ from torch.optim import Optimizer
 from torch.utils.data import DataLoader
 
 from cargobike.core.errors import InvalidInputError
+from cargobike.training import collectives
 from cargobike.training.compression_hooks import register_hook
 from cargobike.training.forwarding import ForwardHooks, check_precision
 from cargobike.training.loading import (
@@ -28,7 +29,7 @@ from cargobike.training.pace import Pace
 from cargobike.training.parameter_server.client import ParameterClient
 from cargobike.training.parameter_server.door import parameter_client
 from cargobike.training.parameter_server.optimizer import ServerOptimizer
-from cargobike.training.process_group import Group, barrier, join_group
+from cargobike.training.process_group import Group, join_group
 from cargobike.training.replicated import wrap_ddp
 from cargobike.training.stepping import PacedOptimizer
 from cargobike.training.strategies import (
@@ -133,7 +134,7 @@ class Prepared:
 
     def barrier(self, timeout_s: float | None = None) -> None:
         """Wait for all ranks; the error after the deadline names those that are missing."""
-        barrier(self.group, timeout_s)
+        collectives.barrier("prepared.barrier", timeout_s or self.group.timeout_s)
 
 
 def prepare(

@@ -20,8 +20,7 @@ import torch
 import torch.distributed as dist
 
 from cargobike.core.errors import WaitError
-from cargobike.experiments.trial import context
-from cargobike.training.place import Place, find_place
+from cargobike.core.member import Member, current
 
 DEFAULT_TIMEOUT_S = 300.0
 """How long a collective may take before it fails, unless `timeout_s` says otherwise."""
@@ -64,57 +63,65 @@ def join_group(timeout_s: float | None = None) -> Group:
         WaitError: If not all ranks come in time; the message names those that are missing.
     """
     global _joined
-    place = find_place()
+    member = current()
     if dist.is_initialized():
-        if _joined is not None and (_joined[0] == place.meeting or not _is_ours()):
+        if _joined is not None and (_joined[0] == member.meeting or not _is_ours()):
             return _joined[1]
         if _joined is None or not _is_ours():
-            _joined = (place.meeting, _adopt(place))
+            _joined = (member.meeting, _adopt(member))
             return _joined[1]
         dist.destroy_process_group()  # that of an earlier trial in this process; `_held` keeps its destructor away
-    if place.world_size == 1:
-        return Group(device=_device(place))
-    _joined = (place.meeting, _make(place, timeout_s or DEFAULT_TIMEOUT_S))
+    if member.world_size == 1:
+        return Group(device=_device(member))
+    _joined = (member.meeting, _make(member, timeout_s or DEFAULT_TIMEOUT_S))
     return _joined[1]
+
+
+def known_group() -> Group | None:
+    """Return the process group if this gang has one, without joining it; `None` if it has none yet."""
+    if not dist.is_initialized():
+        return None
+    is_of_earlier_trial = _is_ours() and _joined is not None and _joined[0] != current().meeting
+    return None if is_of_earlier_trial else join_group()
 
 
 def _is_ours() -> bool:
     return bool(_held) and dist.group.WORLD is _held[-1]
 
 
-def _device(place: Place) -> torch.device:
+def _device(member: Member) -> torch.device:
     if not torch.cuda.is_available():
         return torch.device("cpu")
-    own = context.current().device_index
-    device = torch.device("cuda", place.local_rank % torch.cuda.device_count() if own is None else own)
+    own = member.device_index
+    device = torch.device("cuda", member.local_rank % torch.cuda.device_count() if own is None else own)
     torch.cuda.set_device(device)
     return device
 
 
-def _adopt(place: Place) -> Group:
+def _adopt(member: Member) -> Group:
     rank, world_size = dist.get_rank(), dist.get_world_size()
     store = dist.distributed_c10d._get_default_store()
-    return Group(rank, world_size, place.local_rank, dist.get_backend(), _device(place), store=store)
+    return Group(rank, world_size, member.local_rank, dist.get_backend(), _device(member), store=store)
 
 
-def _make(place: Place, timeout_s: float) -> Group:
-    device = _device(place)
+def _make(member: Member, timeout_s: float) -> Group:
+    device = _device(member)
     backend = "nccl" if device.type == "cuda" else "gloo"
-    store = _open_store(place, timeout_s)
-    store.set(f"here/{place.rank}", f"{socket.gethostname()} pid {os.getpid()}")
-    _await_ranks(store, "here", place.world_size, timeout_s, "come to the meeting point")
+    store = _open_store(member, timeout_s)
+    store.set(f"here/{member.rank}", f"{socket.gethostname()} pid {os.getpid()}")
+    _await_ranks(store, "here", member.world_size, timeout_s, "come to the meeting point")
     dist.init_process_group(
         backend,
         store=dist.PrefixStore("group", store),
-        rank=place.rank,
-        world_size=place.world_size,
+        rank=member.rank,
+        world_size=member.world_size,
         timeout=timedelta(seconds=timeout_s),
     )
     _held.append(dist.group.WORLD)
-    return Group(place.rank, place.world_size, place.local_rank, backend, device, timeout_s, store)
+    return Group(member.rank, member.world_size, member.local_rank, backend, device, timeout_s, store)
 
 
-def _open_store(place: Place, timeout_s: float) -> Any:
+def _open_store(member: Member, timeout_s: float) -> Any:
     """Open the store that torchrun's agent or our own driver holds; where neither does, hold it in rank 0."""
     host, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
     held_elsewhere = os.environ.get("TORCHELASTIC_USE_AGENT_STORE", "").lower() in ("true", "1")
@@ -125,14 +132,14 @@ def _open_store(place: Place, timeout_s: float) -> Any:
             host,
             port,
             None,
-            place.rank == 0 and not held_elsewhere,
+            member.rank == 0 and not held_elsewhere,
             timeout=timedelta(seconds=timeout_s),
             wait_for_workers=False,
             multi_tenant=True,
         )
     except (RuntimeError, dist.DistError) as error:
         raise WaitError(
-            f"Rank {place.rank} of {place.world_size} found no one at the meeting point {host}:{port} within "
+            f"Rank {member.rank} of {member.world_size} found no one at the meeting point {host}:{port} within "
             f"{timeout_s:g} s; it is kept by {'the launcher' if held_elsewhere else 'rank 0'}, which may have died: "
             "look for its error first."
         ) from error
@@ -188,7 +195,7 @@ def naming_the_missing(group: Group, what: str) -> Iterator[None]:
     Ranks that take part find out at about the same time; those that do not say so within a few seconds are the cause.
 
     Raises:
-        WaitError: In place of what torch raised.
+        WaitError: In member of what torch raised.
     """
     key = f"collective/{next(_rounds)}"
     try:
@@ -209,7 +216,7 @@ def naming_the_missing(group: Group, what: str) -> Iterator[None]:
 
 
 def all_reduce_(tensor: torch.Tensor, group: Group, what: str, op: Any = None) -> torch.Tensor:
-    """Sum a tensor over all ranks, in place."""
+    """Sum a tensor over all ranks, in member."""
     if group.world_size > 1:
         with naming_the_missing(group, what):
             dist.all_reduce(tensor, op=op or dist.ReduceOp.SUM)
@@ -217,8 +224,30 @@ def all_reduce_(tensor: torch.Tensor, group: Group, what: str, op: Any = None) -
 
 
 def broadcast_(tensors: list[torch.Tensor], group: Group, what: str) -> None:
-    """Give every rank the tensors of rank 0, in place."""
+    """Give every rank the tensors of rank 0, in member."""
     if group.world_size > 1:
         with naming_the_missing(group, what):
             for tensor in tensors:
                 dist.broadcast(tensor, src=0)
+
+
+_OPERATIONS = {"sum": dist.ReduceOp.SUM, "min": dist.ReduceOp.MIN, "max": dist.ReduceOp.MAX}
+
+
+def combine(tensor: torch.Tensor, op: str, weight: float, group: Group) -> torch.Tensor:
+    """Return a tensor of all ranks made into one, of the same shape.
+
+    Args:
+        tensor: This rank's, which is not changed.
+        op: `mean`, `sum`, `min` or `max`.
+        weight: How much this rank's counts in a mean.
+        group: The ranks.
+    """
+    tensor = tensor.to(group.device)
+    if op != "mean":
+        return all_reduce_(tensor.clone(), group, f"find the {op} of a value", op=_OPERATIONS[op])
+    if not tensor.is_floating_point():
+        tensor = tensor.double()
+    parts = torch.cat([(tensor * weight).reshape(-1), tensor.new_tensor([weight])])
+    all_reduce_(parts, group, "average a value")
+    return (parts[:-1] / parts[-1]).reshape(tensor.shape)

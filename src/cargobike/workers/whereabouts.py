@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 
-LOOPBACK = "127.0.0.1"
+from cargobike.core.member import LOOPBACK
 
 
 def host_of(address: str) -> str:

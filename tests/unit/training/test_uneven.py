@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cargobike.core.errors import InvalidInputError
-from cargobike.training.place import find_place
+from cargobike.core.member import read_environment
 from cargobike.training.uneven import POLICIES, Policy, choose_policy, share_length, take_share
 
 LENGTHS, WORLDS = st.integers(1, 200), st.integers(1, 9)
@@ -65,9 +65,9 @@ def test_incomplete_variables_are_named_all_at_once() -> None:
     with pytest.raises(
         InvalidInputError, match=r"(?s)WORLD_SIZE is not set.*LOCAL_RANK must be a whole number, not 'x'"
     ):
-        find_place({"RANK": "0", "LOCAL_RANK": "x"})
+        read_environment({"RANK": "0", "LOCAL_RANK": "x"})
     with pytest.raises(InvalidInputError, match="RANK 2 is not below WORLD_SIZE 2"):
-        find_place({"RANK": "2", "WORLD_SIZE": "2"})
+        read_environment({"RANK": "2", "WORLD_SIZE": "2"})
     with pytest.raises(InvalidInputError, match="MASTER_PORT is not set"):
-        find_place({"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "localhost"})
-    assert find_place({}).world_size == 1
+        read_environment({"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "localhost"})
+    assert read_environment({}).world_size == 1

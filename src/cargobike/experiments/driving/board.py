@@ -6,9 +6,10 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from cargobike.core.member import Role
 from cargobike.experiments.scheduling.events import Run
 from cargobike.experiments.scheduling.plan import Plan
-from cargobike.experiments.trial.gang import SERVER, chosen_members
+from cargobike.experiments.trial.gang import chosen_members
 from cargobike.workers.wire import Gathered, Membership, Published, Wanted
 
 _SECRET_BYTES = 32
@@ -99,7 +100,7 @@ class Board:
 def memberships(command: Run, plan: Plan) -> list[Membership]:
     """Return the place of each worker of a gang, in their order; the secret is made for this attempt alone."""
     trains = len(command.workers) - command.servers
-    roles = (plan.roles or ("worker",) * trains) + (SERVER,) * command.servers
+    roles = (plan.roles or ("worker",) * trains) + (Role.SERVER,) * command.servers
     secret = secrets.token_bytes(_SECRET_BYTES)
     on_host: dict[str, int] = {}
     local_ranks: list[int] = []

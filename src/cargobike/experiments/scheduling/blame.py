@@ -9,7 +9,9 @@ import msgspec
 
 RUNNER = "cargobike/experiments/trial/runner.py"
 """Our file that calls the train function."""
-OWN_WAITS = tuple(f"cargobike/experiments/trial/{name}.py" for name in ("gang", "mailbox", "collectives"))
+OWN_WAITS = tuple(
+    f"cargobike/{name}.py" for name in ("experiments/trial/gang", "experiments/trial/mailbox", "training/collectives")
+)
 """Our files in which a rank waits for others."""
 
 _WAITING = re.compile(

@@ -12,7 +12,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from cargobike.core import member
 from cargobike.core.errors import StoreError, TrialPaused, TrialStopped, WaitError
+from cargobike.core.member import Alone, Gang, Role
 from cargobike.core.numbers import read_metrics, read_whole
 from cargobike.core.records import Direction
 from cargobike.experiments.trial.mailbox import Mailbox
@@ -23,8 +25,6 @@ if TYPE_CHECKING:
     from cargobike.experiments.trial.checkpoints.checkpoint import Checkpoints
     from cargobike.experiments.trial.checkpoints.files import SavedCheckpoint
     from cargobike.experiments.trial.checkpoints.folder import ReportedPoint
-    from cargobike.experiments.trial.collectives import Operation
-    from cargobike.experiments.trial.gang import Gang
 
 VERDICT_TIMEOUT_S = 600.0
 FILES_TIMEOUT_S = 3600.0
@@ -52,7 +52,7 @@ class Context:
 
     number: int = 0
     attempt: int = 1
-    role: str = "worker"
+    role: str = Role.WORKER
     rank: int = 0
     world_size: int = 1
     local_rank: int = 0
@@ -73,7 +73,6 @@ class Context:
         self._direction: Direction = "max"
         self._start_from: str | None = None
         self._gang: Gang | None = None
-        self._reductions = 0
 
     @property
     def gang(self) -> Gang:
@@ -83,15 +82,17 @@ class Context:
         return self._gang
 
     def _meet(self) -> Gang:
-        # Most trials have nobody to meet.
-        from cargobike.experiments.trial.gang import Alone  # noqa: PLC0415
-
         return Alone()
 
     @property
     def id(self) -> str:
         """The trial's name."""
         return f"{self.number:04d}"
+
+    @property
+    def meeting(self) -> str:
+        """What tells the gang of this attempt from that of an earlier one in the same process."""
+        return f"{self.id}-{self.attempt}"
 
     @property
     def folder(self) -> Path:
@@ -132,7 +133,7 @@ class Context:
     @property
     def checkpoints_root(self) -> Path:
         """Where the trial's checkpoints are, or those of a parameter server's share."""
-        return self.folder / "checkpoints" if self.role != "server" else self.folder / "servers" / str(self.rank)
+        return self.folder / "checkpoints" if self.role != Role.SERVER else self.folder / "servers" / str(self.rank)
 
     def finish(self) -> None:
         """Wait for checkpoints that are still being written."""
@@ -151,8 +152,8 @@ class Context:
         return Checkpoints(
             self.checkpoints_root,
             began_with=self.began_with,
-            gang=self.gang if self.role != "server" and self.world_size > 1 else None,
-            rank=self.rank if self.role != "server" else 0,
+            gang=self.gang if self.role != Role.SERVER and self.world_size > 1 else None,
+            rank=self.rank if self.role != Role.SERVER else 0,
             on_saved=self._announce,
             current_step=lambda: self.last_step,
             points=self._points_on_their_way,
@@ -177,15 +178,6 @@ class Context:
         """Check the values and count the step."""
         read_metrics(metrics)
         self._next_step(step)
-
-    def all_reduce(self, value: Any, op: Operation, weight: float) -> float | dict[str, float]:
-        """Combine a number, or named numbers, of every rank."""
-        # Only ranks of a gang need it.
-        from cargobike.experiments.trial.collectives import combine  # noqa: PLC0415
-
-        self._reductions += 1
-        name = f"all_reduce#{self._reductions}"
-        return combine(value, op, weight, lambda data: self.gang.exchange(name, data, of="workers"), self.world_size)
 
     def _next_step(self, step: int | None) -> int:
         if step is None:
@@ -291,7 +283,7 @@ class TrialContext(Context):
         return self._on_their_way
 
     def _report_again(self, points: Sequence[ReportedPoint]) -> None:
-        if self._reports or self.attempt == 1 or self.rank or self.role == "server":
+        if self._reports or self.attempt == 1 or self.rank or self.role == Role.SERVER:
             return
         for step, values in points:
             self._agent.send(b"R" + encode_message(Point(self.number, self.attempt, step, values, again=True)))
@@ -330,7 +322,7 @@ class TrialContext(Context):
         return self.world_size == 1 and saved_each_time and not self._saves_first
 
     def _announce(self, saved: SavedCheckpoint) -> None:
-        if self.role == "server":
+        if self.role == Role.SERVER:
             return  # its share is no checkpoint of the trial
         message = Saved(self.number, self.attempt, saved.step, str(saved.path), saved.size_bytes)
         self._agent.send(b"C" + encode_message(message))
@@ -386,6 +378,7 @@ def current() -> Context:
 
 
 def enter(context: Context | None) -> None:
-    """Make a context current; `None` to leave it."""
+    """Make a context current, and the member that this process is; `None` to leave it."""
     global _current
     _current = context
+    member.enter(context)

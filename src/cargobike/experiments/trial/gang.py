@@ -7,84 +7,22 @@ works wherever workers do, and a member that is missing can be named. It is mean
 from __future__ import annotations
 
 import socket
-import struct
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING
 
 from cargobike.core.errors import InvalidInputError, TrialStopped, WaitError
-from cargobike.workers.whereabouts import LOOPBACK, address_towards
+from cargobike.core.member import Of, Role
+from cargobike.workers.whereabouts import address_towards
 from cargobike.workers.wire import Gathered, Membership, Published, Wanted, encode_message
 
 if TYPE_CHECKING:
     from cargobike.experiments.trial.mailbox import Mailbox
     from cargobike.workers.wire import DriverMessage
 
-Of = Literal["all", "workers", "servers"]
-SERVER = "server"
 PATIENCE_S = 600.0
 _LAST_QUESTION_S = 10.0
 _LARGEST_VALUE = 64 << 10
 _LARGEST_ANSWER = 768 << 10
-
-
-class Gang(Protocol):
-    """Those who run one trial together, as one of them sees it.
-
-    Each name is published at most once by a member in one attempt. May be used from any thread.
-    """
-
-    address: str
-    """The IP address of this host that other members can reach: what a listening socket of a member binds to."""
-
-    def publish(self, name: str, value: bytes) -> None:
-        """Tell the others something, without waiting for anybody."""
-
-    def gather(self, name: str, *, of: Of = "all", timeout_s: float | None = None) -> list[bytes]:
-        """Wait until all of them have published a name; returns what they said, in the order of ranks.
-
-        Args:
-            name: What to wait for.
-            of: Whose values: of `"workers"`, of `"servers"`, or of workers and then servers.
-            timeout_s: How long; the experiment's `stall_timeout_s` by default.
-
-        Raises:
-            WaitError: If somebody is missing; the message says who.
-            TrialStopped: If the trial is to end.
-        """
-
-    def exchange(self, name: str, value: bytes, *, of: Of = "all", timeout_s: float | None = None) -> list[bytes]:
-        """Publish and gather; what was said can be forgotten when all have it."""
-
-    def barrier(self, name: str = "barrier", *, timeout_s: float | None = None) -> None:
-        """Wait until all workers are here; may be repeated."""
-
-
-class Alone:
-    """A gang of one, outside any experiment or in a trial that nobody shares."""
-
-    address = LOOPBACK
-
-    def __init__(self) -> None:
-        self._published: dict[str, bytes] = {}
-
-    def publish(self, name: str, value: bytes) -> None:
-        """Keep it."""
-        self._published[name] = value
-
-    def gather(self, name: str, *, of: Of = "all", timeout_s: float | None = None) -> list[bytes]:
-        """Return what was published, or nothing if servers are asked for."""
-        if of == "servers":
-            return []
-        if name not in self._published:
-            raise WaitError(f"nobody has published {name!r}, and there is nobody else to wait for")
-        return [self._published[name]]
-
-    def exchange(self, name: str, value: bytes, *, of: Of = "all", timeout_s: float | None = None) -> list[bytes]:
-        """Return it."""
-        return [] if of == "servers" else [value]
-
-    def barrier(self, name: str = "barrier", *, timeout_s: float | None = None) -> None:
-        """Go on."""
 
 
 class Together:
@@ -141,8 +79,12 @@ class Together:
 
     def barrier(self, name: str = "barrier", *, timeout_s: float | None = None) -> None:
         """Wait until all workers are here."""
+        self.exchange(self.numbered(name), b"", of="workers", timeout_s=timeout_s)
+
+    def numbered(self, name: str) -> str:
+        """Return a name for the next of several exchanges."""
         number = self._repeats[name] = self._repeats.get(name, 0) + 1
-        self.exchange(f"{name}#{number}", b"", of="workers", timeout_s=timeout_s)
+        return f"{name}#{number}"
 
     def _gather(self, name: str, of: Of, timeout_s: float | None, *, last: bool) -> list[bytes]:
         patience_s = timeout_s or self._membership.stall_timeout_s or PATIENCE_S
@@ -176,8 +118,8 @@ class Together:
         names = []
         for position in missing:
             member = members[position]
-            is_server = self._membership.roles[member] == SERVER
-            rank = member - self._membership.roles.index(SERVER) if is_server else member
+            is_server = self._membership.roles[member] == Role.SERVER
+            rank = member - self._membership.roles.index(Role.SERVER) if is_server else member
             names.append(f"{'server' if is_server else 'rank'} {rank} on {self._membership.hosts[member]}")
         return ", ".join(names)
 
@@ -186,14 +128,4 @@ def chosen_members(roles: Sequence[str], of: str) -> list[int]:
     """Return which members are meant, by index."""
     if of == "all":
         return list(range(len(roles)))
-    return [index for index, role in enumerate(roles) if (role == SERVER) == (of == "servers")]
-
-
-def pack_numbers(values: Sequence[float]) -> bytes:
-    """Turn numbers into bytes."""
-    return struct.pack(f"<{len(values)}d", *values)
-
-
-def unpack_numbers(data: bytes) -> tuple[float, ...]:
-    """Undo `pack_numbers`."""
-    return struct.unpack(f"<{len(data) // 8}d", data)
+    return [index for index, role in enumerate(roles) if (role == Role.SERVER) == (of == "servers")]

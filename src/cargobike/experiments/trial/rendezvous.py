@@ -22,8 +22,9 @@ from typing import Any
 import msgspec
 
 from cargobike.core.errors import WaitError
+from cargobike.core.member import Role
 from cargobike.experiments.trial.context import TrialContext
-from cargobike.experiments.trial.gang import PATIENCE_S, SERVER
+from cargobike.experiments.trial.gang import PATIENCE_S
 from cargobike.experiments.trial.process_groups import keep_existing_groups, keep_process_groups
 from cargobike.workers.wire import Membership
 
@@ -118,12 +119,12 @@ def meet(place: TrialContext, gpus: tuple[str, ...]) -> Meeting:
     patience_s = max(_MEET_S, membership.stall_timeout_s or PATIENCE_S)  # imports take as long as they take
     told = place.gang.exchange("rendezvous", msgspec.msgpack.encode(own), timeout_s=patience_s)
     everybody = [_decode(value) for value in told]
-    if membership.role != SERVER:
+    if membership.role != Role.SERVER:
         place.began_with = everybody[0].checkpoint
     visible, place.device_index = _share_devices(membership, everybody)
     for variable in _VISIBLE_DEVICES:
         os.environ[variable] = ",".join(visible)
-    if membership.role != SERVER:
+    if membership.role != Role.SERVER:
         os.environ.update(variables(place, membership, everybody))
     interface = interface_of(own.address)
     if interface:
@@ -167,7 +168,7 @@ def tensorflow_config(membership: Membership, everybody: list[Seen]) -> Mapping[
     cluster: dict[str, list[str]] = {}
     task: dict[str, Any] = {}
     for index, (role, seen) in enumerate(zip(membership.roles, everybody, strict=True)):
-        if role == SERVER:
+        if role == Role.SERVER:
             continue
         members = cluster.setdefault(role, [])
         if index == membership.index:
@@ -186,11 +187,11 @@ def _share_devices(membership: Membership, everybody: list[Seen]) -> tuple[tuple
     here = [
         seen.gpus
         for role, host, seen in zip(membership.roles, membership.hosts, everybody, strict=True)
-        if host == membership.hosts[membership.index] and role != SERVER
+        if host == membership.hosts[membership.index] and role != Role.SERVER
     ]
     together = [device for devices in here for device in devices]
     one_each = all(len(devices) == 1 for devices in here) and len(set(together)) == len(together)
-    if membership.role != SERVER and one_each:
+    if membership.role != Role.SERVER and one_each:
         return tuple(together), membership.local_rank
     return own, 0 if own else None
 

@@ -11,7 +11,7 @@ import torch
 from torch.optim import SGD, Adam, AdamW, Optimizer
 
 from cargobike.core.errors import InvalidInputError
-from cargobike.experiments.trial import context
+from cargobike.core.member import current
 from cargobike.training.parameter_server.client import ParameterClient
 from cargobike.training.parameter_server.messages import Rule, Terms
 from cargobike.training.parameter_server.serving import Server
@@ -55,7 +55,7 @@ def parameter_client(
         >>> client.applied
         3
     """
-    here = context.current()
+    here = current()
     chosen = check_options({**here.options, **options})
     settings: dict[str, Any] = {
         "rule": read_rule(optimizer),
@@ -70,7 +70,7 @@ def parameter_client(
             raise InvalidInputError("servers needs at least one address, and the secret that they were started with.")
         found = [partial(str, address) for address in servers]
         return ParameterClient(model, found, secret, rank=rank or 0, **settings)
-    if here.num_servers:
+    if here.num_servers and here.gang is not None:
         addresses = [a.decode() for a in here.gang.gather("ps-address", of="servers", timeout_s=settings["timeout_s"])]
         return ParameterClient(model, [partial(str, a) for a in addresses], here.secret, rank=here.rank, **settings)
     if here.world_size > 1:

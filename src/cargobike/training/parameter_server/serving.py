@@ -13,7 +13,7 @@ from types import TracebackType
 import msgspec
 
 from cargobike.core.errors import CargobikeError
-from cargobike.experiments.trial import context
+from cargobike.core.member import current
 from cargobike.training.parameter_server.codecs import make_memory, memory_of
 from cargobike.training.parameter_server.connection import (
     AuthenticationError,
@@ -257,8 +257,9 @@ def serve() -> None:
 
     The shard is saved in the trial's folder, every `checkpoint_every_s` seconds; the next attempt goes on from it.
     """
-    here = context.current()
-    path = here.folder / "servers" / str(here.rank) / "shard.bin"
+    here = current()
+    assert here.gang is not None, "a server is a member of a gang that can talk"
+    path = here.checkpoints_root / "shard.bin"
     every_s = float(check_options(here.options)["checkpoint_every_s"])
     with Server(here.secret, host=here.gang.address, checkpoint=path, checkpoint_every_s=every_s) as server:
         here.gang.publish("ps-address", server.address.encode())

@@ -33,8 +33,8 @@ from cargobike.experiments.trial.checkpoints.forcing import Forcing
 from cargobike.experiments.trial.checkpoints.state import read_state
 
 if TYPE_CHECKING:
+    from cargobike.core.member import Gang
     from cargobike.experiments.trial.checkpoints.sharded import ShardedCheckpoints
-    from cargobike.experiments.trial.gang import Gang
 
 _LOG = logging.getLogger(__name__)
 _RESCANS = 5
