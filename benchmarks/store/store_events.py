@@ -31,10 +31,11 @@ from typing import Any
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "tests"))
 
-from cargobike.core.facts import AttemptStarted, ExperimentStarted, Fact, Reported, TrialEnded, TrialSuggested
+from cargobike.core.facts import AttemptStarted, Fact, Reported, TrialEnded, TrialSuggested
 from cargobike.core.layout import ProjectFolder
 from cargobike.experiments.index.opening import open_index
 from cargobike.store.journal.journal import JournalWriter
+from cargobike.testing.journals import first_fact
 from support.postgres_server import PostgresServer, find_programs
 
 POINTS = 20
@@ -43,7 +44,7 @@ URL = "CARGOBIKE_INDEX_URL"
 
 def facts_of(trials: int) -> Iterator[Fact]:
     """Yield the facts of a search."""
-    yield ExperimentStarted(at=1.0, id="20270101-000000-aaaa", name="benchmark", metric="score")
+    yield first_fact(at=1.0, id="20270101-000000-aaaa", name="benchmark", metric="score")
     for number in range(trials):
         yield TrialSuggested(at=2.0, trial=number, params={"lr": 0.1 * number, "layers": number % 7}, seed=number)
         yield AttemptStarted(at=2.0, trial=number, attempt=1, workers=("w0",))

@@ -40,13 +40,13 @@ from cargobike.core.facts import (
     AnyFact,
     AttemptStarted,
     ExperimentEnded,
-    ExperimentStarted,
     Reported,
     TrialEnded,
     TrialSuggested,
 )
 from cargobike.core.layout import ProjectFolder
 from cargobike.store.journal.journal import JournalWriter
+from cargobike.testing.journals import first_fact
 
 HERE = Path(__file__).resolve().parent
 OURS = "20231114-221320-bigg"
@@ -81,7 +81,7 @@ class System:
 def write_ours(root: Path, trials: int, points: int) -> None:
     now = START_S
     facts: list[AnyFact] = [
-        ExperimentStarted(
+        first_fact(
             at=now, id=OURS, name="big", space=SPACE, optimizer="asha", num_trials=trials, metric=METRIC, workers=8
         )
     ]

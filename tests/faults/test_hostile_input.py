@@ -26,6 +26,7 @@ from cargobike.search.spaces.formats import read_space
 from cargobike.search.spaces.space import Searchspace
 from cargobike.store.history.archive import take_in
 from cargobike.store.journal.journal import JournalWriter, read_journal
+from cargobike.testing.journals import first_fact
 from cargobike.workers.wire import (
     Assign,
     Link,
@@ -219,7 +220,7 @@ class TestJournals:
         path = tmp_path / "journal.jsonl"
         path.unlink(missing_ok=True)
         with JournalWriter(path) as journal:
-            journal.append([ExperimentStarted(at=1.0, id="x", name="x"), *_suggestions(5)])
+            journal.append([first_fact(at=1.0, id="x", name="x"), *_suggestions(5)])
         whole = path.read_bytes()
         at %= len(whole)
         path.write_bytes(whole + damage if is_appended else whole[:at] + damage + whole[at + len(damage) :])

@@ -19,7 +19,6 @@ from cargobike.core.facts import (
     AnyFact,
     AttemptStarted,
     ExperimentEnded,
-    ExperimentStarted,
     Reported,
     TrialEnded,
     TrialSuggested,
@@ -27,6 +26,7 @@ from cargobike.core.facts import (
 )
 from cargobike.core.layout import ProjectFolder
 from cargobike.store.journal.journal import JournalWriter
+from cargobike.testing.journals import first_fact
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 HOSTILE = "<script>alert(1)</script><img src=x onerror=\"document.title='owned'\">"
@@ -89,7 +89,7 @@ def write_big(project: ProjectFolder, trials: int = BIG_TRIALS, points: int = 4)
     rng = random.Random(2)
     space = Searchspace(lr=("DOUBLE", [1e-4, 1e-1], "log"), layers=("INTEGER", [1, 5]), act=["relu", "gelu", "silu"])
     facts: list[AnyFact] = [
-        ExperimentStarted(
+        first_fact(
             at=START_S,
             id=BIG,
             name="big",

@@ -12,7 +12,6 @@ from cargobike.core.facts import (
     AttemptLost,
     AttemptStarted,
     ExperimentEnded,
-    ExperimentStarted,
     Reported,
     TrialEnded,
     TrialSuggested,
@@ -23,6 +22,7 @@ from cargobike.core.facts import (
 from cargobike.core.record import ExperimentRecord, fold
 from cargobike.core.records import Direction
 from cargobike.search.spaces.space import Searchspace
+from cargobike.testing.journals import first_fact
 
 START_S = 1_800_000_000.0
 HOSTILE = "<img src=x onerror=alert(1)></script><script>alert(2)</script>&amp;\x1b[31m\x00\u2028'\""
@@ -44,7 +44,7 @@ class Story:
         told = {"name": "digits", "function": "train.py:train", "optimizer": "random", "direction": direction, **header}
         described = None if space is None else space.describe()
         self.now_s = START_S
-        self.facts: list[AnyFact] = [ExperimentStarted(at=START_S, id="20270115-080000-abcd", space=described, **told)]
+        self.facts: list[AnyFact] = [first_fact(at=START_S, id="20270115-080000-abcd", space=described, **told)]
         self.trials = 0
 
     def tick(self, seconds: float = 1.0) -> float:

@@ -18,8 +18,9 @@ from cargobike.core.records import IDLE, Decision, Suggestion, Trial, TrialState
 from cargobike.experiments.scheduling import events as ev
 from cargobike.experiments.scheduling.plan import Plan
 from cargobike.experiments.scheduling.scheduler import Scheduler
+from cargobike.testing.journals import first_fact
 
-HEADER = facts.ExperimentStarted(at=0.0, id="20270115-080000-test", name="test")
+HEADER = first_fact(at=0.0, id="20270115-080000-test", name="test")
 MOST_STEPS = 8
 
 

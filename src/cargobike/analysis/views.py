@@ -29,11 +29,11 @@ def seen_by(record: ExperimentRecord, metric: str | None = None) -> ExperimentRe
     known = metric_names(record)
     if metric is not None and wanted not in known:
         raise InvalidInputError(f"there is no metric {metric!r}; known are {', '.join(known)}.{nearest(metric, known)}")
-    header = msgspec.structs.replace(
-        record.header, metric=wanted, direction=direction_of(record, wanted), objectives={}
+    aim = msgspec.structs.replace(
+        record.header.asked.aim, metric=wanted, direction=direction_of(record, wanted), objectives={}
     )
     trials = {number: _seen(record, trial, wanted) for number, trial in record.trials.items()}
-    return dataclasses.replace(record, header=header, trials=trials, objective=wanted)
+    return dataclasses.replace(record, header=record.header.asking(aim=aim), trials=trials, objective=wanted)
 
 
 def seen_at(record: ExperimentRecord, step: int) -> ExperimentRecord:
@@ -46,8 +46,8 @@ def seen_at(record: ExperimentRecord, step: int) -> ExperimentRecord:
     trials = {
         number: msgspec.structs.replace(trial, value=score_at(trial, step)) for number, trial in record.trials.items()
     }
-    header = msgspec.structs.replace(record.header, metric=name)
-    seen = dataclasses.replace(record, header=header, trials=trials)
+    aim = msgspec.structs.replace(record.header.asked.aim, metric=name)
+    seen = dataclasses.replace(record, header=record.header.asking(aim=aim), trials=trials)
     seen.best = None if record.best is None else trials[record.best.number]
     return seen
 

@@ -8,46 +8,22 @@ since the epoch, never running backwards within one driver).
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
 import msgspec
 
-from cargobike.core.records import Params
+from cargobike.core.asked import Aim, Asked, Search
+from cargobike.core.flat_header import FlatHeader
+from cargobike.core.packed_numbers import Number as Number
+from cargobike.core.packed_numbers import pack_number as pack_number
+from cargobike.core.packed_numbers import pack_numbers as pack_numbers
+from cargobike.core.packed_numbers import unpack_number as unpack_number
+from cargobike.core.packed_numbers import unpack_numbers as unpack_numbers
+from cargobike.core.packed_numbers import unpack_returned as unpack_returned
+from cargobike.core.records import Direction, Params
 
-JOURNAL_VERSION = 1
-
-Number = float | Literal["nan", "inf", "-inf"]
-"""A float as it stands in a journal: JSON has no word for NaN and infinities, and they must not be lost."""
-
-
-def pack_number(value: float) -> Number:
-    """Turn a float into what a journal can hold."""
-    if math.isfinite(value):
-        return value
-    return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
-
-
-def unpack_number(value: Number) -> float:
-    """Undo `pack_number`."""
-    return float(value)
-
-
-def pack_numbers(values: dict[str, float]) -> dict[str, Number]:
-    """Apply `pack_number` to every value."""
-    return {name: pack_number(value) for name, value in values.items()}
-
-
-def unpack_returned(value: Number | dict[str, Number] | None) -> float | dict[str, float] | None:
-    """Return what a rank returned, from what a journal holds of it."""
-    if isinstance(value, dict):
-        return unpack_numbers(value)
-    return None if value is None else float(value)
-
-
-def unpack_numbers(values: dict[str, Number]) -> dict[str, float]:
-    """Undo `pack_numbers`."""
-    return {name: float(value) for name, value in values.items()}
+JOURNAL_VERSION = 2
 
 
 class Fact(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="fact", kw_only=True):
@@ -81,14 +57,26 @@ class Facts(Generic[T, First]):
         union: A union of `Fact` classes, each with a tag of its own.
         first: The class of the fact that every journal begins with.
         version: The newest version of these journals that can be read; `first` records which one was written.
+        lift: Reads a fact that an earlier version wrote in another form; returns `None` for any other line.
     """
 
-    def __init__(self, union: Any, *, first: type[First], version: int) -> None:
+    def __init__(
+        self, union: Any, *, first: type[First], version: int, lift: Callable[[bytes], T | None] | None = None
+    ) -> None:
         self.first = first
         self.version = version
-        decoder: msgspec.json.Decoder[T] = msgspec.json.Decoder(union)
-        self.decode = decoder.decode
+        self._lift = lift
+        self._decoder: msgspec.json.Decoder[T] = msgspec.json.Decoder(union)
+
+    def decode(self, line: bytes) -> T:
         """Decode what `encode_fact` wrote; raises `msgspec.DecodeError` for anything else."""
+        try:
+            return self._decoder.decode(line)
+        except msgspec.ValidationError:
+            fact = None if self._lift is None else self._lift(line)
+            if fact is None:
+                raise
+            return fact
 
 
 def encode_fact(fact: Fact) -> bytes:
@@ -97,33 +85,113 @@ def encode_fact(fact: Fact) -> bytes:
 
 
 class ExperimentStarted(Fact, frozen=True, tag="experiment-started"):
-    """The first line of every journal: everything that was asked for."""
+    """The first line of every journal: everything that was asked for, and by whom, where and when.
+
+    The properties are what the record says, for readers of one thing or another.
+    """
 
     id: str
-    name: str
-    version: int = JOURNAL_VERSION
+    asked: Asked
+    version: int = msgspec.field(default_factory=lambda: JOURNAL_VERSION)
     cargobike: str = ""
-    description: str = ""
-    function: str = ""
-    space: list[dict[str, Any]] | None = None
-    params: Params | None = None
-    optimizer: str = ""
-    num_trials: int | None = None
-    direction: Literal["max", "min"] = "max"
-    metric: str | None = None
-    objectives: dict[str, Literal["max", "min"]] = msgspec.field(default_factory=dict)
-    constraints: tuple[str, ...] = ()
-    warm_start: tuple[str, ...] = ()
-    seed: int = 0
-    workers: int = 1
-    gang: int = 1
-    engine: str = "local"
-    isolation: str = "fresh"
-    deterministic: bool = False
     user: str = ""
     host: str = ""
     pid: int = 0
-    options: dict[str, Any] = msgspec.field(default_factory=dict)
+
+    def asking(self, *, search: Search | None = None, aim: Aim | None = None) -> ExperimentStarted:
+        """Return the same start, as if something else had been asked for."""
+        asked = msgspec.structs.replace(self.asked, search=search or self.asked.search, aim=aim or self.asked.aim)
+        return msgspec.structs.replace(self, asked=asked)
+
+    @property
+    def name(self) -> str:
+        """The experiment's name for people."""
+        return self.asked.name
+
+    @property
+    def description(self) -> str:
+        """A sentence for people."""
+        return self.asked.description
+
+    @property
+    def function(self) -> str:
+        """What the train function is called."""
+        return self.asked.function
+
+    @property
+    def space(self) -> list[dict[str, Any]] | None:
+        """The described search space."""
+        return self.asked.search.space
+
+    @property
+    def params(self) -> Params | None:
+        """The parameters of a single run."""
+        return self.asked.search.params
+
+    @property
+    def optimizer(self) -> str:
+        """The optimizer's name."""
+        return "" if self.asked.search.optimizer is None else self.asked.search.optimizer.name
+
+    @property
+    def num_trials(self) -> int | None:
+        """How many trials were to be run, `None` for as many as the optimizer has."""
+        return self.asked.search.num_trials
+
+    @property
+    def direction(self) -> Direction:
+        """Whether large values are good, or small ones."""
+        return self.asked.aim.direction or "max"
+
+    @property
+    def metric(self) -> str | None:
+        """Which entry of a returned dict counts."""
+        return self.asked.aim.metric
+
+    @property
+    def objectives(self) -> dict[str, Direction]:
+        """Several objectives with their directions."""
+        return self.asked.aim.objectives
+
+    @property
+    def constraints(self) -> tuple[str, ...]:
+        """Limits on returned metrics."""
+        return self.asked.aim.constraints
+
+    @property
+    def warm_start(self) -> tuple[str, ...]:
+        """Ids of the experiments that it learned from."""
+        return self.asked.search.warm_start
+
+    @property
+    def seed(self) -> int:
+        """The experiment's seed."""
+        return self.asked.search.seed or 0
+
+    @property
+    def workers(self) -> int:
+        """How many workers there were to be."""
+        return self.asked.placement.workers or 1
+
+    @property
+    def gang(self) -> int:
+        """How many of them run one trial together."""
+        return self.asked.placement.gang.size or 1
+
+    @property
+    def engine(self) -> str:
+        """Where workers live."""
+        return self.asked.placement.engine or "local"
+
+    @property
+    def isolation(self) -> str:
+        """Whether each trial has a process of its own."""
+        return self.asked.placement.isolation
+
+    @property
+    def deterministic(self) -> bool:
+        """Whether the search does not depend on timing."""
+        return self.asked.search.deterministic
 
 
 class WorkerJoined(Fact, frozen=True, tag="worker-joined"):
@@ -275,4 +343,34 @@ AnyFact = (
     | ExperimentResumed
 )
 
-EXPERIMENT_FACTS: Facts[AnyFact, ExperimentStarted] = Facts(AnyFact, first=ExperimentStarted, version=JOURNAL_VERSION)
+
+def _lift(line: bytes) -> ExperimentStarted | None:
+    """Read a first fact of version 1."""
+    if b'"experiment-started"' not in line or b'"asked":' in line:
+        return None
+    flat = _flat_decoder.decode(line)
+    return ExperimentStarted(
+        at=flat.at,
+        id=flat.id,
+        asked=flat.asked(),
+        version=flat.version,
+        cargobike=flat.cargobike,
+        user=flat.user,
+        host=flat.host,
+        pid=flat.pid,
+    )
+
+
+_flat_decoder = msgspec.json.Decoder(FlatHeader)
+
+EXPERIMENT_FACTS: Facts[AnyFact, ExperimentStarted] = Facts(
+    AnyFact, first=ExperimentStarted, version=JOURNAL_VERSION, lift=_lift
+)
+
+
+def decode_header(data: bytes | str) -> ExperimentStarted:
+    """Decode the first fact of an experiment's journal, of any version."""
+    fact = EXPERIMENT_FACTS.decode(data.encode() if isinstance(data, str) else data)
+    if not isinstance(fact, ExperimentStarted):
+        raise msgspec.ValidationError("a journal begins with what was asked for")
+    return fact

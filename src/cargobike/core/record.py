@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-import msgspec
+from msgspec.structs import replace
 
 from cargobike.core.errors import StoreError
 from cargobike.core.facts import (
@@ -258,7 +258,7 @@ class ExperimentRecord:
 
     def _experiment_resumed(self, fact: ExperimentResumed) -> None:
         self.state, self.reason, self.ended_at = ExperimentState.RUNNING, "", None
-        self.header = msgspec.structs.replace(self.header, num_trials=fact.num_trials)
+        self.header = self.header.asking(search=replace(self.header.asked.search, num_trials=fact.num_trials))
 
     def _judged(self, fact: Judged) -> None:
         self._trial(fact)

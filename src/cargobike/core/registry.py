@@ -70,6 +70,11 @@ class Registry:
                 f"loaded: {error}. Mend or remove that package."
             ) from error
 
+    def own_name_of(self, kind: type) -> str:
+        """Return the name of a class if it is one of ours, else nothing."""
+        location = f"{kind.__module__}:{kind.__qualname__}"
+        return next((name for name, where in self.own.items() if where == location), "")
+
     def names(self) -> tuple[str, ...]:
         """Return all names, ours first, without aliases."""
         return (*self.own, *(name for name in self._others() if name not in self.own))

@@ -1,14 +1,16 @@
-"""Compare what happened in two experiments, leaving out what may differ between repetitions of one."""
+"""First lines for tests, and a comparison of two experiments without what may differ between repetitions of one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
 import msgspec
 
 from cargobike.core import facts
+from cargobike.core.asked import Aim, Asked, Named, Placement, Search
+from cargobike.core.records import Direction, Params
 
 __all__ = ["canonical"]
 
@@ -23,6 +25,52 @@ _OF_A_TRIAL = (
     facts.TrialPaused,
     facts.TrialEnded,
 )
+
+
+def first_fact(
+    *,
+    at: float = 0.0,
+    id: str = "20270115-080000-test",
+    name: str = "test",
+    description: str = "",
+    function: str = "",
+    space: Sequence[Mapping[str, Any]] | None = None,
+    params: Params | None = None,
+    optimizer: str = "",
+    num_trials: int | None = None,
+    direction: Direction = "max",
+    metric: str | None = None,
+    objectives: Mapping[str, Direction] | None = None,
+    constraints: Sequence[str] = (),
+    workers: int = 1,
+    user: str = "",
+    host: str = "",
+) -> facts.ExperimentStarted:
+    """Make the first line of a journal, of what readers look at most."""
+    return facts.ExperimentStarted(
+        at=at,
+        id=id,
+        asked=Asked(
+            name=name,
+            description=description,
+            function=function,
+            search=Search(
+                space=None if space is None else [dict(parameter) for parameter in space],
+                params=params,
+                optimizer=Named(optimizer) if optimizer else None,
+                num_trials=num_trials,
+            ),
+            aim=Aim(
+                direction=direction,
+                metric=metric,
+                objectives=dict(objectives or {}),
+                constraints=tuple(constraints),
+            ),
+            placement=Placement(workers=workers),
+        ),
+        user=user,
+        host=host,
+    )
 
 
 def canonical(journal: Iterable[facts.AnyFact]) -> dict[str, list[facts.AnyFact]]:

@@ -26,7 +26,6 @@ from cargobike.core.facts import (
     AttemptStarted,
     ExperimentEnded,
     ExperimentResumed,
-    ExperimentStarted,
     Fact,
     Reported,
     TrialEnded,
@@ -44,6 +43,7 @@ from cargobike.experiments.reading import read_record
 from cargobike.store.files.locking import DriverLock
 from cargobike.store.history.annotations import annotate
 from cargobike.store.journal.journal import JournalWriter, seal
+from cargobike.testing.journals import first_fact
 
 __all__ = ["IndexContract", "JournalBuilder", "assert_rows_equal_record"]
 
@@ -79,7 +79,7 @@ class JournalBuilder:
         self._lock = DriverLock(self.folder)
         self._writer = JournalWriter(self.folder.journal)
         self.add(
-            ExperimentStarted(
+            first_fact(
                 at=self.tick(),
                 id=experiment_id,
                 name=name,

@@ -16,7 +16,6 @@ from cargobike.core.facts import (
     CheckpointSaved,
     ExperimentEnded,
     ExperimentResumed,
-    ExperimentStarted,
     Judged,
     OptimizerIdled,
     Reported,
@@ -32,9 +31,10 @@ from cargobike.core.layout import ProjectFolder
 from cargobike.core.record import fold
 from cargobike.core.records import Direction, ExperimentState, TrialState, best_of
 from cargobike.experiments.reading import metrics_of, read_record
+from cargobike.testing.journals import first_fact
 from cargobike.testing.stores import JournalBuilder
 
-HEADER = ExperimentStarted(at=1.0, id="x", name="n")
+HEADER = first_fact(at=1.0, id="x", name="n")
 
 
 def suggested(trial: int = 0) -> TrialSuggested:
@@ -89,7 +89,7 @@ def report(step: int, trial: int = 0, **metrics: float) -> Reported:
 
 
 def test_the_curve_holds_the_metric_asked_for() -> None:
-    header = ExperimentStarted(at=1.0, id="x", name="n", metric="accuracy")
+    header = first_fact(at=1.0, id="x", name="n", metric="accuracy")
     record = fold([header, suggested(), report(1, loss=3.0, accuracy=0.1), report(2, loss=2.0)])
     assert list(record.trials[0].curve) == [(1, 0.1)]
     assert record.objective == "accuracy"
@@ -141,7 +141,7 @@ def test_a_journal_begins_once() -> None:
     direction=st.sampled_from(["max", "min"]),
 )
 def test_the_best_so_far_is_the_best_of_all(values: list[float], order: random.Random, direction: Direction) -> None:
-    record = fold([ExperimentStarted(at=1.0, id="x", name="n", direction=direction)])
+    record = fold([first_fact(at=1.0, id="x", name="n", direction=direction)])
     for number in range(len(values)):
         record.apply(suggested(number))
     numbers = list(range(len(values)))
@@ -186,7 +186,7 @@ def test_a_damaged_journal_is_not_read_as_a_shorter_one(tmp_path: Path) -> None:
 
 
 def test_the_cost_is_the_time_that_workers_were_there_whatever_became_of_their_drivers() -> None:
-    record = fold([ExperimentStarted(at=0.0, id="x", name="x")])
+    record = fold([first_fact(at=0.0, id="x", name="x")])
     record.apply(WorkerJoined(at=1.0, worker="w0"))
     record.apply(WorkerJoined(at=2.0, worker="w1"))
     record.apply(WorkerLost(at=5.0, worker="w1", reason="released"))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from cargobike.core.asked import Aim, Asked, Gang, Named, Placement, Search
 from cargobike.core.errors import CargobikeError
 from cargobike.core.facts import EXPERIMENT_FACTS, AnyFact, ExperimentEnded, ExperimentStarted
 from cargobike.core.ids import experiment_id
@@ -270,7 +271,6 @@ def _own_modules() -> dict[str, tuple[str, str, bool]]:
 
 
 def _header(request: Request, folder: ExperimentFolder, now: float) -> ExperimentStarted:
-    plan = request.plan
     try:
         user = getpass.getuser()
     except (KeyError, OSError):
@@ -278,28 +278,42 @@ def _header(request: Request, folder: ExperimentFolder, now: float) -> Experimen
     return ExperimentStarted(
         at=now,
         id=folder.id,
-        name=request.name or request.shipment.title.rpartition(":")[2],
+        asked=_asked(request),
         cargobike=request.version,
-        description=request.description,
-        function=request.shipment.title,
-        space=request.space.describe(),
-        params=request.params,
-        optimizer=request.optimizer.name or type(request.optimizer).__name__,
-        num_trials=plan.num_trials,
-        direction=request.direction,
-        metric=request.metric,
-        objectives=request.goals.objectives,
-        constraints=tuple(map(str, request.goals.constraints)),
-        warm_start=request.warm_start,
-        seed=plan.seed,
-        workers=plan.workers,
-        gang=plan.gang,
-        engine=request.engine.name,
-        isolation=request.isolation,
-        deterministic=plan.deterministic,
         user=user,
         host=socket.gethostname(),
         pid=os.getpid(),
+    )
+
+
+def _asked(request: Request) -> Asked:
+    plan = request.plan
+    return Asked(
+        name=request.name or request.shipment.title.rpartition(":")[2],
+        description=request.description,
+        function=request.shipment.title,
+        search=Search(
+            space=request.space.describe(),
+            params=request.params,
+            optimizer=Named(request.optimizer.name or type(request.optimizer).__name__),
+            num_trials=plan.num_trials,
+            warm_start=request.warm_start,
+            seed=plan.seed,
+            deterministic=plan.deterministic,
+        ),
+        aim=Aim(
+            direction=request.direction,
+            metric=request.metric,
+            objectives=request.goals.objectives,
+            constraints=tuple(map(str, request.goals.constraints)),
+        ),
+        placement=Placement(
+            workers=plan.workers,
+            gang=Gang(size=plan.gang),
+            engine=request.engine.name,
+            resources=request.resources,
+            isolation=request.isolation,
+        ),
     )
 
 

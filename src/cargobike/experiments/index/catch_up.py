@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
+from cargobike.core.asked import Asked
 from cargobike.core.errors import StoreError
 from cargobike.core.facts import EXPERIMENT_FACTS, AnyFact, ExperimentStarted
 from cargobike.core.layout import ExperimentFolder, ProjectFolder
@@ -201,6 +202,6 @@ def _tail(journal: Path, offset: int) -> str:
 
 
 def _unreadable(folder: ExperimentFolder, changed_at: float) -> ExperimentRecord:
-    record = ExperimentRecord(ExperimentStarted(at=changed_at, id=folder.id, name="?"))
+    record = ExperimentRecord(ExperimentStarted(at=changed_at, id=folder.id, asked=Asked(name="?")))
     record.state = ExperimentState.LOST
     return record

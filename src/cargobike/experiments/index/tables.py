@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 import sqlalchemy as sa
 
-from cargobike.core.facts import ExperimentStarted, encode_fact, pack_number, pack_numbers, unpack_numbers
+from cargobike.core.facts import decode_header, encode_fact, pack_number, pack_numbers, unpack_numbers
 from cargobike.core.goals import Goals, read_constraints
 from cargobike.core.record import ExperimentRecord, WorkerSeen
 from cargobike.core.records import ExperimentState, Trial, TrialState
@@ -145,7 +145,7 @@ def trial_values(experiment_id: str, trial: Trial, before: Mapping[str, Any] | N
 def restore_record(row: Mapping[str, Any], trial_rows: list[Mapping[str, Any]]) -> ExperimentRecord:
     """Make the record from which new facts can be folded on; curves begin empty."""
     state = ExperimentState(row["state"])
-    header = msgspec.json.decode(row["header"], type=ExperimentStarted)
+    header = decode_header(row["header"])
     goals = Goals(constraints=read_constraints(header.constraints))
     return ExperimentRecord(
         header,
@@ -173,7 +173,7 @@ def experiment_row(row: Mapping[str, Any]) -> ExperimentRow:
     """Turn a row into what callers see."""
     return ExperimentRow(
         id=row["id"],
-        header=msgspec.json.decode(row["header"], type=ExperimentStarted),
+        header=decode_header(row["header"]),
         state=ExperimentState(row["state"]),
         reason=row["reason"],
         metric=row["objective"] or None,

@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from cargobike.analysis.axes import axes_of
 from cargobike.analysis.scores import metric_names, objective_name
-from cargobike.core.facts import pack_number, pack_numbers
+from cargobike.core.facts import ExperimentStarted, pack_number, pack_numbers
 from cargobike.core.layout import ExperimentFolder
 from cargobike.core.record import ExperimentRecord
 from cargobike.core.records import ExperimentState, Trial
@@ -103,7 +103,7 @@ def experiment_detail(live: LiveExperiment, record: ExperimentRecord, *, may_sto
     return {
         **experiment_summary(row_of(record)),
         "version": live.version,
-        "header": packed(msgspec.to_builtins(record.header, enc_hook=str)),
+        "header": packed(msgspec.to_builtins(_header(record.header), enc_hook=str)),
         "workers": [
             {
                 "name": worker.name,
@@ -122,6 +122,13 @@ def experiment_detail(live: LiveExperiment, record: ExperimentRecord, *, may_sto
         "notes": [{"at": utc(note.at), "by": note.by, "text": note.text} for note in said.notes],
         "may_stop": may_stop and record.state is ExperimentState.RUNNING,
     }
+
+
+def _header(started: ExperimentStarted) -> dict[str, Any]:
+    """Return the first fact of a journal for people: what was asked for, side by side."""
+    given = {name: value for name, value in started.asked.settings().items() if value not in (None, "", [], {})}
+    facts = {name: getattr(started, name) for name in ("at", "id", "cargobike", "user", "host", "pid")}
+    return {**facts, **given}
 
 
 def trial_summary(trial: Trial) -> Told:

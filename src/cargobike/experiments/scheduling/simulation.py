@@ -13,6 +13,7 @@ from typing import Any, TypedDict, Unpack
 
 import msgspec
 
+from cargobike.core.asked import Aim, Asked, Gang, Named, Placement, Search
 from cargobike.core.errors import EngineError
 from cargobike.core.facts import AnyFact, ExperimentStarted
 from cargobike.core.record import ExperimentRecord
@@ -142,20 +143,19 @@ def simulate(
         every_report_is_milestone=chosen.wants_every_report or bool(rules),
         **scheduling,
     )
-    header = ExperimentStarted(
-        at=0.0,
-        id="simulation",
+    asked = Asked(
         name="simulation",
-        space=where.describe(),
-        optimizer=chosen.name or type(chosen).__name__,
-        num_trials=num_trials,
-        direction=direction,
-        seed=seed,
-        workers=workers,
-        gang=plan.gang,
-        engine=SimulatedEngine.name,
-        deterministic=plan.deterministic,
+        search=Search(
+            space=where.describe(),
+            optimizer=Named(chosen.name or type(chosen).__name__),
+            num_trials=num_trials,
+            seed=seed,
+            deterministic=plan.deterministic,
+        ),
+        aim=Aim(direction=direction),
+        placement=Placement(workers=workers, gang=Gang(size=plan.gang), engine=SimulatedEngine.name),
     )
+    header = ExperimentStarted(at=0.0, id="simulation", asked=asked)
     chosen.deterministic = plan.deterministic
     chosen.setup(where, num_trials=num_trials, direction=direction, seed=seed)
     chosen.initialize()

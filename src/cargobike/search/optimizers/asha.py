@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Literal, get_args
 
 from cargobike.core.errors import InvalidInputError, nearest
@@ -73,6 +73,14 @@ class ASHA(AbstractOptimizer):
         self.sampler: Sampler = sampler or RandomSampler()
         self.preset_num_trials = num_trials
         self.preset_space = searchspace
+
+    @property
+    def settings(self) -> Mapping[str, object]:
+        """What it was made with; random draws are what it does without a sampler."""
+        settings = dict(super().settings)
+        if type(settings.get("sampler")) is RandomSampler:
+            settings["sampler"] = None
+        return settings
 
     def initialize(self) -> None:
         """Forget everything seen before."""

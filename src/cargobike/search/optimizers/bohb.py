@@ -119,3 +119,4 @@ class BOHB(Hyperband):
         super().__init__(
             reduction_factor, resource_min, resource_max, variant=variant, sampler=ModelSampler(random_share)
         )
+        self.random_share = random_share

@@ -111,3 +111,4 @@ class DEHB(Hyperband):
             raise InvalidInputError(f"population={population!r}: a mixture needs {FEWEST} members at least")
         sampler = EvolutionSampler(population)
         super().__init__(reduction_factor, resource_min, resource_max, variant=variant, sampler=sampler)
+        self.population = population

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import ClassVar, Literal, TypeAlias
 
 from cargobike.core.records import IDLE, Decision, Direction, Params, Suggestion, Trial
+from cargobike.search.described import settings_of
 from cargobike.search.spaces.space import Searchspace
 
 __all__ = ["IDLE", "AbstractOptimizer", "Suggested", "Suggestion", "Trial"]
@@ -139,6 +140,11 @@ class AbstractOptimizer(ABC):
 
     def finalize_experiment(self, trials: Sequence[Trial]) -> None:  # noqa: B027 - most need none
         """Look back once, when all trials have ended."""
+
+    @property
+    def settings(self) -> Mapping[str, object]:
+        """What it was made with, by the names of the constructor's arguments; read from attributes of these names."""
+        return settings_of(self)
 
     @property
     def wants_every_report(self) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from cargobike.core.errors import InvalidInputError
@@ -43,6 +43,11 @@ class OptunaOptimizer(RandomSearch):
         super().__init__()
         self._given = sampler
         self._load()
+
+    @property
+    def settings(self) -> Mapping[str, object]:
+        """What it was made with: the sampler, unless the class brings its own."""
+        return {"sampler": self._given} if type(self) is OptunaOptimizer else super().settings
 
     def initialize(self) -> None:
         """Begin an empty study."""

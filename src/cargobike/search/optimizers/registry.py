@@ -5,8 +5,10 @@ from __future__ import annotations
 import inspect
 from typing import Final
 
+from cargobike.core.asked import Named
 from cargobike.core.errors import InvalidInputError
 from cargobike.core.registry import Registry, plain_word
+from cargobike.search.described import describe, is_whole, restore
 from cargobike.search.optimizers.optimizer import AbstractOptimizer
 
 OPTIMIZERS: Final = Registry(
@@ -75,13 +77,41 @@ def resolve_optimizer(given: object) -> AbstractOptimizer:
     raise InvalidInputError(_refusal(given))
 
 
+def describe_optimizer(optimizer: AbstractOptimizer) -> Named:
+    """Return an optimizer as data."""
+    return describe(optimizer, optimizer.settings, registered_as=OPTIMIZERS.own_name_of(type(optimizer)))
+
+
+def restore_optimizer(told: Named) -> AbstractOptimizer:
+    """Make a registered optimizer from what `describe_optimizer` told.
+
+    Raises:
+        InvalidInputError: If there is no such optimizer, or it has other settings now.
+    """
+    kind = _class_of(told.name)
+    try:
+        optimizer: AbstractOptimizer = restore(kind, told.settings)
+    except TypeError as error:
+        raise InvalidInputError(f"the optimizer {told} cannot be made: {error}") from error
+    return optimizer
+
+
+def is_told_whole(optimizer: AbstractOptimizer, told: Named) -> bool:
+    """Tell whether the description of an optimizer is all that is needed to make it again."""
+    return is_whole(optimizer, told, restore_optimizer, describe_optimizer)
+
+
 def _by_name(given: str) -> AbstractOptimizer:
     if plain_word(given) in _NOTHING:
         raise InvalidInputError(_refusal(given))
-    optimizer = OPTIMIZERS.find(given)
-    if not (isinstance(optimizer, type) and issubclass(optimizer, AbstractOptimizer)):
-        raise InvalidInputError(f"the optimizer {given!r} stands for {optimizer!r}, which is not an AbstractOptimizer")
-    return _made(optimizer)
+    return _made(_class_of(given))
+
+
+def _class_of(name: str) -> type[AbstractOptimizer]:
+    kind = OPTIMIZERS.find(name)
+    if not (isinstance(kind, type) and issubclass(kind, AbstractOptimizer)):
+        raise InvalidInputError(f"the optimizer {name!r} stands for {kind!r}, which is not an AbstractOptimizer")
+    return kind
 
 
 def _made(optimizer: type[AbstractOptimizer]) -> AbstractOptimizer:

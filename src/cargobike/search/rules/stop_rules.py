@@ -12,9 +12,11 @@ from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+from cargobike.core.asked import Named
 from cargobike.core.errors import InvalidInputError
 from cargobike.core.records import Curve, Decision, Direction, Trial, TrialState
 from cargobike.core.registry import Registry
+from cargobike.search.described import describe, is_whole, restore, settings_of
 from cargobike.search.rules.stop_rule import StopRule
 
 
@@ -171,6 +173,35 @@ RULES: Final = Registry(
     otherwise="give an object such as TargetReached(0.95)",
 )
 """What `early_stop="…"` understands: to add one, add a line."""
+
+
+_TARGET: Final = "target"
+"""What the rule is called that has no default, and therefore cannot be asked for by name."""
+
+
+def describe_stop_rule(rule: StopRule) -> Named:
+    """Return a stop rule as data."""
+    name = _TARGET if type(rule) is TargetReached else RULES.own_name_of(type(rule))
+    return describe(rule, settings_of(rule), registered_as=name)
+
+
+def restore_stop_rule(told: Named) -> StopRule:
+    """Make one of our rules from what `describe_stop_rule` told.
+
+    Raises:
+        InvalidInputError: If there is no such rule, or it has other settings now.
+    """
+    kind = TargetReached if told.name == _TARGET else RULES.find(told.name)
+    try:
+        rule: StopRule = restore(kind, told.settings)
+    except TypeError as error:
+        raise InvalidInputError(f"the stop rule {told} cannot be made: {error}") from error
+    return rule
+
+
+def is_told_whole(rule: StopRule, told: Named) -> bool:
+    """Tell whether the description of a rule is all that is needed to make it again."""
+    return is_whole(rule, told, restore_stop_rule, describe_stop_rule)
 
 
 def resolve_stop_rule(given: object) -> StopRule:

@@ -16,7 +16,6 @@ from rich.console import Console
 from cargobike.core.facts import (
     AttemptStarted,
     ExperimentEnded,
-    ExperimentStarted,
     Fact,
     Reported,
     TrialEnded,
@@ -38,12 +37,13 @@ from cargobike.experiments.display.panel import panel
 from cargobike.experiments.display.progress import Progress
 from cargobike.experiments.display.snapshot import ProgressSnapshot
 from cargobike.experiments.display.text import clean, duration, params, rate
+from cargobike.testing.journals import first_fact
 
 HOSTILE = "<script>alert(1)</script>[bold red]\x1b[2J\x07\n\u202e"
 
 
 def begin(name: str = "digits", num_trials: int | None = 60) -> list[Fact]:
-    start = ExperimentStarted(
+    start = first_fact(
         at=0.0, id="20261115-220145-k3f9", name=name, num_trials=num_trials, metric="accuracy", workers=2
     )
     return [start, WorkerJoined(at=0.5, worker="w0"), WorkerJoined(at=0.5, worker="w1")]
@@ -299,13 +299,13 @@ def test_a_closed_stream_does_not_hurt() -> None:
 def test_a_hung_up_pipe_does_not_end_the_process() -> None:
     program = """
 import os, sys
-from cargobike.core.facts import ExperimentStarted
+from cargobike.testing.journals import first_fact
 from cargobike.experiments.display.display import PlainDisplay, TerminalDisplay
 reading, writing = os.pipe()
 os.close(reading)
 for kind in (TerminalDisplay, PlainDisplay):
     display = kind(open(os.dup(writing), "w", encoding="utf-8"))
-    display.update([ExperimentStarted(at=0.0, id="e", name="n")])
+    display.update([first_fact(at=0.0, id="e", name="n")])
     display.refresh(0.0)
     display.refresh(1.0)
     display.close(2.0)
@@ -320,11 +320,11 @@ os._exit(0)  # the interpreter would complain about the pipe's buffer on its way
 def test_the_cursor_comes_back_when_nobody_closes_the_display() -> None:
     program = """
 import sys
-from cargobike.core.facts import ExperimentStarted
+from cargobike.testing.journals import first_fact
 from cargobike.experiments.display.display import TerminalDisplay, choose_display
 display = choose_display(quiet=False)
 assert isinstance(display, TerminalDisplay)
-display.update([ExperimentStarted(at=0.0, id="e", name="unclosed")])
+display.update([first_fact(at=0.0, id="e", name="unclosed")])
 display.refresh(0.0)
 display.refresh(1.0)
 raise RuntimeError("boom")
@@ -507,10 +507,11 @@ def test_a_real_kernel_gets_the_notebook_display() -> None:
     nbclient = pytest.importorskip("nbclient")
     nbformat = pytest.importorskip("nbformat")
     cell = """
-from cargobike.core.facts import ExperimentEnded, ExperimentStarted
+from cargobike.core.facts import ExperimentEnded
+from cargobike.testing.journals import first_fact
 from cargobike.experiments.display.display import choose_display
 display = choose_display(quiet=False)
-display.update([ExperimentStarted(at=0.0, id="e", name="in a notebook")])
+display.update([first_fact(at=0.0, id="e", name="in a notebook")])
 display.refresh(0.0)
 display.update([ExperimentEnded(at=1.0, state="completed")])
 display.close(1.0)
@@ -581,11 +582,11 @@ def test_a_terminal_that_cannot_show_lines_gets_plain_text() -> None:
 def test_choosing_and_folding_load_neither_rich_nor_ipython() -> None:
     program = """
 import sys
-from cargobike.core.facts import ExperimentStarted
+from cargobike.testing.journals import first_fact
 from cargobike.experiments.display.display import TerminalDisplay, choose_display
 choose_display(quiet=False)
 display = TerminalDisplay(sys.stderr)
-display.update([ExperimentStarted(at=0.0, id="e", name="n")])
+display.update([first_fact(at=0.0, id="e", name="n")])
 display.refresh(0.0)
 display.refresh(0.1)
 sys.stdout.write(",".join(sorted({"rich", "IPython"} & set(sys.modules))))

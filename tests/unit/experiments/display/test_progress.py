@@ -27,12 +27,13 @@ from cargobike.core.facts import (
 from cargobike.core.records import Direction, ExperimentState, Trial, TrialState, best_of
 from cargobike.experiments.display.progress import Progress
 from cargobike.experiments.display.snapshot import failure_line
+from cargobike.testing.journals import first_fact
 
 
 def begin(
     num_trials: int | None = 10, direction: Direction = "max", workers: int = 2, at: float = 100.0
 ) -> ExperimentStarted:
-    return ExperimentStarted(at=at, id="e1", name="digits", num_trials=num_trials, direction=direction, workers=workers)
+    return first_fact(at=at, id="e1", name="digits", num_trials=num_trials, direction=direction, workers=workers)
 
 
 def run(trial: int, at: float = 101.0, worker: str = "w0") -> list[Fact]:
@@ -218,7 +219,7 @@ def test_phases_follow_what_happens() -> None:
 
 
 def test_one_tracked_run_is_a_total_of_one() -> None:
-    start = ExperimentStarted(at=100.0, id="e1", name="one", params={"lr": 1.0})
+    start = first_fact(at=100.0, id="e1", name="one", params={"lr": 1.0})
     progress = folded(start, *run(0), Reported(at=102.0, trial=0, step=7, metrics={"loss": "nan", "acc": 0.5}))
     now = progress.snapshot(103.0)
     assert (now.total, now.phase) == (1, "running")

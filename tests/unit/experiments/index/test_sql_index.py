@@ -186,7 +186,7 @@ def test_a_journal_of_a_newer_version_is_a_row_with_a_problem(project: ProjectFo
     strange.journal.write_bytes(b'{"no":"fact","crc":"00000000"}\n' + b"{}\n")
     JournalBuilder(project, "20270202-000000-aaaa", name="later").let_go()
     newer = project.experiment("20270202-000000-aaaa").journal
-    body = newer.read_bytes().splitlines()[0].split(b',"crc"')[0].replace(b'"name"', b'"version":9,"name"')
+    body = newer.read_bytes().splitlines()[0].split(b',"crc"')[0].replace(b'"version":2', b'"version":9')
     newer.write_bytes(b'%b,"crc":"%08x"}\n' % (body, crc32(body)))
     with open_index(project) as index:
         index.sync()

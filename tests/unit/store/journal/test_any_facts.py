@@ -10,6 +10,7 @@ from cargobike.core.errors import StoreError
 from cargobike.core.facts import EXPERIMENT_FACTS, ExperimentStarted, Fact, Facts
 from cargobike.data.facts import DATA_FACTS, TableRemoved, TableWritten
 from cargobike.store.journal.journal import JournalReader, JournalWriter, read_header, read_journal, seal
+from cargobike.testing.journals import first_fact
 
 
 class Planted(Fact, frozen=True, tag="planted"):
@@ -89,7 +90,7 @@ def test_a_reader_that_does_not_know_what_it_reads_finds_the_product(tmp_path: P
     table, experiment, garden = (tmp_path / name for name in ("table", "experiment", "garden"))
     for path, fact in (
         (table, TableWritten(at=1.0, id="t")),
-        (experiment, ExperimentStarted(at=1.0, id="e", name="n")),
+        (experiment, first_fact(at=1.0, id="e", name="n")),
         (garden, Planted(at=1.0)),
     ):
         with JournalWriter(path) as writer:

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from zlib import crc32
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,7 +22,6 @@ from cargobike.core.facts import (
     EXPERIMENT_FACTS,
     AnyFact,
     ExperimentEnded,
-    ExperimentStarted,
     Reported,
     TrialEnded,
     TrialSuggested,
@@ -30,8 +30,9 @@ from cargobike.core.facts import (
 )
 from cargobike.store.journal import journal as journal_module
 from cargobike.store.journal.journal import JournalReader, JournalWriter, read_journal, seal
+from cargobike.testing.journals import first_fact
 
-HEADER = ExperimentStarted(at=1.0, id="20270101-000000-aaaa", name="digits")
+HEADER = first_fact(at=1.0, id="20270101-000000-aaaa", name="digits")
 FACTS: list[AnyFact] = [
     HEADER,
     TrialSuggested(at=2.0, trial=0, params={"lr": 0.1, "act": "relu", "ü": [1, 2]}),
@@ -171,7 +172,7 @@ def test_a_missing_journal_is_a_store_error(path: Path) -> None:
 
 
 def test_a_newer_journal_version_is_refused(path: Path) -> None:
-    write(path, [ExperimentStarted(at=1.0, id="x", name="n", version=99, cargobike="9.1")])
+    write(path, [msgspec.structs.replace(first_fact(at=1.0, id="x", name="n"), version=99, cargobike="9.1")])
     with pytest.raises(StoreError, match=r"written by a newer Cargobike 9\.1 \(journal version 99"):
         list(read_journal(path, EXPERIMENT_FACTS))
 
@@ -296,11 +297,12 @@ def test_a_flush_that_fails_ends_the_writer(path: Path, monkeypatch: pytest.Monk
 
 WRITE_FOREVER = """
 import sys
-from cargobike.core.facts import ExperimentStarted, Reported
+from cargobike.core.facts import Reported
 from cargobike.store.journal.journal import JournalWriter
+from cargobike.testing.journals import first_fact
 
 writer = JournalWriter(sys.argv[1])
-writer.append([ExperimentStarted(at=0.0, id="x", name="n")])
+writer.append([first_fact(at=0.0, id="x", name="n")])
 step = 0
 while True:
     batch = [Reported(at=1.0, trial=0, step=step + i, metrics={"x" * 200: 0.5}) for i in range(50)]
