@@ -49,7 +49,7 @@ def test_a_result_has_figures_and_knows_what_matters(result: Result) -> None:
     assert len(result.plot.learning_curves().data) > 2
     assert [line.name for line in result.plot.trial_curves(0).data] == ["score"]
     assert result.plot.pareto("score", "cost").layout.xaxis.title.text == "score (more is better)"
-    with pytest.raises(InvalidInputError, match="is no ablation"):
+    with pytest.raises(InvalidInputError, match="is not an ablation"):
         result.ablation()
 
 

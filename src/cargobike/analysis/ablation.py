@@ -91,7 +91,7 @@ def ablation_table(record: ExperimentRecord, *, confidence: float = 0.95) -> Abl
         confidence: How sure the intervals are.
 
     Raises:
-        InvalidInputError: If the experiment is no ablation.
+        InvalidInputError: If the experiment is not an ablation.
     """
     if not 0 < confidence < 1:
         raise InvalidInputError(f"confidence must lie between 0 and 1, {confidence!r} was given; usual is 0.95.")
@@ -101,7 +101,7 @@ def ablation_table(record: ExperimentRecord, *, confidence: float = 0.95) -> Abl
             trials.setdefault(component, {})[int(trial.info.get("repeat", 0))] = trial
     if _BASELINE not in trials:
         raise InvalidInputError(
-            f"experiment {record.id} is no ablation (its optimizer was {record.header.optimizer!r}); run one with "
+            f"experiment {record.id} is not an ablation (its optimizer was {record.header.optimizer!r}); run one with "
             "optimizer=Ablation(baseline={…}, without={…})"
         )
     baseline = trials.pop(_BASELINE)

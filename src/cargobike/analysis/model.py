@@ -15,7 +15,7 @@ from cargobike.core.record import ExperimentRecord
 from cargobike.core.records import Trial
 
 FEWEST_TRIALS = 10
-"""With fewer scores than this, whatever a forest says is chance."""
+"""With fewer scores than this, what a forest says is chance."""
 
 
 @dataclass(frozen=True)

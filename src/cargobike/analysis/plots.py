@@ -96,7 +96,7 @@ def as_figure(spec: Spec) -> go.Figure:
         MissingLibraryError: If Plotly is not installed; says how to install it.
     """
     try:
-        import plotly.graph_objects as go  # noqa: PLC0415 - optional, and only for who looks at figures
+        import plotly.graph_objects as go  # noqa: PLC0415 - optional, and only for figures
     except ImportError as error:
         raise _missing() from error
     return go.Figure(spec)
@@ -105,7 +105,7 @@ def as_figure(spec: Spec) -> go.Figure:
 def plotly_script() -> str:
     """Return Plotly's own script as it lies in the installed package, for pages that load nothing from elsewhere."""
     try:
-        from plotly.offline import get_plotlyjs  # noqa: PLC0415 - optional, and only for who writes pages
+        from plotly.offline import get_plotlyjs  # noqa: PLC0415 - optional, and only for pages
     except ImportError as error:
         raise _missing() from error
     return str(get_plotlyjs())

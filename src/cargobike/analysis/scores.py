@@ -27,7 +27,7 @@ def scored(record: ExperimentRecord) -> list[Trial]:
 
 
 def score_of(trial: Trial) -> float | None:
-    """Return the score of a trial; a stopped or failed one has no value, and NaN is no score either."""
+    """Return the score of a trial; a stopped or failed one has no value, and NaN does not count as a score."""
     return trial.value if trial.value is not None and math.isfinite(trial.value) else None
 
 
@@ -101,7 +101,7 @@ def thinned(items: Sequence[Item], most: int, goodness: Callable[[Item], float])
 
 
 def goodness_of(record: ExperimentRecord) -> Callable[[Trial], float]:
-    """Return a function that tells how good a trial is: more is better, whatever the direction.
+    """Return a function that tells how good a trial is: more is better, in both directions.
 
     A trial without a score, or one that breaks a constraint, is as bad as can be.
     """

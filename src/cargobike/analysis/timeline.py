@@ -1,4 +1,4 @@
-"""The worker timeline: who was busy with which trial when, what was lost, and how much time nobody used."""
+"""The worker timeline: which worker was busy with which trial when, what was lost, and how much time was idle."""
 
 from __future__ import annotations
 

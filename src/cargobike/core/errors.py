@@ -36,7 +36,7 @@ class FunctionError(InvalidInputError, TypeError):
 
 
 class OptimizerError(CargobikeError, RuntimeError):
-    """An optimizer broke its contract: it raised, or suggested something that is no suggestion."""
+    """An optimizer broke its contract: it raised, or suggested something that is not a suggestion."""
 
 
 class EngineError(CargobikeError, RuntimeError):

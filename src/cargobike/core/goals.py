@@ -87,7 +87,7 @@ def pareto_front(trials: Iterable[Trial], objectives: Mapping[str, Direction]) -
         score = tuple(sign * trial.metrics.get(name, math.nan) for name, sign in signs.items())
         if not any(math.isnan(part) for part in score):
             scored.append((score, trial))
-    # In descending order nobody is beaten by a later one, so each need only be compared with the front so far.
+    # In descending order none is beaten by a later one, so each need only be compared with the front so far.
     scored.sort(key=lambda pair: pair[0], reverse=True)
     front: list[tuple[tuple[float, ...], Trial]] = []
     for score, trial in scored:

@@ -9,8 +9,8 @@
   experiments/<id>/
     journal.jsonl                   the truth
     driver.lock                     held by the living driver
-    stop                            exists when somebody asked the driver to stop
-    annotations.jsonl               tags and notes, added by anybody at any time
+    stop                            exists when the driver was asked to stop
+    annotations.jsonl               tags and notes, added by people at any time
     code/                           the function as it was sent, its source, what launched it, the environment
       resources/<sha256>            versioned resources
     tensorboard/                    derived: event files made from the journal
@@ -87,7 +87,7 @@ class ExperimentFolder(msgspec.Struct, frozen=True):
 
     @property
     def stop_request(self) -> Path:
-        """Exists when somebody asked the driver to stop."""
+        """Exists when the driver was asked to stop."""
         return self.root / "stop"
 
     @property

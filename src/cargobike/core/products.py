@@ -114,7 +114,7 @@ def _others(taken: set[str]) -> Iterator[Product]:
     for point in sorted(entry_points(group=ENTRY_POINTS), key=lambda point: point.name):
         try:
             product = point.load()
-        except Exception as error:  # noqa: BLE001 - whatever is wrong with it, the other products work
+        except Exception as error:  # noqa: BLE001 - the other products work without it
             _log.warning("The product %s (%s) cannot be loaded: %r", point.name, point.value, error)
             continue
         if not isinstance(product, Product) or product.name in taken:

@@ -136,7 +136,7 @@ class ExperimentRecord:
         )
 
     def _dismiss_workers(self) -> None:
-        """Take in that a new driver has come, and that the workers of the one before are gone."""
+        """Mark the workers of the previous driver as gone, now that a new one has come."""
         end = self.last_at if self.ended_at is None else self.ended_at
         for worker in self.workers.values():
             if worker.lost_at is None:

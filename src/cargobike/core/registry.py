@@ -29,7 +29,7 @@ class Registry:
         aliases: Other words for names.
         otherwise: What can be given instead of a name, for people.
 
-    Names are understood whatever their case, with or without `_`, `-` and spaces. Our own names win over those of entry
+    Names are understood in any case, with or without `_`, `-` and spaces. Our own names win over those of entry
     points, so that installing a package never changes what a program does.
     """
 

@@ -86,7 +86,7 @@ def test_the_table_can_be_printed() -> None:
 
 
 def test_another_experiment_is_no_ablation() -> None:
-    with pytest.raises(InvalidInputError, match=r"is no ablation \(its optimizer was 'random'\)"):
+    with pytest.raises(InvalidInputError, match=r"is not an ablation \(its optimizer was 'random'\)"):
         ablation_table(lively())
 
 

@@ -181,7 +181,7 @@ def test_the_best_region_has_the_lightest_colour_whatever_the_direction() -> Non
 
 
 def test_unknown_parameters_are_refused_with_a_suggestion() -> None:
-    with pytest.raises(InvalidInputError, match=r"'layer' is no parameter that varies. Did you mean 'layers'\?"):
+    with pytest.raises(InvalidInputError, match=r"'layer' is not a parameter that varies. Did you mean 'layers'\?"):
         draw_contour(lively(), "lr", "layer")
     with pytest.raises(InvalidInputError, match="two different parameters"):
         draw_contour(lively(), "lr", "lr")

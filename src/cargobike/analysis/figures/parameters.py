@@ -212,7 +212,7 @@ def _trend(axis: Axis, model: Model) -> Spec:
 
 
 def score_scale(record: ExperimentRecord) -> Spec:
-    """Return the colours of scores, the best ones lightest whatever the direction."""
+    """Return the colours of scores, the best ones lightest, in both directions."""
     return {"colorscale": [list(stop) for stop in GOOD_TO_BEST], "reversescale": record.header.direction == "min"}
 
 
@@ -221,7 +221,9 @@ def chosen_axes(axes: list[Axis], names: Sequence[str] | None) -> list[Axis]:
     if names is None:
         return axes
     known = {axis.name: axis for axis in axes}
-    mistakes = [f"{name!r} is no parameter that varies.{nearest(name, known)}" for name in names if name not in known]
+    mistakes = [
+        f"{name!r} is not a parameter that varies.{nearest(name, known)}" for name in names if name not in known
+    ]
     if mistakes:
         raise InvalidInputError(f"these parameters cannot be drawn; those that vary are {', '.join(known)}:", mistakes)
     return [known[name] for name in names]

@@ -6,7 +6,7 @@
   0003/own → trials/0003/logs       what its train function wrote into tensorboard.logdir()
 ```
 
-All of it follows from the journal: it is made by whoever wants to look, never by the driver, and may be deleted.
+All of it follows from the journal: it is made when it is looked at, never by the driver, and may be deleted.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class CurvesView:
         return self._reader.offset > before
 
     def close(self) -> None:
-        """Let others write; may be called twice."""
+        """Release the files for other writers; may be called twice."""
         if self._lock >= 0:
             if not self._is_current:
                 (self.root / _STATE).write_text(str(self._reader.offset))

@@ -1,6 +1,6 @@
 """Tags and notes: what people say about an experiment afterwards.
 
-A journal is written by its driver alone. What anybody adds later goes into a file beside it, one JSON object per line,
+A journal is written by its driver alone. What people add later goes into a file beside it, one JSON object per line,
 appended under a lock; tags and notes are those lines folded.
 """
 
@@ -102,7 +102,7 @@ def _append(folder: ExperimentFolder, data: bytes) -> None:
         _lock(fd, folder)
         size = os.fstat(fd).st_size
         if size and os.pread(fd, 1, size - 1) != b"\n":
-            data = b"\n" + data  # somebody died in the middle of a line
+            data = b"\n" + data  # a writer died in the middle of a line
         os.write(fd, data)
         os.fsync(fd)
     finally:

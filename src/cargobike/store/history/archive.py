@@ -1,7 +1,7 @@
-"""One experiment as one file: a zip archive that another project can take in.
+"""One experiment as one file: a zip archive that another project can import.
 
 Archives come from anywhere. Reading one runs nothing of it, follows no link, and writes nothing outside the new
-experiment's folder, whatever it says; what is unpacked is compared with the list of hashes that it begins with.
+experiment's folder; what is unpacked is compared with the list of hashes that it begins with.
 """
 
 from __future__ import annotations
@@ -99,13 +99,13 @@ def read_manifest(archive: Path) -> Manifest:
     """Return what an archive says that it holds, without unpacking anything.
 
     Raises:
-        InvalidInputError: If it is no archive of ours, or one that must not be unpacked.
+        InvalidInputError: If it is not an archive of ours, or one that must not be unpacked.
     """
     try:
         with zipfile.ZipFile(archive) as packed:
             return _checked_manifest(packed, archive)
     except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError) as error:
-        raise InvalidInputError(f"{archive} is no archive of an experiment: {error}") from error
+        raise InvalidInputError(f"{archive} is not an archive of an experiment: {error}") from error
     except OSError as error:
         raise InvalidInputError(f"{archive} cannot be read: {error.strerror or error}") from error
 
@@ -157,19 +157,19 @@ def _checked_manifest(packed: zipfile.ZipFile, archive: Path) -> Manifest:
         raise InvalidInputError(f"{archive} has {len(entries)} files, more than {MOST_FILES}, and is refused.")
     first = next((entry for entry in entries if entry.filename == MANIFEST), None)
     if first is None or first.file_size > _MOST_MANIFEST_BYTES:
-        raise InvalidInputError(f"{archive} is no archive of an experiment: it has no {MANIFEST}.")
+        raise InvalidInputError(f"{archive} is not an archive of an experiment: it has no {MANIFEST}.")
     with packed.open(first) as file:
         data = file.read(_MOST_MANIFEST_BYTES + 1)
     try:
         manifest = msgspec.json.decode(data, type=Manifest)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise InvalidInputError(f"{archive} is no archive of an experiment: {error}") from error
+        raise InvalidInputError(f"{archive} is not an archive of an experiment: {error}") from error
     if manifest.format > FORMAT:
         raise InvalidInputError(
             f"{archive} was written by a newer Cargobike ({manifest.cargobike}); upgrade this one ({__version__})."
         )
     if not EXPERIMENT_ID.fullmatch(manifest.id):
-        raise InvalidInputError(f"{archive} names its experiment {manifest.id!r}, which is no id.")
+        raise InvalidInputError(f"{archive} names its experiment {manifest.id!r}, which is not an id.")
     _check_entries(manifest, entries, archive)
     return manifest
 
@@ -182,7 +182,7 @@ def _check_entries(manifest: Manifest, entries: list[zipfile.ZipInfo], archive: 
             raise InvalidInputError(f"{archive} holds {entry.filename!r} twice, and is refused.")
         kind = stat.S_IFMT(entry.external_attr >> 16)
         if entry.is_dir() or kind not in {0, stat.S_IFREG}:
-            raise InvalidInputError(f"{archive}: {entry.filename!r} is no plain file, and the archive is refused.")
+            raise InvalidInputError(f"{archive}: {entry.filename!r} is not a plain file, and the archive is refused.")
         sizes[entry.filename] = entry.file_size
     del sizes[MANIFEST]
     if sizes != {name: size for name, (_, size) in manifest.files.items()}:

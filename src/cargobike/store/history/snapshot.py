@@ -1,6 +1,6 @@
 """The snapshot of an experiment: the code, the environment and the files that it was launched with.
 
-It lies in the experiment's `code` folder. `snapshot.json` is written last but one and at once (a file is either whole
+It lies in the experiment's `code` folder. `snapshot.json` is written next to last and at once (a file is either whole
 or not there), so that a reader never sees half of it; versioned resources, which may be large, follow.
 """
 
@@ -152,7 +152,7 @@ def _keep_launcher(code: Path, function_file: str, problems: list[str]) -> tuple
         return _keep_notebook(code, main, problems)
     for file in (main.get("__file__"), function_file):
         path = Path(os.path.abspath(file)) if isinstance(file, str) else None
-        # A program that was installed (pytest, torchrun, our own command) is no launcher of the user's.
+        # A program that was installed (pytest, torchrun, our own command) is not the user's launcher.
         if path is not None and path.is_file() and is_own(path) and path.suffix:
             kept = _copy(path, code / "launcher.py", problems)
             return Launcher(kind="script", path=str(path), file="launcher.py" if kept else ""), path

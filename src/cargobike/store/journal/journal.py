@@ -1,10 +1,10 @@
 """Journals: facts, one JSON object per line, only ever appended to.
 
-A journal knows no product; whoever reads one says which facts it may hold (`Facts`).
+A journal knows no product; its reader says which facts it may hold (`Facts`).
 
 Each line is what `encode_fact` makes of a fact with one more key at its end, `"crc"`: eight hexadecimal
 digits of the CRC-32 of all bytes before `,"crc"`. A line counts once it is whole: newline there, checksum
-right. Whatever follows the last whole line is a torn tail, left by a writer that died, and is dropped.
+right. Anything after the last whole line is a torn tail, left by a writer that died, and is dropped.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class JournalWriter:
     Guarantees: `append` writes its facts whole and in order, or raises `StoreError` and leaves the journal as
     it was, so that the same facts can be appended again. When `append` has returned, the facts survive `kill
     -9` of this process; with `durability="power"` also a power cut. With `"process"` a power cut can cost
-    what was appended in the last second or so, provided that somebody calls `sync_if_due` now and then.
+    what was appended in the last second or so, provided that `sync_if_due` is called now and then.
 
     Opening an existing journal cuts off a torn tail. `start_at` is an offset up to which the caller has read
     the journal (`JournalReader.offset`), so that only what follows is looked at.
@@ -118,7 +118,7 @@ class JournalWriter:
     def sync_if_due(self, now_s: float) -> None:
         """Flush to disk in the background if something was appended and the last flush is a second ago.
 
-        In the background, because a flush waits for whatever else the disk is busy with, such as checkpoints.
+        In the background, because a flush waits for everything else the disk is busy with, such as checkpoints.
         """
         if not self._dirty or now_s - self._synced_at_s < SYNC_INTERVAL_S:
             return
@@ -351,7 +351,7 @@ def _facts_of(first_line: bytes, path: Path) -> Facts[Any, Any]:
                 return facts
         except (msgspec.DecodeError, UnicodeDecodeError):
             continue
-    raise StoreError(f"{path} is no journal of a product that is installed here.")
+    raise StoreError(f"{path} is not a journal of a product that is installed here.")
 
 
 def _decode(line: bytes, facts: Facts[T, Any], path: Path, offset: int) -> T:

@@ -185,7 +185,7 @@ def test_a_figure_that_is_none_is_not_found(client: TestClient) -> None:
     assert "Did you mean 'best-so-far'?" in missing.json()["detail"]
     wrong = client.get(f"{ONE}/figures/contour", params={"x": "lrr"})
     assert wrong.status_code == 404
-    assert "'lrr' is no parameter that varies" in wrong.json()["detail"]
+    assert "'lrr' is not a parameter that varies" in wrong.json()["detail"]
 
 
 def test_what_a_driver_writes_is_seen_at_once(tmp_path: Path) -> None:

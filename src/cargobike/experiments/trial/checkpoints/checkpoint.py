@@ -215,7 +215,7 @@ class Checkpoints:
     def settle(self) -> None:
         """Wait until what is being forced to disk is there, and delete what was kept until then."""
         if not self._lock.acquire(blocking=False):
-            return  # another thread saves, perhaps together with ranks that are dead: nobody waits for that
+            return  # another thread saves, perhaps together with ranks that are dead: do not wait for that
         try:
             if self._forcing.wait():
                 self._delete_superfluous(list_folders(self._root))
@@ -361,7 +361,7 @@ class Checkpoints:
         try:
             self._metas[path] = verify(path)
         except DamagedError as error:
-            if path.exists():  # else it was deleted meanwhile, which is no damage
+            if path.exists():  # else it was deleted meanwhile, which is not damage
                 self._warn(path, error)
             return False
         self._intact.add(path)

@@ -117,7 +117,7 @@ def write_folder(
     is_forced: bool = True,
     points: Sequence[ReportedPoint] = (),
 ) -> tuple[Path, Meta]:
-    """Save a state under a root, atomically: it survives whatever happens to this process.
+    """Save a state under a root, atomically: once saved, it survives the death of this process.
 
     The folder is built under a temporary name and renamed when it is complete. On any error nothing is left.
 
@@ -229,7 +229,7 @@ def delete_folder(folder: Path, meta: Meta | None = None) -> None:
         meta: Its description: who knows the files need not look for them.
     """
     doomed = folder.parent / f"{_DELETING}{os.getpid()}.{next(_counter)}.{platform.node()}"
-    with contextlib.suppress(OSError):  # somebody else deleted it
+    with contextlib.suppress(OSError):  # deleted by another process
         os.rename(folder, doomed)
         try:
             for name in (_META, *(meta.sizes if meta is not None else ())):
@@ -303,7 +303,7 @@ def _make(building: Path) -> None:
 def _force_way_to(root: Path) -> None:
     _sync_folder(root)
     while _unforced:
-        with contextlib.suppress(FileNotFoundError):  # somebody removed it meanwhile, and what was in it
+        with contextlib.suppress(FileNotFoundError):  # it was removed meanwhile, with its content
             _sync_folder(_unforced.pop())
 
 

@@ -15,8 +15,8 @@ _LOG = logging.getLogger(__name__)
 class Forcing:
     """Forces one checkpoint after the other to disk, in a thread that lives as long as that takes.
 
-    Guarantees: what is being forced, and the last one that was, are in `kept`, which nobody may delete. One is begun
-    before the interval is over, by as much as the last one took, and whoever saves waits for one that takes longer than
+    Guarantees: what is being forced, and the last one that was, are in `kept`, which must not be deleted. One is begun
+    before the interval is over, by as much as the last one took, and a save waits for one that takes longer than
     the interval. After one that failed the next must be forced by who saves it, and the error is theirs.
 
     Args:

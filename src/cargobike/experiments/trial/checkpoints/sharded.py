@@ -172,7 +172,7 @@ class Shards:
 
     def _write(self, folder: Path) -> list[_Part]:
         seen = self.gang.exchange(f"{self.name}.seen", b"yes" if folder.parent.is_dir() else b"", of="workers")
-        if not all(seen):  # nobody begins: torch would wait for those who cannot
+        if not all(seen):  # none begins: torch would wait for those that cannot
             return [_Part(error="" if sees else f"it does not see {folder.parent}; {_SHARED_DISK}") for sees in seen]
         try:
             dcp.save(self.state, checkpoint_id=folder, process_group=self.group, no_dist=not dist.is_initialized())
@@ -184,7 +184,7 @@ class Shards:
 
 
 def read_shards(state: dict[str, Any], folder: Path) -> None:
-    """Fill a state in place from a sharded checkpoint, whoever has written it."""
+    """Fill a state in place from a sharded checkpoint, also of another number of ranks."""
     try:
         dcp.load(state, checkpoint_id=folder, no_dist=not dist.is_initialized())
     except Exception as error:

@@ -125,7 +125,7 @@ def _write_either(first: _Dump, second: _Dump, state: object, folder: Path, stor
         return _write_file(first, state, folder, stored)
     except (_TensorFoundError, OSError, MemoryError):
         raise
-    except Exception:  # noqa: BLE001 - whatever it was, the second way tells whether the state is to blame
+    except Exception:  # noqa: BLE001 - the second way tells whether the state is to blame
         return _write_file(second, state, folder, stored)
 
 
@@ -216,7 +216,7 @@ class _Nowhere:
 def _is_picklable(obj: object) -> bool:
     try:
         cloudpickle.Pickler(_Nowhere(), protocol=5).dump(obj)
-    except Exception:  # noqa: BLE001 - whatever a user's __reduce__ raises means no
+    except Exception:  # noqa: BLE001 - any exception of a user's __reduce__ means no
         return False
     return True
 
