@@ -10,7 +10,7 @@ import contextlib
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -85,16 +85,16 @@ class Loop:
         self._next_refresh = 0.0
         self._next_look = 0.0
         self._next_ack = self._now + _ACK_EVERY_S
-        self._actions: dict[type[ev.Command], Callable[..., None]] = {
-            ev.Ask: self._questions.append,
-            ev.Judge: self._questions.append,
-            ev.Run: self._run,
-            ev.Answer: self._answer,
-            ev.StopAttempt: self._stop_attempt,
-            ev.StartWorker: self._start_worker,
-            ev.ReleaseWorker: self._release_worker,
-            ev.Finish: lambda _: None,
-        }
+        self._actions = ev.table(
+            ev.entry(ev.Ask, self._questions.append),
+            ev.entry(ev.Judge, self._questions.append),
+            ev.entry(ev.Run, self._run),
+            ev.entry(ev.Answer, self._answer),
+            ev.entry(ev.StopAttempt, self._stop_attempt),
+            ev.entry(ev.StartWorker, self._start_worker),
+            ev.entry(ev.ReleaseWorker, self._release_worker),
+            ev.entry(ev.Finish, lambda _: None),
+        )
 
     def run(self) -> None:
         """Run until the scheduler says that it is over, then see everybody off."""

@@ -1,4 +1,4 @@
-"""One attempt at a trial: who works on it, what was decided about it, what came of it; and its trial meanwhile."""
+"""One attempt at a trial: who works on it, what was decided about it, how its workers ended; and its trial so far."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from cargobike.core.facts import Number, pack_number, pack_numbers
 from cargobike.core.records import Decision, Milestones
-from cargobike.experiments.scheduling.blame import Stand, blame, describe
 from cargobike.experiments.scheduling.events import AttemptEnded
 
 ASKED_TO_END = 1
@@ -76,9 +74,14 @@ class Attempt(msgspec.Struct):
         return self.lost is not None or self.stall is not None or any(e.outcome == "lost" for e in self.ends.values())
 
     @property
+    def ranks(self) -> tuple[str, ...]:
+        """Those that train; parameter servers do not."""
+        return self.workers[: len(self.workers) - self.servers]
+
+    @property
     def deciders(self) -> tuple[str, ...]:
         """Those who must return for it to be complete."""
-        return self.workers[: len(self.workers) - self.servers if self.deciding is None else self.deciding]
+        return self.ranks if self.deciding is None else self.workers[: self.deciding]
 
     @property
     def attendants(self) -> tuple[str, ...]:
@@ -92,10 +95,10 @@ class Attempt(msgspec.Struct):
     @property
     def has_returned(self) -> bool:
         """Whether everybody who decides has returned."""
-        return not any(worker in self.open for worker in self.deciders) and self._is_complete
+        return not any(worker in self.open for worker in self.deciders) and self.is_complete
 
     @property
-    def _is_complete(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether rank 0 returned, and nothing went wrong with any other that decides."""
         ends = [self.ends.get(worker) for worker in self.deciders]
         if any(end is None or end.outcome in ("failed", "lost") for end in ends):
@@ -126,88 +129,6 @@ class Attempt(msgspec.Struct):
             return f"{who}{where}"
         step = self.steps.get(worker)
         return f"{who}{where} ({'no step reported' if step is None else f'last step {step}'})"
-
-    def conclusion(self) -> Conclusion:
-        """Say what came of it, once nobody works on it any more.
-
-        A lost worker comes before a failure: when one of a gang dies, the others fail for want of it.
-        """
-        first = self.ends.get(self.workers[0])
-        if self.lost is None and self.stall is None and self._is_complete and not self.was_judged:
-            return Conclusion("completed", first, None, self._values() if self.hosts else [])
-        failed = next((end for end in self.ends.values() if end.outcome == "failed"), None)
-        if self.verdict is not None and (self.verdict[0] != "paused" or failed is None):
-            state, why = self.verdict
-            last_words = first.error if state == "failed" and first is not None else None
-            return Conclusion(state, first, "\n".join(filter(None, (why, last_words))) or None)
-        if self.lost is not None:
-            return Conclusion("lost", first, self.lost)
-        if self.stall is not None:
-            return Conclusion("lost", first, blame(self.stall, self._stands()))
-        dead = next((end for end in self.ends.values() if end.outcome == "lost" and not end.is_symptom), None)
-        if dead is not None:
-            return Conclusion("lost", first, self._told_by(dead))
-        if failed is not None:
-            return Conclusion("failed", failed, self._told_by(failed))
-        symptom = next((end for end in self.ends.values() if end.is_symptom), None)
-        if symptom is not None:
-            return self._of_symptom(symptom)
-        ended_itself = next(end for end in self.ends.values() if end.outcome in ("stopped", "paused"))
-        return Conclusion("stopped", first, ended_itself.error)
-
-    def _values(self) -> list[Number | dict[str, Number] | None]:
-        """Return what each of those returned who train, `None` of those who did not."""
-        ends = [self.ends.get(worker) for worker in self.workers[: len(self.workers) - self.servers]]
-        return [None if end is None else returned(end) for end in ends]
-
-    def _stands(self, besides: str = "") -> list[Stand]:
-        """Say where those stood who train, when they were asked."""
-        ranks = [worker for worker in self.workers[: len(self.workers) - self.servers] if worker != besides]
-        return [
-            Stand(self.name_of(worker), self.steps.get(worker, -1), self.ends[worker].stack)
-            for worker in ranks
-            if worker in self.ends
-        ]
-
-    def _told_by(self, end: AttemptEnded) -> str:
-        error = end.error or "the attempt was lost"
-        return f"{self.name_of(end.worker)}: {error}" if self.is_gang else error
-
-    def _of_symptom(self, symptom: AttemptEnded) -> Conclusion:
-        """Say that a rank missed another one: which has returned, or stood somewhere else."""
-        told = self._told_by(symptom)
-        returned = [worker for worker, end in self.ends.items() if end.outcome == "completed"]
-        if returned:
-            who = ", ".join(map(self.name_of, returned))
-            return Conclusion(
-                "failed",
-                symptom,
-                f"{who} returned while others were still waiting for it; every rank must take part in the same "
-                f"collective operations.\n{told}",
-            )
-        return Conclusion("lost", symptom, "\n".join(filter(None, (told, describe(self._stands(symptom.worker))))))
-
-
-def returned(end: AttemptEnded) -> Number | dict[str, Number] | None:
-    """Say what a rank returned: named numbers if it named them."""
-    if end.metrics:
-        return pack_numbers(end.metrics)
-    return None if end.value is None else pack_number(end.value)
-
-
-class Conclusion(msgspec.Struct, frozen=True):
-    """What came of an attempt, whose end says so, and why."""
-
-    state: Literal["completed", "stopped", "paused", "failed", "lost"]
-    end: AttemptEnded | None
-    why: str | None
-    values: list[Number | dict[str, Number] | None] = []
-
-    @property
-    def final_state(self) -> Literal["completed", "stopped", "failed"]:
-        """What its trial is in for good, if it is."""
-        assert self.state not in ("paused", "lost")
-        return self.state  # type: ignore[return-value] # as was just made sure of
 
 
 class LiveTrial(msgspec.Struct):

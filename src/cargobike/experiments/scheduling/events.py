@@ -6,7 +6,8 @@ order in which they were put into the outbox.
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Callable
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
@@ -213,6 +214,23 @@ class Finish(Command, frozen=True):
 
     state: Literal["completed", "interrupted", "failed"]
     reason: str = ""
+
+
+Kind = TypeVar("Kind")
+
+
+def entry(kind: type[Kind], do: Callable[[Kind], object]) -> tuple[type, Callable[[Any], object]]:
+    """Return one line of a table of what to do with each kind of event or command.
+
+    The table is looked up by type, which costs less than any dispatch; the type checker sees that the function takes
+    what it is called with.
+    """
+    return kind, do
+
+
+def table(*entries: tuple[type, Callable[[Any], object]]) -> dict[type, Callable[[Any], object]]:
+    """Return a table of entries."""
+    return dict(entries)
 
 
 class Outbox:

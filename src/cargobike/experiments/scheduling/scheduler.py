@@ -16,7 +16,8 @@ from cargobike.core.ids import derived_seed
 from cargobike.core.record import ExperimentRecord
 from cargobike.core.records import Milestones, Suggestion, TrialState
 from cargobike.experiments.scheduling import events as ev
-from cargobike.experiments.scheduling.attempt import Attempt, Conclusion, LiveTrial
+from cargobike.experiments.scheduling.attempt import Attempt, LiveTrial
+from cargobike.experiments.scheduling.conclusion import Conclusion, conclude
 from cargobike.experiments.scheduling.failures import FailureWatch
 from cargobike.experiments.scheduling.gangs import Gangs
 from cargobike.experiments.scheduling.plan import Plan
@@ -57,19 +58,19 @@ class Scheduler:
         self._stop_at: float | None = None
         self._ending: tuple[EndState, str] | None = None
         self._finished = False
-        self._handlers = {
-            ev.WorkerArrived: self._gangs.arrived,
-            ev.WorkerGone: self._worker_gone,
-            ev.SuggestionMade: self._suggestion_made,
-            ev.PointsReported: self._running.points_reported,
-            ev.DecisionMade: self._decision_made,
-            ev.CheckpointWritten: self._checkpoint_written,
-            ev.RankActive: self._running.rank_active,
-            ev.RankQuiet: self._running.rank_quiet,
-            ev.AttemptEnded: self._attempt_ended,
-            ev.Tick: self._tick,
-            ev.StopRequested: lambda event: self._end(event.state, event.reason, event.at),
-        }
+        self._handlers = ev.table(
+            ev.entry(ev.WorkerArrived, self._gangs.arrived),
+            ev.entry(ev.WorkerGone, self._worker_gone),
+            ev.entry(ev.SuggestionMade, self._suggestion_made),
+            ev.entry(ev.PointsReported, self._running.points_reported),
+            ev.entry(ev.DecisionMade, self._decision_made),
+            ev.entry(ev.CheckpointWritten, self._checkpoint_written),
+            ev.entry(ev.RankActive, self._running.rank_active),
+            ev.entry(ev.RankQuiet, self._running.rank_quiet),
+            ev.entry(ev.AttemptEnded, self._attempt_ended),
+            ev.entry(ev.Tick, self._tick),
+            ev.entry(ev.StopRequested, lambda event: self._end(event.state, event.reason, event.at)),
+        )
 
     # -- the door ------------------------------------------------------------------------------------------------
 
@@ -114,7 +115,7 @@ class Scheduler:
         if self._finished:
             return []
         kind = type(event)
-        self._handlers[kind](event)  # type: ignore[operator]
+        self._handlers[kind](event)
         if kind not in _FREE_NOBODY:
             self._advance(event.at)
         return self._out.take()
@@ -269,7 +270,7 @@ class Scheduler:
         if attempt.open:
             return
         trial = attempt.trial
-        found = attempt.conclusion()
+        found = conclude(attempt)
         if found.state == "lost":
             self._retry(attempt, found.why or "", at)
         elif found.state == "paused":

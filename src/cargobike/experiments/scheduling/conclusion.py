@@ -1,0 +1,154 @@
+"""What came of an attempt: one rule after the other, the first that applies decides.
+
+Causes come before what follows from them. A verdict comes before a loss, because workers that are made to end look
+lost. A lost worker comes before a failure: when one of a gang dies, the others fail for want of it. That a rank missed
+another one says only that there is a cause elsewhere, and comes after all of these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, Literal
+
+import msgspec
+
+from cargobike.core.facts import Number, pack_number, pack_numbers
+from cargobike.experiments.scheduling.attempt import Attempt
+from cargobike.experiments.scheduling.blame import Stand, blame, describe
+from cargobike.experiments.scheduling.events import AttemptEnded
+
+
+class Conclusion(msgspec.Struct, frozen=True):
+    """What came of an attempt, which end says so, and why."""
+
+    state: Literal["completed", "stopped", "paused", "failed", "lost"]
+    end: AttemptEnded | None
+    why: str | None
+    values: list[Number | dict[str, Number] | None] = []
+
+    @property
+    def final_state(self) -> Literal["completed", "stopped", "failed"]:
+        """What its trial is in for good, if it is."""
+        assert self.state not in ("paused", "lost")
+        return self.state  # type: ignore[return-value] # as was just made sure of
+
+
+def conclude(attempt: Attempt) -> Conclusion:
+    """Say what came of an attempt, once none of its workers is busy with it any more."""
+    for rule in RULES:
+        conclusion = rule(attempt)
+        if conclusion is not None:
+            return conclusion
+    raise AssertionError(f"no rule applies to {attempt}")
+
+
+def _returned(attempt: Attempt) -> Conclusion | None:
+    """Rank 0 returned a value, and nothing is wrong with the others; only a stop at a milestone counts for more."""
+    if not attempt.is_complete or attempt.was_judged or attempt.lost is not None or attempt.stall is not None:
+        return None
+    return Conclusion("completed", _first(attempt), None, _values(attempt) if attempt.hosts else [])
+
+
+def _decided(attempt: Attempt) -> Conclusion | None:
+    """It was stopped, paused or timed out, and ended because of that; a rank that failed cannot have paused."""
+    if attempt.verdict is None or (attempt.verdict[0] == "paused" and _failed_end(attempt) is not None):
+        return None
+    state, why = attempt.verdict
+    first = _first(attempt)
+    last_words = first.error if state == "failed" and first is not None else None
+    return Conclusion(state, first, "\n".join(filter(None, (why, last_words))) or None)
+
+
+def _lost_a_worker(attempt: Attempt) -> Conclusion | None:
+    """A worker is gone, or the gang is formed again."""
+    return None if attempt.lost is None else Conclusion("lost", _first(attempt), attempt.lost)
+
+
+def _stalled(attempt: Attempt) -> Conclusion | None:
+    """It stood still for too long, and was made to say where."""
+    return (
+        None if attempt.stall is None else Conclusion("lost", _first(attempt), blame(attempt.stall, _stands(attempt)))
+    )
+
+
+def _lost_a_process(attempt: Attempt) -> Conclusion | None:
+    """The process of a rank died, while its worker lives."""
+    dead = next((end for end in attempt.ends.values() if end.outcome == "lost" and not end.is_symptom), None)
+    return None if dead is None else Conclusion("lost", _first(attempt), _words_of(attempt, dead))
+
+
+def _failed(attempt: Attempt) -> Conclusion | None:
+    """A rank raised an error of its own."""
+    failed = _failed_end(attempt)
+    return None if failed is None else Conclusion("failed", failed, _words_of(attempt, failed))
+
+
+def _missed_another(attempt: Attempt) -> Conclusion | None:
+    """A rank waited in vain for another one: which has returned, or stood somewhere else."""
+    symptom = next((end for end in attempt.ends.values() if end.is_symptom), None)
+    if symptom is None:
+        return None
+    words = _words_of(attempt, symptom)
+    returned = [worker for worker, end in attempt.ends.items() if end.outcome == "completed"]
+    if returned:
+        names = ", ".join(map(attempt.name_of, returned))
+        why = (
+            f"{names} returned while others were still waiting for it; every rank must take part in the same "
+            f"collective operations.\n{words}"
+        )
+        return Conclusion("failed", symptom, why)
+    return Conclusion("lost", symptom, "\n".join(filter(None, (words, describe(_stands(attempt, symptom.worker))))))
+
+
+def _ended_itself(attempt: Attempt) -> Conclusion | None:
+    """The function stopped by itself, without a verdict."""
+    end = next((end for end in attempt.ends.values() if end.outcome in ("stopped", "paused")), None)
+    return None if end is None else Conclusion("stopped", _first(attempt), end.error)
+
+
+Rule = Callable[[Attempt], Conclusion | None]
+
+RULES: Final[tuple[Rule, ...]] = (
+    _returned,
+    _decided,
+    _lost_a_worker,
+    _stalled,
+    _lost_a_process,
+    _failed,
+    _missed_another,
+    _ended_itself,
+)
+
+
+def _first(attempt: Attempt) -> AttemptEnded | None:
+    """Return how rank 0 ended, whose result counts."""
+    return attempt.ends.get(attempt.workers[0])
+
+
+def _failed_end(attempt: Attempt) -> AttemptEnded | None:
+    return next((end for end in attempt.ends.values() if end.outcome == "failed"), None)
+
+
+def _values(attempt: Attempt) -> list[Number | dict[str, Number] | None]:
+    """Return what each rank returned, named numbers if it named them; `None` of one that did not."""
+    values: list[Number | dict[str, Number] | None] = []
+    for end in map(attempt.ends.get, attempt.ranks):
+        if end is not None and end.metrics:
+            values.append(pack_numbers(end.metrics))
+        else:
+            values.append(None if end is None or end.value is None else pack_number(end.value))
+    return values
+
+
+def _stands(attempt: Attempt, besides: str = "") -> list[Stand]:
+    """Say where the ranks stood when they were asked."""
+    return [
+        Stand(attempt.name_of(worker), attempt.steps.get(worker, -1), attempt.ends[worker].stack)
+        for worker in attempt.ranks
+        if worker in attempt.ends and worker != besides
+    ]
+
+
+def _words_of(attempt: Attempt, end: AttemptEnded) -> str:
+    error = end.error or "the attempt was lost"
+    return f"{attempt.name_of(end.worker)}: {error}" if attempt.is_gang else error
