@@ -56,10 +56,11 @@ def run(
     assert result.best is not None
     start = min(one.started_at for one in result.trials if one.started_at is not None)
     ends = [one.ended_at for one in result.trials if one.ended_at is not None]
-    best = result.trials[result.best.number]
+    best = result.best
     assert best.ended_at is not None
+    assert best.value is not None
     epochs = sum(len(one.curve) for one in result.trials)
-    regret = max(curve[-1] for curve in curves) - result.best.metric
+    regret = max(curve[-1] for curve in curves) - best.value
     return max(ends) - start, best.ended_at - start, epochs, 1000 * regret
 
 

@@ -10,6 +10,7 @@ from cargobike.experiments.results.comparison import Comparison, FileDifference,
 from cargobike.experiments.results.reforms import Reform
 from cargobike.experiments.results.reproduction import MetricComparison, Reproduction
 from cargobike.experiments.results.result import Result
+from cargobike.experiments.results.trial import RecordedTrial, TrialCheckpoint
 from cargobike.store.history.annotations import Note
 from cargobike.store.history.environment import Environment
 from cargobike.store.history.snapshot import Snapshot
@@ -23,11 +24,13 @@ __all__ = [
     "FileDifference",
     "MetricComparison",
     "Note",
+    "RecordedTrial",
     "Reform",
     "Reproduction",
     "Result",
     "Snapshot",
     "Trial",
+    "TrialCheckpoint",
     "TrialState",
     "compare",
 ]

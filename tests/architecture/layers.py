@@ -267,6 +267,11 @@ DEFERRED: dict[tuple[str, str], str] = {
         "cargobike.store.journal.journal",
     ): "only for looking back; who launches need not wait for it",
     (
+        "experiments/results/trial.py",
+        "cargobike.experiments.trial.checkpoints.checkpoint",
+    ): "only for looking back; who launches need not wait for it",
+    ("experiments/results/trial.py", "cargobike.store.files.mirror"): "only for shared storage",
+    (
         "experiments/results/result.py",
         "cargobike.store.history.annotations",
     ): "only for looking back; who launches need not wait for it",

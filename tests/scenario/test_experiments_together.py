@@ -72,7 +72,7 @@ def test_an_experiment_inside_an_experiment() -> None:
 
         best = inner_door.launch(inner, {"y": [1, 2]}, workers=1, quiet=True).best
         assert best is not None
-        return best.metric
+        return best.value or 0.0
 
     result = experiment.launch(outer, {"x": [1, 5]}, workers=1, quiet=True)
     assert [ended.value for ended in result.trials] == [2.0, 10.0]

@@ -44,7 +44,7 @@ class Plots:
 
     def trial_curves(self, trial: Trial | int) -> go.Figure:
         """Draw every metric that one trial reported against its steps."""
-        chosen = self._record.trials[trial] if isinstance(trial, int) else trial
+        chosen = self._record.trials[trial if isinstance(trial, int) else trial.number]
         objective = {objective_name(self._record): chosen.curve}
         curves = objective if self._curves_of is None else self._curves_of(chosen.number)
         return as_figure(draw_trial_curves(self._record, chosen, curves))

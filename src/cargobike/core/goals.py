@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeVar
 
 import msgspec
 
 from cargobike.core.errors import InvalidInputError
 from cargobike.core.records import Direction, Trial, TrialState
+
+AnyTrial = TypeVar("AnyTrial", bound=Trial)
 
 _CONSTRAINT = re.compile(r"\s*(?P<name>\S+?)\s*(?P<operator><=|>=)\s*(?P<bound>\S+)\s*")
 
@@ -74,13 +77,13 @@ def read_constraints(given: Sequence[str] | str) -> tuple[Constraint, ...]:
     return tuple(found)
 
 
-def pareto_front(trials: Iterable[Trial], objectives: Mapping[str, Direction]) -> list[Trial]:
+def pareto_front(trials: Iterable[AnyTrial], objectives: Mapping[str, Direction]) -> list[AnyTrial]:
     """Return the completed trials that keep all limits and that no other such trial beats in every objective.
 
     Equal trials all belong to the front. Trials with a NaN among their objectives do not.
     """
     signs = {name: 1.0 if direction == "max" else -1.0 for name, direction in objectives.items()}
-    scored: list[tuple[tuple[float, ...], Trial]] = []
+    scored: list[tuple[tuple[float, ...], AnyTrial]] = []
     for trial in trials:
         if trial.state is not TrialState.COMPLETED or trial.violation > 0:
             continue
@@ -89,7 +92,7 @@ def pareto_front(trials: Iterable[Trial], objectives: Mapping[str, Direction]) -
             scored.append((score, trial))
     # In descending order none is beaten by a later one, so each need only be compared with the front so far.
     scored.sort(key=lambda pair: pair[0], reverse=True)
-    front: list[tuple[tuple[float, ...], Trial]] = []
+    front: list[tuple[tuple[float, ...], AnyTrial]] = []
     for score, trial in scored:
         if not any(_beats(other, score) for other, _ in front):
             front.append((score, trial))

@@ -113,7 +113,7 @@ def read_parameters(texts: list[str]) -> dict[str, Any]:
 def print_outcome(result: Result) -> None:
     """Say what came out, and where to look next."""
     if result.best is not None:
-        best = f"Best: {number(result.best.metric)} with {parameters(result.best.params)}"
+        best = f"Best: {number(result.best.value)} with {parameters(result.best.params)}"
         typer.secho(neutralized(best), fg="green", bold=True)
     else:
         why = f" ({result.reason})" if result.reason else ""

@@ -8,12 +8,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cargobike.core.errors import NotFoundError
 from cargobike.core.goals import pareto_front
 from cargobike.core.layout import ExperimentFolder
 from cargobike.core.record import ExperimentRecord
 from cargobike.core.records import Curve, Direction, ExperimentState, Trial, TrialState
 from cargobike.experiments.finding import find_experiment
-from cargobike.experiments.reading import metrics_of, read_record
+from cargobike.experiments.reading import read_record
+from cargobike.experiments.results.trial import RecordedTrial, recorded
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,23 +29,13 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class BestTrial:
-    """The best completed trial, in short."""
-
-    number: int
-    params: dict[str, Any]
-    metric: float
-    metrics: dict[str, float]
-
-
-@dataclass(frozen=True)
 class Result:
     """Everything that is known about an experiment.
 
     Attributes:
         id: The experiment's id; `experiment.load(id)` gives this object again.
-        best: The best completed trial, `None` if no trial completed with a finite value.
-        trials: All trials, in the order of suggestion.
+        best: The best completed trial, one of `trials`; `None` if no trial completed with a finite value.
+        trials: All trials, in the order of suggestion, each with everything that it reported, printed, saved and left.
         state: How the experiment ended.
         reason: Why, if there is something to say.
     """
@@ -53,8 +45,8 @@ class Result:
     state: ExperimentState
     reason: str
     direction: Direction
-    trials: list[Trial]
-    best: BestTrial | None
+    trials: list[RecordedTrial]
+    best: RecordedTrial | None
     duration_s: float
     folder: Path
     seed: int
@@ -63,19 +55,19 @@ class Result:
     @staticmethod
     def from_record(record: ExperimentRecord, folder: ExperimentFolder) -> Result:
         """Make a result from a folded journal."""
-        best = record.best
+        folder = ExperimentFolder(folder.root.absolute())
+        direction = record.header.direction
+        trials = {number: recorded(trial, folder, direction) for number, trial in record.trials.items()}
         return Result(
             id=record.id,
             name=record.header.name,
             state=record.state,
             reason=record.reason,
-            direction=record.header.direction,
-            trials=list(record.trials.values()),
-            best=None
-            if best is None or best.value is None
-            else BestTrial(best.number, best.params, best.value, best.metrics),
+            direction=direction,
+            trials=list(trials.values()),
+            best=None if record.best is None else trials[record.best.number],
             duration_s=record.duration_s,
-            folder=folder.root.absolute(),
+            folder=folder.root,
             seed=record.header.seed,
             _record=record,
         )
@@ -86,14 +78,14 @@ class Result:
         if len(self.trials) == 1:
             only = self.trials[0]
             return only.value if only.value is not None else (dict(only.metrics) or None)
-        return self.best.metric if self.best is not None else None
+        return self.best.value if self.best is not None else None
 
     @property
     def values(self) -> list[Any]:
         """What each rank of a distributed run returned, a number or named numbers; of the best trial in a search."""
         if len(self.trials) == 1:
             return self.trials[0].values or [self.trials[0].value]
-        return self._record.trials[self.best.number].values if self.best is not None else []
+        return self.best.values if self.best is not None else []
 
     @property
     def reforms(self) -> list[Reform]:
@@ -103,7 +95,7 @@ class Result:
         return reforms_of(self._record)
 
     @property
-    def pareto_front(self) -> list[Trial]:
+    def pareto_front(self) -> list[RecordedTrial]:
         """The best compromises between several objectives: completed trials that no other beats in all of them."""
         return pareto_front(self.trials, self._record.goals.objectives)
 
@@ -112,31 +104,38 @@ class Result:
         """How many trials ended how."""
         return {state.value: count for state, count in self._record.counts.items() if count}
 
-    def of_state(self, state: TrialState | str) -> list[Trial]:
+    def of_state(self, state: TrialState | str) -> list[RecordedTrial]:
         """Return the trials in one state, such as `"failed"`."""
         return [trial for trial in self.trials if trial.state == state]
 
     @property
-    def failures(self) -> list[Trial]:
+    def failures(self) -> list[RecordedTrial]:
         """The failed trials; `trial.error` says why."""
         return self.of_state(TrialState.FAILED)
 
+    def trial(self, number: Trial | int) -> RecordedTrial:
+        """Return a trial by its number, or this result's own record of a trial.
+
+        Raises:
+            NotFoundError: If it has none of that number.
+        """
+        wanted = number.number if isinstance(number, Trial) else number
+        for trial in self.trials[wanted : wanted + 1] if wanted >= 0 else ():
+            if trial.number == wanted:  # they are numbered in the order in which they were suggested
+                return trial
+        raise NotFoundError(f"There is no trial {wanted} in {self.id}; it has {len(self.trials)}, counted from 0.")
+
     def curves(self, trial: Trial | int) -> dict[str, Curve]:
-        """Return all reported points of a trial by metric name, read from the journal."""
-        number = trial.number if isinstance(trial, Trial) else trial
-        return metrics_of(ExperimentFolder(self.folder).journal, number)
+        """Return all reported points of a trial by metric name, read from the journal; also `trial.curves`."""
+        return self.trial(trial).curves
 
     def logs(self, trial: Trial | int, stream: str = "stdout", *, rank: int = 0) -> str:
-        """Return the captured output of a trial, of one rank if it ran on a gang."""
-        number = trial.number if isinstance(trial, Trial) else trial
-        path = ExperimentFolder(self.folder).trial(number).output("stdout" if stream == "stdout" else "stderr", rank)
-        return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
+        """Return the captured output of a trial, of one rank if it ran on a gang; also `trial.logs`."""
+        return self.trial(trial).output(stream, rank=rank)
 
     def artifacts(self, trial: Trial | int) -> list[Path]:
-        """Return the files that a trial left in its working directory or kept with `trial.artifact`."""
-        number = trial.number if isinstance(trial, Trial) else trial
-        place = ExperimentFolder(self.folder).trial(number).files
-        return sorted(path for path in place.rglob("*") if path.is_file() and not path.is_symlink())
+        """Return the files that a trial left or kept with `trial.artifact`; also `trial.artifacts`."""
+        return self.trial(trial).artifacts
 
     @property
     def worker_seconds(self) -> float:
@@ -253,7 +252,7 @@ class Result:
         best = (
             "no best trial"
             if self.best is None
-            else f"best {self.best.metric:.6g} (trial {self.best.number}) with {self.best.params}"
+            else f"best {self.best.value:.6g} (trial {self.best.number}) with {self.best.params}"
         )
         return f"{self.name} [{self.id}]: {self.state}, {counts}; {best}"
 

@@ -1,0 +1,133 @@
+"""A trial of a result: what is known about it, and the files that it left."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from cargobike.core.errors import NotFoundError
+from cargobike.core.layout import ExperimentFolder
+from cargobike.core.records import Curve, Direction, Trial
+from cargobike.experiments.reading import metrics_of
+
+if TYPE_CHECKING:
+    from cargobike.experiments.trial.checkpoints.checkpoint import Checkpoints
+    from cargobike.experiments.trial.checkpoints.files import SavedCheckpoint
+
+
+class RecordedTrial(Trial, kw_only=True):
+    """A `Trial` as an experiment has recorded it, with everything that it reported, printed, saved and left.
+
+    Files are read when they are asked for.
+
+    Attributes:
+        experiment: The folder of its experiment.
+        direction: Whether a higher (`"max"`) or a lower (`"min"`) value is better.
+    """
+
+    experiment: ExperimentFolder
+    direction: Direction = "max"
+
+    @property
+    def metric(self) -> float | None:
+        """Same as `value`."""
+        return self.value
+
+    @property
+    def curves(self) -> dict[str, Curve]:
+        """All reported points by the names of their metrics, read from the journal."""
+        return metrics_of(self.experiment.journal, self.number)
+
+    @property
+    def logs(self) -> str:
+        """What it printed, as far as rank 0 is concerned; `output` has the rest."""
+        return self.output()
+
+    def output(self, stream: str = "stdout", *, rank: int = 0) -> str:
+        """Return what it wrote to `"stdout"` or `"stderr"`, of one rank if it ran on a gang."""
+        path = self.experiment.trial(self.number).output("stdout" if stream == "stdout" else "stderr", rank)
+        return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
+
+    @property
+    def artifacts(self) -> list[Path]:
+        """The files that it left in its working directory or kept with `trial.artifact`."""
+        files = self.experiment.trial(self.number).files
+        return sorted(path for path in files.rglob("*") if path.is_file() and not path.is_symlink())
+
+    @property
+    def checkpoint(self) -> TrialCheckpoint | None:
+        """What it saved with `trial.checkpoint.save`: `.load()` and `.path`; `None` if it saved nothing."""
+        return TrialCheckpoint(self) if self.has_checkpoint else None
+
+    def __repr__(self) -> str:
+        parts = [f"number={self.number}", f"state={self.state.value!r}", f"value={self.value!r}"]
+        parts += [f"params={self.params!r}", f"metrics={self.metrics!r}"]
+        return f"Trial({', '.join(parts)})"
+
+
+class TrialCheckpoint:
+    """The checkpoints of a trial that was recorded, to read and not to change."""
+
+    def __init__(self, trial: RecordedTrial) -> None:
+        self._trial = trial
+
+    def load(self, *, best: bool = False) -> Any:
+        """Return the newest intact state, in the form in which it was saved.
+
+        Of a file or folder the path of the stored copy is returned. Pickled objects run code when they are loaded: load
+        only from projects whose writers you trust.
+
+        Args:
+            best: Whether to take the checkpoint with the best metric instead of the newest.
+
+        Raises:
+            NotFoundError: If what was saved is not there any more, or damaged.
+        """
+        missing = object()
+        state = self._checkpoints().load(missing, best=best)
+        if state is missing:
+            raise self._gone()
+        return state
+
+    @property
+    def path(self) -> Path:
+        """The folder of the newest intact one.
+
+        Raises:
+            NotFoundError: If what was saved is not there any more, or damaged.
+        """
+        path = self._checkpoints().path
+        if path is None:
+            raise self._gone()
+        return path
+
+    @property
+    def step(self) -> int | None:
+        """The step that the newest intact one was saved at."""
+        return self._checkpoints().step
+
+    def all(self) -> list[SavedCheckpoint]:
+        """Return those that were kept, oldest first."""
+        return self._checkpoints().all()
+
+    def _checkpoints(self) -> Checkpoints:
+        # Few look at saved states, and every launch would wait for these.
+        from cargobike.experiments.trial.checkpoints.checkpoint import Checkpoints  # noqa: PLC0415
+        from cargobike.store.files.mirror import fetch  # noqa: PLC0415
+
+        experiment = self._trial.experiment
+        fetch(experiment, with_checkpoints=True)  # does nothing unless the project is on shared storage
+        return Checkpoints(experiment.trial(self._trial.number).checkpoints, direction=self._trial.direction)
+
+    def _gone(self) -> NotFoundError:
+        return NotFoundError(f"Trial {self._trial.number} of {self._trial.experiment.id} has no intact checkpoint.")
+
+    def __repr__(self) -> str:
+        return f"TrialCheckpoint({str(self._trial.experiment.trial(self._trial.number).checkpoints)!r})"
+
+
+def recorded(trial: Trial, experiment: ExperimentFolder, direction: Direction) -> RecordedTrial:
+    """Return a trial of a record with the way to its files; what it consists of is shared, not copied."""
+    return RecordedTrial(*msgspec.structs.astuple(trial), experiment=experiment, direction=direction)
