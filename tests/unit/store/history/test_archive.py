@@ -114,7 +114,7 @@ def test_links_are_refused(elsewhere: ProjectFolder, tmp_path: Path) -> None:
     link.external_attr = (stat.S_IFLNK | 0o777) << 16
     target = b"/etc/passwd"
     path = hostile(tmp_path / "x.zip", {"files/link": target}, entries=[(link, target)])
-    with pytest.raises(InvalidInputError, match="no plain file"):
+    with pytest.raises(InvalidInputError, match="not a plain file"):
         take_in(path, elsewhere)
 
 
@@ -147,7 +147,7 @@ def test_an_archive_that_lies_about_a_size_is_refused(elsewhere: ProjectFolder, 
         ({"format": 99, "cargobike": "9.9"}, "newer Cargobike"),
         ({"files": {}}, "does not hold what it lists"),
         ({"files": {"journal.jsonl": ("0" * 64, 3)}}, "damaged"),
-        ({"files": "x"}, "no archive"),
+        ({"files": "x"}, "not an archive"),
     ],
 )
 def test_a_manifest_that_is_wrong_is_refused(
@@ -171,7 +171,7 @@ def test_a_file_that_is_there_twice_is_refused(elsewhere: ProjectFolder, tmp_pat
 def test_what_is_no_archive_is_refused(cut: int, folder: ExperimentFolder, tmp_path: Path) -> None:
     write_archive(folder, tmp_path / "x.zip")
     (tmp_path / "y.zip").write_bytes((tmp_path / "x.zip").read_bytes()[:cut])
-    with pytest.raises(InvalidInputError, match="no archive"):
+    with pytest.raises(InvalidInputError, match="not an archive"):
         read_manifest(tmp_path / "y.zip")
     with pytest.raises(InvalidInputError, match="cannot be read"):
         read_manifest(tmp_path / "missing.zip")

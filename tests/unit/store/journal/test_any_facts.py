@@ -97,5 +97,5 @@ def test_a_reader_that_does_not_know_what_it_reads_finds_the_product(tmp_path: P
             writer.append([fact])
     assert [type(fact) for fact in read_journal(table)] == [TableWritten]
     assert [type(fact) for fact in read_journal(experiment)] == [ExperimentStarted]
-    with pytest.raises(StoreError, match="no journal of a product that is installed here"):
+    with pytest.raises(StoreError, match="not a journal of a product that is installed here"):
         list(read_journal(garden))
