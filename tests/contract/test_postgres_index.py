@@ -16,10 +16,13 @@ from cargobike.cli.app import app
 from cargobike.core.errors import InvalidInputError, StoreError
 from cargobike.core.layout import ProjectFolder
 from cargobike.core.records import TrialState
-from cargobike.experiments.index import postgres as postgres_index
 from cargobike.experiments.index.index import Index
-from cargobike.experiments.index.opening import open_index, project_key
-from cargobike.experiments.index.postgres import SCHEMA, PostgresIndex
+from cargobike.experiments.index.journals import TABLES
+from cargobike.experiments.index.opening import open_index
+from cargobike.experiments.index.sql import SqlIndex
+from cargobike.store.index import postgres as postgres_index
+from cargobike.store.index.opening import project_key
+from cargobike.store.index.postgres import PostgresDatabase, schema_of
 from cargobike.testing.stores import IndexContract, JournalBuilder, assert_rows_equal_record
 from support.postgres_server import PostgresServer, find_programs
 
@@ -53,7 +56,8 @@ def execute(url: str, *statements: str) -> list[object]:
 class TestPostgresIndex(IndexContract):
     def make_index(self, project: ProjectFolder) -> Index:
         index = open_index(project)
-        assert isinstance(index, PostgresIndex)
+        assert isinstance(index, SqlIndex)
+        assert isinstance(index.database, PostgresDatabase)
         return index
 
 
@@ -153,7 +157,7 @@ def test_tables_that_are_lost_are_filled_again(server: PostgresServer, project: 
     with open_index(project) as index:
         index.sync()
         assert index.trials(journal.folder.id)[0].error == "a zero ␀ in a text"
-        execute(server.url, f"DROP SCHEMA {SCHEMA} CASCADE")
+        execute(server.url, f"DROP SCHEMA {schema_of(TABLES)} CASCADE")
         assert [row.id for row in index.experiments()] == [journal.folder.id]
 
 
@@ -171,7 +175,8 @@ def test_the_project_can_name_the_database(
     project.root.mkdir()
     project.settings.write_text(f'[index]\nurl = "{server.url}"\n')
     with open_index(project) as index:
-        assert isinstance(index, PostgresIndex)
+        assert isinstance(index, SqlIndex)
+        assert isinstance(index.database, PostgresDatabase)
     project.settings.write_text("[index\n")
     with pytest.raises(StoreError, match=r"settings.toml cannot be read"):
         open_index(project)

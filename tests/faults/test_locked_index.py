@@ -12,8 +12,8 @@ from cargobike import experiment
 from cargobike.core.errors import StoreError
 from cargobike.core.layout import ProjectFolder
 from cargobike.core.records import TrialState
-from cargobike.experiments.index import sql as sql_index
 from cargobike.experiments.index.opening import open_index
+from cargobike.store.index import database
 
 
 def train(x: int) -> float:
@@ -23,7 +23,7 @@ def train(x: int) -> float:
 def test_a_locked_index_holds_up_no_search_and_whoever_looks_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sql_index, "BUSY_TIMEOUT_S", 0.3)
+    monkeypatch.setattr(database, "BUSY_TIMEOUT_S", 0.3)
     project = ProjectFolder(tmp_path)
     first = experiment.launch(train, {"x": [1, 2, 3]}, quiet=True)
     with closing(open_index(project)) as index:

@@ -52,8 +52,10 @@ class Product:
     title: str
     """What people call it."""
     commands: tuple[Command, ...] = ()
-    facts: str = ""
-    """The `Facts` of its journals."""
+    kind: str = ""
+    """The `Kind` of the things that it keeps in a project."""
+    tables: str = ""
+    """The `Tables` that it keeps in the index."""
     pages: str = ""
     """What gives the web server its pages and routes."""
     find_page: str = ""

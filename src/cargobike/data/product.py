@@ -6,4 +6,4 @@ from typing import Final
 
 from cargobike.core.products import Product
 
-PRODUCT: Final = Product(name="data", title="Data", facts="cargobike.data.facts:DATA_FACTS")
+PRODUCT: Final = Product(name="data", title="Data", kind="cargobike.data.kind:DATA")

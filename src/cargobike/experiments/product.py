@@ -31,6 +31,7 @@ PRODUCT: Final = Product(
     commands=tuple(
         Command(name, f"{_ROOM}.{'import_' if name == 'import' else name}", text) for name, text in _COMMANDS.items()
     ),
-    facts="cargobike.core.facts:EXPERIMENT_FACTS",
+    kind="cargobike.experiments.kind:EXPERIMENTS",
+    tables="cargobike.experiments.index.journals:TABLES",
     find_page="cargobike.experiments.finding:find_page",
 )

@@ -51,7 +51,12 @@ def other_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[P
 
 
 def test_every_path_of_our_own_products_leads_somewhere() -> None:
-    paths = [path for product in own_products() for path in (product.facts, product.pages, product.find_page) if path]
+    paths = [
+        path
+        for product in own_products()
+        for path in (product.kind, product.tables, product.pages, product.find_page)
+        if path
+    ]
     assert paths
     for path in paths:
         assert load(path) is not None

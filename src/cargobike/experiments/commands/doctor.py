@@ -27,6 +27,7 @@ from cargobike.experiments.index.index import ExperimentRow
 from cargobike.experiments.index.opening import open_index
 from cargobike.store.files import project
 from cargobike.store.files.locking import is_held
+from cargobike.store.index.opening import rebuild_all
 
 _LIBRARIES: Final = (
     "msgspec",
@@ -107,7 +108,7 @@ def _experiment_checks(place: ProjectFolder, *, reindex: bool) -> Iterator[Check
     try:
         with open_index(place) as index:
             if reindex:
-                index.rebuild()
+                rebuild_all(place)
             else:
                 index.sync()
             rows = index.experiments()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 import sqlalchemy as sa
@@ -14,24 +14,14 @@ from cargobike.core.record import ExperimentRecord, WorkerSeen
 from cargobike.core.records import ExperimentState, Trial, TrialState
 from cargobike.experiments.index.index import ExperimentRow, TrialRow
 from cargobike.store.history.annotations import Annotations
-
-SCHEMA_VERSION: Final = 5
-"""Raise it with every change of the tables or their content: an index of another version is rebuilt."""
+from cargobike.store.index.tables import Values, journal_columns
 
 metadata = sa.MetaData()
-
-meta = sa.Table(
-    "meta",
-    metadata,
-    sa.Column("name", sa.String(40), primary_key=True),
-    sa.Column("value", sa.Text, nullable=False),
-)
 
 experiments = sa.Table(
     "experiments",
     metadata,
-    sa.Column("project", sa.String(40), primary_key=True),
-    sa.Column("id", sa.String(80), primary_key=True),
+    *journal_columns(),
     sa.Column("name", sa.Text, nullable=False),
     sa.Column("state", sa.String(20), nullable=False),
     sa.Column("reason", sa.Text, nullable=False),
@@ -52,11 +42,6 @@ experiments = sa.Table(
     sa.Column("tags", sa.Text, nullable=False),
     sa.Column("notes", sa.Integer, nullable=False),
     sa.Column("annotations_mtime_ns", sa.BigInteger, nullable=False),
-    sa.Column("problem", sa.Text, nullable=False),
-    sa.Column("read_bytes", sa.BigInteger, nullable=False),
-    sa.Column("read_tail", sa.String(40), nullable=False),
-    sa.Column("journal_bytes", sa.BigInteger, nullable=False),
-    sa.Column("journal_mtime_ns", sa.BigInteger, nullable=False),
 )
 
 trials = sa.Table(
@@ -83,14 +68,11 @@ trials = sa.Table(
     sa.Column("info", sa.Text, nullable=False),
 )
 
-Values = dict[str, Any]
-
 
 def experiment_values(record: ExperimentRecord) -> Values:
     """Make the columns of an experiment that follow from its facts."""
     best = record.best
     return {
-        "id": record.id,
         "name": _text(record.header.name),
         "state": record.state.value,
         "reason": _text(record.reason),

@@ -343,9 +343,9 @@ def _facts_of(first_line: bytes, path: Path) -> Facts[Any, Any]:
     from cargobike.core.products import load, products  # noqa: PLC0415
 
     for product in products():
-        if not product.facts:
+        if not product.kind:
             continue
-        facts: Facts[Any, Any] = load(product.facts)
+        facts: Facts[Any, Any] = load(product.kind).facts
         try:
             if isinstance(facts.decode(first_line), facts.first):
                 return facts

@@ -16,10 +16,12 @@ from hypothesis import strategies as st
 from cargobike.core.errors import StoreError
 from cargobike.core.layout import ProjectFolder
 from cargobike.core.records import ExperimentState, TrialState
-from cargobike.experiments.index import catch_up
-from cargobike.experiments.index import sql as sql_index
+from cargobike.experiments.index import journals
+from cargobike.experiments.index.journals import TABLES
 from cargobike.experiments.index.opening import open_index
 from cargobike.experiments.index.sql import SqlIndex
+from cargobike.store.index import database as database_module
+from cargobike.store.index.database import Database
 from cargobike.testing.stores import JournalBuilder, assert_rows_equal_record
 
 SYNC = """
@@ -67,7 +69,7 @@ def test_rows_equal_the_fold_however_the_reading_is_cut(
 ) -> None:
     project = ProjectFolder(tmp_path_factory.mktemp("cut"))
     journal = JournalBuilder(project, "20270101-000000-aaaa")
-    with SqlIndex(project, "sqlite://") as index:
+    with SqlIndex(Database(project, TABLES, "sqlite://")) as index:
         running = list[int]()
         for action in data.draw(st.lists(st.sampled_from(["start", "report", "end", "fail", "sync"]))):
             if action == "start":
@@ -91,8 +93,8 @@ def test_rows_equal_the_fold_however_the_reading_is_cut(
 
 def test_a_long_journal_is_read_in_several_bites(project: ProjectFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(project, experiments=3, trials=20)
-    monkeypatch.setattr(catch_up, "BYTES_AT_ONCE", 1)
-    monkeypatch.setattr(sql_index, "BYTES_AT_ONCE", 1)
+    monkeypatch.setattr(journals, "BYTES_AT_ONCE", 1)
+    monkeypatch.setattr(database_module, "BYTES_AT_ONCE", 1)
     monkeypatch.setattr("cargobike.store.journal.journal._CHUNK_BYTES", 700)
     with open_index(project) as index:
         index.sync()
@@ -129,7 +131,7 @@ def test_an_index_of_another_version_is_made_anew(project: ProjectFolder) -> Non
     with open_index(project) as index:
         index.sync()
     with sqlite3.connect(project.index) as connection:
-        connection.execute("UPDATE meta SET value = '99'")
+        connection.execute("UPDATE products SET version = 99, tables = tables || ' later'")
         connection.execute("ALTER TABLE experiments RENAME COLUMN name TO title")
         connection.execute("CREATE TABLE later (x INTEGER)")
     with open_index(project) as index:
@@ -140,8 +142,23 @@ def test_an_index_of_another_version_is_made_anew(project: ProjectFolder) -> Non
     assert "later" not in tables
 
 
+def test_a_file_that_knows_no_products_yet_is_made_anew(project: ProjectFolder) -> None:
+    fill(project, experiments=1, trials=1)
+    with sqlite3.connect(project.index) as connection:
+        connection.execute("CREATE TABLE meta (name VARCHAR(40) PRIMARY KEY, value TEXT NOT NULL)")
+        connection.execute("INSERT INTO meta VALUES ('schema_version', '5')")
+        connection.execute("CREATE TABLE experiments (project VARCHAR(40), id VARCHAR(80))")
+        connection.execute("INSERT INTO experiments VALUES ('', 'stale')")
+    with open_index(project) as index:
+        index.sync()
+        assert [row.name for row in index.experiments()] == ["e0"]
+    with sqlite3.connect(project.index) as connection:
+        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type='table'")}
+    assert tables == {"products", "experiments", "trials"}
+
+
 def test_a_busy_index_is_waited_for(project: ProjectFolder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sql_index, "BUSY_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(database_module, "BUSY_TIMEOUT_S", 0.1)
     fill(project, experiments=1, trials=1)
     with open_index(project) as index:
         blocker = sqlite3.connect(project.index, isolation_level=None)

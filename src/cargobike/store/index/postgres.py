@@ -1,7 +1,7 @@
 """The index in a PostgreSQL database that a team shares: many projects, drivers, dashboards and versions of Cargobike.
 
-Everything lies in a schema named after the version of the tables, `cargobike_4`. A newer Cargobike makes a schema of
-its own and fills it from the journals, while those that were not upgraded go on with theirs.
+The tables of a product lie in a schema named after it and their version, `cargobike_experiments_5`. A newer Cargobike
+makes a schema of its own and fills it from the journals, while those that were not upgraded go on with theirs.
 """
 
 from __future__ import annotations
@@ -18,10 +18,9 @@ import sqlalchemy as sa
 
 from cargobike.core.errors import InvalidInputError, MissingLibraryError, StoreError
 from cargobike.core.layout import ProjectFolder
-from cargobike.experiments.index.sql import SqlIndex
-from cargobike.experiments.index.tables import SCHEMA_VERSION, metadata
+from cargobike.store.index.database import Database
+from cargobike.store.index.tables import Tables
 
-SCHEMA: Final = f"cargobike_{SCHEMA_VERSION}"
 PATIENCE_S: Final = 30.0
 _CONNECT_S: Final = 10
 _FIRST_PAUSE_S: Final = 0.05
@@ -33,14 +32,20 @@ _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
 
-class PostgresIndex(SqlIndex):
-    """An `Index` in PostgreSQL.
+def schema_of(tables: Tables) -> str:
+    """Return the name of the schema that holds the tables of a product."""
+    return f"cargobike_{tables.product}_{tables.version}"
 
-    Guarantees besides those of `Index`: a server that restarts is waited for, up to half a minute; tables that vanish
-    are made anew; whoever syncs the same project waits for the other, whoever syncs another project does not.
+
+class PostgresDatabase(Database):
+    """A `Database` of PostgreSQL.
+
+    Guarantees besides those of `Database`: a server that restarts is waited for, up to half a minute; tables that
+    vanish are made anew; processes that sync the same project wait for each other, those of other projects do not.
 
     Args:
         project: Whose journals to read.
+        tables: Whose tables they become.
         url: `postgresql://user@host/database`; whatever libpq knows (`PGPASSWORD`, `~/.pgpass`, services) works too.
         key: Names the project in the database.
 
@@ -53,12 +58,14 @@ class PostgresIndex(SqlIndex):
     def __init__(
         self,
         project: ProjectFolder,
+        tables: Tables,
         url: str,
         *,
         key: str = "",
         before_sync: Callable[[ProjectFolder], None] | None = None,
     ) -> None:
-        super().__init__(project, _with_driver(url), key=key, before_sync=before_sync)
+        self._schema = schema_of(tables)
+        super().__init__(project, tables, _with_driver(url), key=key, before_sync=before_sync)
 
     def _connect(self) -> sa.Engine:
         try:
@@ -71,17 +78,17 @@ class PostgresIndex(SqlIndex):
             raise MissingLibraryError(
                 f"An index in PostgreSQL needs psycopg ({error}). Install it: pip install 'cargobike[postgres]'"
             ) from error
-        return engine.execution_options(schema_translate_map={None: SCHEMA})
+        return engine.execution_options(schema_translate_map={None: self._schema})
 
     def _prepare(self) -> None:
         """Make the schema and its tables; several may try at once, and one does."""
         with self._engine.connect() as connection:
-            if sa.inspect(connection).has_table(metadata.sorted_tables[0].name, schema=SCHEMA):
+            if sa.inspect(connection).has_table(self.tables.main.name, schema=self._schema):
                 return
         with self._engine.connect() as connection, connection.begin():
-            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_lock_number(SCHEMA))))
-            connection.execute(sa.schema.CreateSchema(SCHEMA, if_not_exists=True))
-            metadata.create_all(connection)
+            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_lock_number(self._schema))))
+            connection.execute(sa.schema.CreateSchema(self._schema, if_not_exists=True))
+            self.tables.main.metadata.create_all(connection, tables=list(self.tables.owners))
 
     def _refill(self) -> None:
         _log.warning("The tables of the index are gone; reading all journals anew.")
@@ -92,7 +99,7 @@ class PostgresIndex(SqlIndex):
     def _writing(self) -> Iterator[sa.Connection]:
         """Open a transaction that no other writer of this project can interleave with."""
         with self._engine.connect() as connection, connection.begin():
-            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_lock_number(f"{SCHEMA} {self.key}"))))
+            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_lock_number(f"{self._schema} {self.key}"))))
             yield connection
 
     def _sound(self, action: Callable[[], _T]) -> _T:

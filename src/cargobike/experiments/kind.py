@@ -1,0 +1,17 @@
+"""Experiments as a kind of thing that a project keeps."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from cargobike.core.facts import EXPERIMENT_FACTS
+from cargobike.core.ids import EXPERIMENT_ID
+from cargobike.core.kinds import Kind
+
+EXPERIMENTS: Final = Kind(
+    name="experiment",
+    folder="experiments",
+    id=EXPERIMENT_ID,
+    facts=EXPERIMENT_FACTS,
+    left_out=frozenset({"driver.lock", "stop", "tensorboard", "code/unpacked", "remote.json", "unsent"}),
+)
