@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cargobike.experiments.pages.state import ServerState
 from cargobike.ui.web.app import create_app
+from cargobike.ui.web.state import ServerState
 
 __all__ = ["ServerState", "create_app"]

@@ -60,7 +60,6 @@ FORMER_NAMES: Final = {
     "cargobike.store.comparison": "cargobike.experiments.results.comparison",
     "cargobike.store.fold": "cargobike.journals",
     "cargobike.store.opening": "cargobike.experiments.index.opening",
-    "cargobike.ui.web.state": "cargobike.experiments.pages.state",
     "cargobike.worker.context": "cargobike.experiments.trial.context",
     "cargobike.worker.payload": "cargobike.experiments.trial.payload",
     "cargobike.worker.shard": "cargobike.data.shard",

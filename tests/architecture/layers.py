@@ -71,7 +71,6 @@ WIDENED: dict[tuple[str, str], str] = {
     ("cli", "ui"): "a command and the server behind it",
     ("bench", ROOT): "what is measured comes through the front door",
     ("ui", "analysis"): "pages hold figures",
-    ("ui", "experiments"): "until products register their pages",
     ("workers", "experiments"): "until workers run any program",
     ("data", "experiments"): "until data registers what it hands to train functions",
     ("experiments", "data"): "until data registers what it hands to train functions",
@@ -104,11 +103,11 @@ LIBRARIES: dict[str, Library] = {
         )
     ),
     "fastapi": Library(("ui/web/*", "*/pages/*")),
-    "jinja2": Library(("experiments/pages/pages.py",)),
+    "jinja2": Library(("ui/web/templates.py",)),
     "markupsafe": Library(("experiments/pages/drawing.py",)),
     "keras": Library(("training/keras_averaging.py",)),
     "msgspec": Library(("*",)),
-    "numpy": Library(("search/*", "analysis/*", "experiments/pages/*", "training/*")),
+    "numpy": Library(("search/*", "analysis/*", "training/*")),
     "optuna": Library(
         ("search/optimizers/optuna_bridge.py",), "optional, and only for who asks for one of its samplers"
     ),

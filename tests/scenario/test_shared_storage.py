@@ -22,11 +22,11 @@ from cargobike import experiment, project, trial
 from cargobike.cli.app import app
 from cargobike.core.errors import InvalidInputError, StoreError
 from cargobike.core.records import ExperimentState
-from cargobike.experiments.pages.state import ServerState
 from cargobike.experiments.reading import read_record
 from cargobike.store.files import mirror, uploading
 from cargobike.store.files.remote import RemoteProject, Segment, open_remote
 from cargobike.ui.web.app import create_app
+from cargobike.ui.web.state import ServerState
 from support.scripts import environment, run_script
 
 s3fs = pytest.importorskip("s3fs")

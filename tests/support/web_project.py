@@ -10,10 +10,10 @@ from starlette.testclient import TestClient
 
 from cargobike.core.facts import AnyFact, ExperimentEnded, ExperimentStarted
 from cargobike.core.layout import ExperimentFolder, ProjectFolder
-from cargobike.experiments.pages.state import ServerState
 from cargobike.store.journal.journal import JournalWriter
 from cargobike.ui.web.access import Access
 from cargobike.ui.web.app import create_app
+from cargobike.ui.web.state import ServerState
 from support.sample_records import Story, hostile_story, lively_story
 
 LIVELY, HOSTILE_ID, RUNNING = "20270115-080000-live", "20270115-080001-evil", "20270115-080002-runs"

@@ -33,5 +33,6 @@ PRODUCT: Final = Product(
     ),
     kind="cargobike.experiments.kind:EXPERIMENTS",
     tables="cargobike.experiments.index.journals:TABLES",
+    pages="cargobike.experiments.pages.section:experiment_section",
     find_page="cargobike.experiments.finding:find_page",
 )

@@ -1,26 +1,21 @@
-"""The shapes of the API's answers, as its OpenAPI document describes them."""
+"""The shapes of the answers about experiments: what is documented is what is sent."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import Field
+
+from cargobike.core.records import ExperimentState, TrialState
+from cargobike.ui.web.answering import Answer
 
 Number = float | Literal["nan", "inf", "-inf"]
 """JSON has no word for NaN and infinities; they come as text, as in a journal."""
 
-ExperimentStateName = Literal["running", "completed", "interrupted", "failed", "lost"]
-TrialStateName = Literal["pending", "running", "paused", "completed", "stopped", "failed"]
 Count = Annotated[int, Field(ge=0)]
 
 
-class Problem(BaseModel):
-    """Why a request was refused."""
-
-    detail: str | list[dict[str, Any]]
-
-
-class Best(BaseModel):
+class Best(Answer):
     """The best completed trial in short."""
 
     trial: Count
@@ -28,13 +23,13 @@ class Best(BaseModel):
     params: dict[str, Any]
 
 
-class ExperimentSummary(BaseModel):
+class ExperimentSummary(Answer):
     """One experiment as a list shows it."""
 
     id: str
     name: str
     description: str
-    state: ExperimentStateName
+    state: ExperimentState
     reason: str
     function: str
     optimizer: str
@@ -45,7 +40,7 @@ class ExperimentSummary(BaseModel):
     num_trials: int | None
     trials: Count
     trials_done: Count
-    counts: dict[TrialStateName, Count]
+    counts: dict[TrialState, Count]
     best: Best | None
     started_at: str
     ended_at: str | None
@@ -53,11 +48,11 @@ class ExperimentSummary(BaseModel):
     user: str
     host: str
     problem: str
-    progress: list[float] | None = Field(None, description="Best value so far, at most 40 points, by ended trial.")
-    tags: list[str] = []
+    progress: Annotated[list[float] | None, Field(description="Best value so far, at most 40 points, by ended trial.")]
+    tags: list[str]
 
 
-class ExperimentPage(BaseModel):
+class ExperimentPage(Answer):
     """A part of the list of experiments."""
 
     experiments: list[ExperimentSummary]
@@ -66,7 +61,7 @@ class ExperimentPage(BaseModel):
     limit: Count
 
 
-class Worker(BaseModel):
+class Worker(Answer):
     """A worker that joined."""
 
     name: str
@@ -77,20 +72,30 @@ class Worker(BaseModel):
     reason: str
 
 
+class Note(Answer):
+    """What a person wrote about an experiment."""
+
+    at: str
+    by: str
+    text: str
+
+
 class ExperimentDetail(ExperimentSummary):
     """Everything about an experiment except its trials."""
 
     version: Count
-    header: dict[str, Any] = Field(description="The first fact of the journal: everything that was asked for.")
+    header: Annotated[
+        dict[str, Any], Field(description="The first fact of the journal: everything that was asked for.")
+    ]
     workers: list[Worker]
-    metrics: list[str] = Field(description="Names by which trials can be compared.")
-    params: list[str] = Field(description="Parameters that vary.")
+    metrics: Annotated[list[str], Field(description="Names by which trials can be compared.")]
+    params: Annotated[list[str], Field(description="Parameters that vary.")]
     points: Count
     may_stop: bool
-    notes: list[dict[str, Any]] = Field([], description="What people wrote about it, the oldest first.")
+    notes: Annotated[list[Note], Field(description="What people wrote about it, the oldest first.")]
 
 
-class SnapshotAnswer(BaseModel):
+class SnapshotAnswer(Answer):
     """What was run and in which environment, as it was recorded at the launch."""
 
     at: str
@@ -101,15 +106,15 @@ class SnapshotAnswer(BaseModel):
     environment: dict[str, Any]
     resources: list[dict[str, Any]]
     problems: list[str]
-    function: str = Field(description="The source of the train function, empty if it is not known.")
-    files: list[str] = Field(description="Names of the user's own files in `code/sources.zip`.")
+    function: Annotated[str, Field(description="The source of the train function, empty if it is not known.")]
+    files: Annotated[list[str], Field(description="Names of the user's own files in `code/sources.zip`.")]
 
 
-class Trial(BaseModel):
+class Trial(Answer):
     """One trial as a table shows it."""
 
     trial: Count
-    state: TrialStateName
+    state: TrialState
     value: Number | None
     params: dict[str, Any]
     metrics: dict[str, Number]
@@ -128,19 +133,19 @@ class Trial(BaseModel):
     error: str | None
 
 
-class TrialPage(BaseModel):
+class TrialPage(Answer):
     """A part of an experiment's trials."""
 
     version: Count
     trials: list[Trial]
-    total: Count = Field(description="How many trials fit the filter.")
-    all: Count = Field(description="How many trials there are.")
+    total: Annotated[Count, Field(description="How many trials fit the filter.")]
+    all: Annotated[Count, Field(description="How many trials there are.")]
     offset: Count
     limit: Count
     best: int | None
 
 
-class Attempt(BaseModel):
+class Attempt(Answer):
     """One try at running a trial."""
 
     attempt: Count
@@ -150,7 +155,7 @@ class Attempt(BaseModel):
     ended: str | None
 
 
-class Checkpoint(BaseModel):
+class Checkpoint(Answer):
     """A checkpoint that a trial saved."""
 
     step: int
@@ -169,19 +174,19 @@ class TrialDetail(Trial):
     tries: list[Attempt]
     checkpoints: list[Checkpoint]
     metric_names: list[str]
-    ranks: Count = Field(description="How many workers ran its last attempt together.")
+    ranks: Annotated[Count, Field(description="How many workers ran its last attempt together.")]
 
 
-class MetricCurve(BaseModel):
+class MetricCurve(Answer):
     """Points of one metric of one trial, in the order of steps."""
 
     name: str
-    total: Count = Field(description="How many points there are before down-sampling.")
+    total: Annotated[Count, Field(description="How many points there are before down-sampling.")]
     steps: list[int]
     values: list[Number]
 
 
-class MetricsAnswer(BaseModel):
+class MetricsAnswer(Answer):
     """The curves of one trial."""
 
     trial: Count
@@ -190,7 +195,7 @@ class MetricsAnswer(BaseModel):
     metrics: list[MetricCurve]
 
 
-class LogPart(BaseModel):
+class LogPart(Answer):
     """A part of what a trial printed; `next_offset` is where to read on."""
 
     trial: Count
@@ -200,10 +205,10 @@ class LogPart(BaseModel):
     offset: Count
     next_offset: Count
     size: Count
-    is_over: bool = Field(description="Whether nothing will be added any more.")
+    is_over: Annotated[bool, Field(description="Whether nothing will be added any more.")]
 
 
-class FileEntry(BaseModel):
+class FileEntry(Answer):
     """A file or a folder of an experiment."""
 
     name: str
@@ -213,7 +218,7 @@ class FileEntry(BaseModel):
     changed_at: str
 
 
-class FolderAnswer(BaseModel):
+class FolderAnswer(Answer):
     """What lies in a folder of an experiment."""
 
     path: str
@@ -221,7 +226,7 @@ class FolderAnswer(BaseModel):
     left_out: Count
 
 
-class FigureInfo(BaseModel):
+class FigureInfo(Answer):
     """A figure that can be asked for."""
 
     name: str
@@ -230,21 +235,21 @@ class FigureInfo(BaseModel):
     options: list[str]
 
 
-class FigureList(BaseModel):
+class FigureList(Answer):
     """The figures that make sense for an experiment."""
 
     version: Count
     figures: list[FigureInfo]
 
 
-class Figure(BaseModel):
+class Figure(Answer):
     """A figure as Plotly draws it."""
 
     data: list[dict[str, Any]]
     layout: dict[str, Any]
 
 
-class ComparedTrial(BaseModel):
+class ComparedTrial(Answer):
     """One of several trials side by side."""
 
     experiment: ExperimentSummary
@@ -252,13 +257,13 @@ class ComparedTrial(BaseModel):
     metric_names: list[str]
 
 
-class ComparedTrials(BaseModel):
+class ComparedTrials(Answer):
     """Trials side by side."""
 
     trials: list[ComparedTrial]
 
 
-class FileChange(BaseModel):
+class FileChange(Answer):
     """A file that differs, with a unified diff."""
 
     name: str
@@ -266,7 +271,7 @@ class FileChange(BaseModel):
     diff: str
 
 
-class ComparedExperiments(BaseModel):
+class ComparedExperiments(Answer):
     """Everything in which two experiments differ; each pair is what the first has and what the second has."""
 
     first: str
@@ -281,17 +286,22 @@ class ComparedExperiments(BaseModel):
     warnings: list[str]
 
 
-class Stopping(BaseModel):
+class Stopping(Answer):
     """What came of asking an experiment to stop."""
 
     id: str
-    state: ExperimentStateName
+    state: ExperimentState
     was_running: bool
 
 
-class ServerInfo(BaseModel):
-    """About this server."""
+class ExperimentEvent(ExperimentSummary):
+    """What is told of one experiment whenever it has changed."""
 
-    version: str
-    project: str
-    may_stop: bool
+    version: Count
+
+
+class ListEvent(Answer):
+    """What is told whenever an experiment is new, has changed or is gone."""
+
+    total: Count
+    changed: list[str]

@@ -1,4 +1,4 @@
-"""Records as the API tells them: plain data, times as text in UTC, numbers that JSON can hold."""
+"""Records as the API tells them: times as text in UTC, numbers that JSON can hold."""
 
 from __future__ import annotations
 
@@ -9,43 +9,26 @@ from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
-import numpy as np
-from starlette.responses import Response
 
 from cargobike.analysis.axes import axes_of
 from cargobike.analysis.scores import metric_names, objective_name
-from cargobike.core.facts import ExperimentStarted, pack_number, pack_numbers
+from cargobike.core.facts import CheckpointSaved, ExperimentStarted, pack_number, pack_numbers
 from cargobike.core.layout import ExperimentFolder
-from cargobike.core.record import ExperimentRecord
+from cargobike.core.record import Attempt, ExperimentRecord, WorkerSeen
 from cargobike.core.records import ExperimentState, Trial
 from cargobike.experiments.index.index import ExperimentRow
+from cargobike.experiments.pages import answers
+from cargobike.experiments.pages.listing import few_points
 from cargobike.experiments.pages.live import LiveExperiment
 from cargobike.experiments.pages.log_files import read_part
-from cargobike.store.history.annotations import read_annotations
+from cargobike.store.history.annotations import Annotations, Note, read_annotations
 from cargobike.store.history.snapshot import read_snapshot
 
-Told = dict[str, Any]
 _LONGEST_SOURCE = 200_000
 
 
-def answer(value: object, headers: Mapping[str, str] | None = None) -> Response:
-    """Return plain data as a response; what JSON has no word for must have been packed."""
-    return Response(encoded(value), media_type="application/json", headers=dict(headers or {}))
-
-
-def encoded(value: object) -> bytes:
-    """Encode plain data, arrays of NumPy among it; numbers that are none become `null`."""
-    return msgspec.json.encode(value, enc_hook=_plain)
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, np.ndarray | np.generic):
-        return value.tolist()
-    return str(value)
-
-
-def row_of(record: ExperimentRecord) -> ExperimentRow:
-    """Return a record as a list shows it."""
+def row_of(record: ExperimentRecord, said: Annotations) -> ExperimentRow:
+    """Return a record as the index would tell it."""
     best = record.best
     return ExperimentRow(
         id=record.id,
@@ -60,68 +43,81 @@ def row_of(record: ExperimentRecord) -> ExperimentRow:
         best_trial=None if best is None else best.number,
         best_value=None if best is None else best.value,
         best_params=None if best is None else best.params,
+        tags=said.tags,
+        notes=len(said.notes),
+        worker_seconds=record.worker_seconds,
     )
 
 
-def experiment_summary(row: ExperimentRow) -> Told:
+def row_summary(row: ExperimentRow, progress: list[float] | None) -> answers.ExperimentSummary:
     """Return one experiment as a list shows it."""
     header = row.header
     best = None
     if row.best_trial is not None and row.best_value is not None:
-        best = {"trial": row.best_trial, "value": pack_number(row.best_value), "params": packed(row.best_params or {})}
+        best = answers.Best(
+            trial=row.best_trial, value=pack_number(row.best_value), params=packed(row.best_params or {})
+        )
     is_running = row.state is ExperimentState.RUNNING
-    return {
-        "id": row.id,
-        "name": header.name,
-        "description": header.description,
-        "state": row.state.value,
-        "reason": row.reason,
-        "function": header.function,
-        "optimizer": header.optimizer,
-        "direction": header.direction,
-        "metric": row.metric,
-        "objectives": header.objectives,
-        "constraints": list(header.constraints),
-        "num_trials": header.num_trials,
-        "trials": row.trials,
-        "trials_done": row.trials_done,
-        "counts": {state.value: count for state, count in row.counts.items()},
-        "best": best,
-        "started_at": utc(row.started_at),
-        "ended_at": utc(row.ended_at),
-        "duration_s": round(max(0.0, time.time() - row.started_at if is_running else row.duration_s), 3),
-        "user": header.user,
-        "host": header.host,
-        "problem": row.problem,
-        "tags": list(row.tags),
-    }
+    return answers.ExperimentSummary(
+        id=row.id,
+        name=header.name,
+        description=header.description,
+        state=row.state,
+        reason=row.reason,
+        function=header.function,
+        optimizer=header.optimizer,
+        direction=header.direction,
+        metric=row.metric,
+        objectives=header.objectives,
+        constraints=list(header.constraints),
+        num_trials=header.num_trials,
+        trials=row.trials,
+        trials_done=row.trials_done,
+        counts=row.counts,
+        best=best,
+        started_at=utc(row.started_at),
+        ended_at=None if row.ended_at is None else utc(row.ended_at),
+        duration_s=round(max(0.0, time.time() - row.started_at if is_running else row.duration_s), 3),
+        user=header.user,
+        host=header.host,
+        problem=row.problem,
+        progress=progress,
+        tags=list(row.tags),
+    )
 
 
-def experiment_detail(live: LiveExperiment, record: ExperimentRecord, *, may_stop: bool) -> Told:
-    """Return everything about an experiment except its trials."""
+def experiment_summary(live: LiveExperiment, record: ExperimentRecord) -> answers.ExperimentSummary:
+    """Return one experiment as a list shows it, from its journal; only inside `live.reading()`."""
+    return row_summary(row_of(record, read_annotations(live.folder)), progress_of(live))
+
+
+def progress_of(live: LiveExperiment) -> list[float] | None:
+    """Return the best value so far as a few points, from the journal; only inside `live.reading()`."""
+
+    def find(record: ExperimentRecord) -> list[float] | None:
+        ended = [trial for trial in record.trials.values() if trial.ended_at is not None and not trial.violation > 0]
+        ended.sort(key=lambda trial: (trial.ended_at, trial.number))
+        scores = [trial.value for trial in ended if trial.value is not None and math.isfinite(trial.value)]
+        return few_points(scores, record.header)
+
+    progress: list[float] | None = live.made(progress_of, find)[1]
+    return progress
+
+
+def experiment_detail(live: LiveExperiment, record: ExperimentRecord, *, may_stop: bool) -> answers.ExperimentDetail:
+    """Return everything about an experiment except its trials; only inside `live.reading()`."""
     said = read_annotations(live.folder)
-    return {
-        **experiment_summary(row_of(record)),
-        "version": live.version,
-        "header": packed(msgspec.to_builtins(_header(record.header), enc_hook=str)),
-        "workers": [
-            {
-                "name": worker.name,
-                "host": worker.host,
-                "gpus": list(worker.gpus),
-                "joined_at": utc(worker.joined_at),
-                "lost_at": utc(worker.lost_at),
-                "reason": worker.reason,
-            }
-            for worker in record.workers.values()
-        ],
-        "metrics": metric_names(record),
-        "params": [axis.name for axis in axes_of(record)],
-        "points": live.points,
-        "tags": list(said.tags),
-        "notes": [{"at": utc(note.at), "by": note.by, "text": note.text} for note in said.notes],
-        "may_stop": may_stop and record.state is ExperimentState.RUNNING,
-    }
+    return answers.ExperimentDetail(
+        **msgspec.structs.asdict(row_summary(row_of(record, said), progress_of(live))),
+        version=live.version,
+        header=packed(msgspec.to_builtins(_header(record.header), enc_hook=str)),
+        workers=[_worker(worker) for worker in record.workers.values()],
+        metrics=metric_names(record),
+        params=[axis.name for axis in axes_of(record)],
+        points=live.points,
+        notes=[note_told(note) for note in said.notes],
+        may_stop=may_stop and record.state is ExperimentState.RUNNING,
+    )
 
 
 def _header(started: ExperimentStarted) -> dict[str, Any]:
@@ -131,82 +127,95 @@ def _header(started: ExperimentStarted) -> dict[str, Any]:
     return {**facts, **given}
 
 
-def trial_summary(trial: Trial) -> Told:
+def note_told(note: Note) -> answers.Note:
+    """Return what a person wrote about an experiment."""
+    return answers.Note(at=utc(note.at), by=note.by, text=note.text)
+
+
+def _worker(worker: WorkerSeen) -> answers.Worker:
+    return answers.Worker(
+        name=worker.name,
+        host=worker.host,
+        gpus=list(worker.gpus),
+        joined_at=utc(worker.joined_at),
+        lost_at=None if worker.lost_at is None else utc(worker.lost_at),
+        reason=worker.reason,
+    )
+
+
+def trial_summary(trial: Trial) -> answers.Trial:
     """Return one trial as a table shows it."""
     curve = trial.curve
-    return {
-        "trial": trial.number,
-        "state": trial.state.value,
-        "value": None if trial.value is None else pack_number(trial.value),
-        "params": packed(trial.params),
-        "metrics": pack_numbers(trial.metrics),
-        "last_step": curve.steps[-1] if len(curve) else None,
-        "last_value": pack_number(curve.values[-1]) if len(curve) else None,
-        "points": len(curve),
-        "attempts": trial.attempts,
-        "worker": trial.worker,
-        "seed": trial.seed,
-        "peak_memory_bytes": trial.peak_memory_bytes,
-        "started_at": utc(trial.started_at),
-        "ended_at": utc(trial.ended_at),
-        "duration_s": trial.duration_s,
-        "violation": pack_number(trial.violation),
-        "has_checkpoint": trial.has_checkpoint,
-        "error": trial.error,
-    }
+    return answers.Trial(
+        trial=trial.number,
+        state=trial.state,
+        value=None if trial.value is None else pack_number(trial.value),
+        params=packed(trial.params),
+        metrics=pack_numbers(trial.metrics),
+        last_step=curve.steps[-1] if len(curve) else None,
+        last_value=pack_number(curve.values[-1]) if len(curve) else None,
+        points=len(curve),
+        attempts=trial.attempts,
+        worker=trial.worker,
+        seed=trial.seed,
+        peak_memory_bytes=trial.peak_memory_bytes,
+        started_at=None if trial.started_at is None else utc(trial.started_at),
+        ended_at=None if trial.ended_at is None else utc(trial.ended_at),
+        duration_s=trial.duration_s,
+        violation=pack_number(trial.violation),
+        has_checkpoint=trial.has_checkpoint,
+        error=trial.error,
+    )
 
 
-def trial_detail(live: LiveExperiment, record: ExperimentRecord, trial: Trial) -> Told:
-    """Return everything about a trial except its points."""
-    return {
-        **trial_summary(trial),
-        "experiment_id": record.id,
-        "version": live.version,
-        "info": packed(trial.info),
-        "tries": [
-            {
-                "attempt": each.number,
-                "workers": list(each.workers),
-                "started_at": utc(each.started_at),
-                "ended_at": utc(each.ended_at),
-                "ended": each.ended,
-            }
-            for each in record.attempts.get(trial.number, ())
-        ],
-        "checkpoints": [
-            {
-                "step": each.step,
-                "attempt": each.attempt,
-                "path": each.path,
-                "size_bytes": each.size_bytes,
-                "saved_at": utc(each.at),
-            }
-            for each in record.checkpoints.get(trial.number, ())
-        ],
-        "metric_names": list(live.metrics(trial.number)),
-        "ranks": max((len(each.workers) for each in record.attempts.get(trial.number, ())[-1:]), default=0),
-    }
+def trial_detail(live: LiveExperiment, record: ExperimentRecord, trial: Trial) -> answers.TrialDetail:
+    """Return everything about a trial except its points; only inside `live.reading()`."""
+    attempts = record.attempts.get(trial.number, [])
+    return answers.TrialDetail(
+        **msgspec.structs.asdict(trial_summary(trial)),
+        experiment_id=record.id,
+        version=live.version,
+        info=packed(trial.info),
+        tries=[_attempt(each) for each in attempts],
+        checkpoints=[_checkpoint(each) for each in record.checkpoints.get(trial.number, ())],
+        metric_names=list(live.metrics(trial.number)),
+        ranks=len(attempts[-1].workers) if attempts else 0,
+    )
 
 
-def snapshot_told(folder: ExperimentFolder) -> Told | None:
+def _attempt(attempt: Attempt) -> answers.Attempt:
+    return answers.Attempt(
+        attempt=attempt.number,
+        workers=list(attempt.workers),
+        started_at=utc(attempt.started_at),
+        ended_at=None if attempt.ended_at is None else utc(attempt.ended_at),
+        ended=attempt.ended,
+    )
+
+
+def _checkpoint(fact: CheckpointSaved) -> answers.Checkpoint:
+    return answers.Checkpoint(
+        step=fact.step, attempt=fact.attempt, path=fact.path, size_bytes=fact.size_bytes, saved_at=utc(fact.at)
+    )
+
+
+def snapshot_told(folder: ExperimentFolder) -> answers.SnapshotAnswer | None:
     """Return what was run and in which environment; `None` if that was not recorded."""
     snapshot = read_snapshot(folder)
     if snapshot is None:
         return None
-    told: Told = packed(msgspec.to_builtins(snapshot, enc_hook=str))
-    return {
-        **{name: told[name] for name in ("directory", "arguments", "launcher", "git", "resources", "problems")},
-        "environment": told["environment"],
-        "at": utc(snapshot.at),
-        "function": read_part(folder.code / "function.py", 0, _LONGEST_SOURCE, is_final=True).text,
-        "files": sorted(snapshot.sources.files),
-    }
+    told = packed(msgspec.to_builtins(snapshot, enc_hook=str))
+    plain = ("directory", "arguments", "launcher", "git", "resources", "problems", "environment")
+    return answers.SnapshotAnswer(
+        **{name: told[name] for name in plain},
+        at=utc(snapshot.at),
+        function=read_part(folder.code / "function.py", 0, _LONGEST_SOURCE, is_final=True).text,
+        files=sorted(snapshot.sources.files),
+    )
 
 
-def utc(at_s: float | None) -> str | None:
-    """Return a time as text; `None` stays `None`, and a time that no calendar has becomes text, too."""
-    if at_s is None:
-        return None
+def utc(at_s: float) -> str:
+    """Return a time as text, also one that no calendar has."""
     try:
         return datetime.fromtimestamp(at_s, UTC).isoformat(timespec="milliseconds")
     except (OverflowError, ValueError, OSError):

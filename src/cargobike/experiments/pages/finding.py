@@ -10,7 +10,7 @@ from typing import Any
 
 from cargobike.analysis.axes import text_of
 from cargobike.analysis.scores import latest_of, objective_name
-from cargobike.core.errors import InvalidInputError
+from cargobike.core.errors import InvalidInputError, NotFoundError
 from cargobike.core.record import ExperimentRecord
 from cargobike.core.records import Trial
 
@@ -50,6 +50,19 @@ def _pieces(text: str) -> list[str]:
 
 def _unquoted(text: str) -> str:
     return re.sub(r"\\(.)", r"\1", text)
+
+
+def trial_in(record: ExperimentRecord, number: int) -> Trial:
+    """Return a trial.
+
+    Raises:
+        NotFoundError: If there is none of that number; says which there are.
+    """
+    try:
+        return record.trials[number]
+    except KeyError:
+        known = f"trials 0 to {len(record.trials) - 1}" if record.trials else "no trials yet"
+        raise NotFoundError(f"There is no trial {number} in {record.id}; it has {known}.") from None
 
 
 def found_trials(

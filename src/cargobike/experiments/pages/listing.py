@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from cargobike.core.errors import NotFoundError, StoreError
-from cargobike.core.facts import EXPERIMENT_FACTS
+from cargobike.core.facts import EXPERIMENT_FACTS, ExperimentStarted
 from cargobike.core.goals import Goals, read_constraints
 from cargobike.core.layout import ProjectFolder
 from cargobike.core.records import ExperimentState, TrialState, better
@@ -92,7 +92,7 @@ class Listing:
         known = self._progress.get(row.id)
         if known is None or known[0] != row.last_at:
             scores = self._allowed(row) if row.header.constraints else self._opened().scores(row.id)
-            known = self._progress[row.id] = (row.last_at, _best_so_far(scores, row))
+            known = self._progress[row.id] = (row.last_at, few_points([score for _, score in scores], row.header))
         return known[1]
 
     def _allowed(self, row: ExperimentRow) -> list[tuple[int, float]]:
@@ -173,13 +173,14 @@ def _text(row: ExperimentRow) -> str:
     return " ".join((header.name, row.id, header.function, header.description, header.optimizer)).lower()
 
 
-def _best_so_far(scores: Sequence[tuple[int, float]], row: ExperimentRow) -> list[float] | None:
-    if row.header.objectives or not scores:
+def few_points(scores: Sequence[float], header: ExperimentStarted) -> list[float] | None:
+    """Return the best so far of scores, in the order of trials, as a few points; `None` if there is none to draw."""
+    if header.objectives or not scores:
         return None
     series: list[float] = []
     best = float("nan")
-    for _, score in scores:
-        best = score if better(score, best, row.header.direction) else best
+    for score in scores:
+        best = score if better(score, best, header.direction) else best
         series.append(best)
     step = max(1, len(series) / MOST_POINTS)
     picked = [series[min(len(series) - 1, round(place * step))] for place in range(min(MOST_POINTS, len(series)))]

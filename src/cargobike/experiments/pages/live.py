@@ -44,6 +44,11 @@ class LiveExperiment:
         self._seen: tuple[int, int] | None = None
         self._made: dict[Any, tuple[int, Any]] = {}
 
+    @property
+    def is_read(self) -> bool:
+        """Whether the journal has been read, so that reading on takes no longer than what was added."""
+        return self._seen is not None
+
     @contextmanager
     def reading(self) -> Iterator[ExperimentRecord]:
         """Give the record as it is now; it does not change while it is looked at.

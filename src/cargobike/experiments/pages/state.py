@@ -1,27 +1,43 @@
-"""What all parts of the server share."""
+"""What all routes of experiments share."""
 
 from __future__ import annotations
 
-import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Annotated
 
-from cargobike.core.layout import ProjectFolder
+from fastapi import Depends, Request
+
 from cargobike.experiments.pages.listing import Listing
 from cargobike.experiments.pages.live import LiveExperiments
-from cargobike.ui.web.access import Access
+from cargobike.ui.web.state import ServerState
+
+NAME = "experiments"
 
 
-@dataclass(frozen=True)
-class ServerState:
-    """The project, what is kept of it in memory, who may ask, and whether the server is about to end."""
+@dataclass(slots=True)
+class ExperimentPages:
+    """The server, what is kept of its experiments in memory, and how many pages are listening to changes."""
 
-    project: ProjectFolder
-    access: Access
+    server: ServerState
     live: LiveExperiments
     listing: Listing
-    closing: threading.Event = field(default_factory=threading.Event)
+    listeners: int = 0
 
     @staticmethod
-    def of(project: ProjectFolder, access: Access | None = None) -> ServerState:
-        """Make the state of a server of one project."""
-        return ServerState(project, access or Access(), LiveExperiments(project), Listing(project))
+    def of(server: ServerState) -> ExperimentPages:
+        """Make what the routes of one server share."""
+        return ExperimentPages(server, LiveExperiments(server.project), Listing(server.project))
+
+    @property
+    def may_stop(self) -> bool:
+        """Whether experiments can be stopped from here."""
+        return self.server.access.may_stop
+
+
+async def _state(request: Request) -> ExperimentPages:
+    state: ExperimentPages = request.app.state.sections[NAME]
+    return state
+
+
+State = Annotated[ExperimentPages, Depends(_state)]
+"""What a route of experiments asks for."""

@@ -1,8 +1,8 @@
-"""The application: the API and the pages behind one guard."""
+"""The application: what products registered, behind one guard."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI, Request
@@ -12,44 +12,50 @@ from starlette.responses import JSONResponse, Response
 
 from cargobike.core.errors import CargobikeError, InvalidInputError, NotFoundError
 from cargobike.core.version import __version__
-from cargobike.experiments.pages.api.comparing import compare_routes
-from cargobike.experiments.pages.api.events import event_routes
-from cargobike.experiments.pages.api.experiments import experiment_routes
-from cargobike.experiments.pages.api.figures import figure_routes
-from cargobike.experiments.pages.api.files import file_routes
-from cargobike.experiments.pages.api.trials import trial_routes
-from cargobike.experiments.pages.pages import error_page, page_routes
-from cargobike.experiments.pages.state import ServerState
+from cargobike.ui.web import login, start
 from cargobike.ui.web.guard import Guard
-from cargobike.ui.web.login import login_routes
+from cargobike.ui.web.section import Section, registered_sections
+from cargobike.ui.web.state import ServerState
 from cargobike.ui.web.static import static_routes
+from cargobike.ui.web.templates import Templates
 
-_ROUTES = (experiment_routes, trial_routes, figure_routes, file_routes, compare_routes, event_routes)
 
+def create_app(state: ServerState, sections: Sequence[Section] | None = None) -> FastAPI:
+    """Make the application of one project: an ASGI application that any server can run.
 
-def create_app(state: ServerState) -> FastAPI:
-    """Make the application of one project: an ASGI application that any server can run."""
+    Args:
+        state: The project, and who may ask.
+        sections: What is shown; by default what products registered.
+    """
+    shown = registered_sections(state) if sections is None else sections
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         yield
         state.closing.set()
-        state.listing.close()
+        for section in shown:
+            section.close()
 
+    holds = "; ".join(section.holds for section in shown if section.holds) or "what it holds"
     app = FastAPI(
         title="Cargobike",
         version=__version__,
-        description="Experiments, trials, metrics, logs, files and figures of one project.",
+        description=f"{holds[:1].upper()}{holds[1:]} of one project.",
         openapi_url="/api/v1/openapi.json",
         # Their pages load scripts from elsewhere; this server works without a network and lets no such script in.
         docs_url=None,
         redoc_url=None,
         lifespan=lifespan,
     )
-    for routes in _ROUTES:
-        app.include_router(routes(state), prefix="/api/v1")
-    for pages in (login_routes, page_routes, static_routes):
-        app.include_router(pages(state), include_in_schema=False)
+    app.state.server = state
+    app.state.templates = Templates(state.project, shown)
+    app.state.sections = {section.name: section.state for section in shown}
+    for api in (start.api, *(section.api for section in shown if section.api)):
+        app.include_router(api, prefix="/api/v1")
+    # The first page of an address counts: a section may have the start page for itself.
+    for pages in (login.routes, *(section.pages for section in shown if section.pages), start.pages):
+        app.include_router(pages, include_in_schema=False)
+    app.include_router(static_routes(shown), include_in_schema=False)
     app.add_exception_handler(CargobikeError, _told)
     app.add_exception_handler(HTTPException, _refused)
     app.add_exception_handler(RequestValidationError, _invalid)
@@ -73,12 +79,15 @@ def _invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     mistakes = [{"where": [str(part) for part in each["loc"]], "what": each["msg"]} for each in error.errors()]
     if _is_page(request):
-        return error_page(404, "There is no such page.")
+        return _answer(request, 404, "There is no such page.")
     return JSONResponse({"detail": mistakes}, 422)
 
 
 def _answer(request: Request, status: int, why: str) -> Response:
-    return error_page(status, why) if _is_page(request) else JSONResponse({"detail": why}, status)
+    if not _is_page(request):
+        return JSONResponse({"detail": why}, status)
+    templates: Templates = request.app.state.templates
+    return templates.error_page(status, why)
 
 
 def _is_page(request: Request) -> bool:

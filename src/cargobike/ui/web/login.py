@@ -8,9 +8,11 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, StringConstraints
 from starlette.responses import JSONResponse, Response
 
-from cargobike.experiments.pages.pages import login_page
-from cargobike.experiments.pages.state import ServerState
 from cargobike.ui.web.guard import cookie_name
+from cargobike.ui.web.start import Server
+from cargobike.ui.web.templates import Pages
+
+routes = APIRouter()
 
 
 class Shown(BaseModel):
@@ -19,34 +21,30 @@ class Shown(BaseModel):
     token: Annotated[str, StringConstraints(min_length=1, max_length=500)]
 
 
-def login_routes(state: ServerState) -> APIRouter:
-    """Make the routes by which a browser is let in."""
-    routes = APIRouter()
+@routes.get("/login")
+def login(templates: Pages) -> Response:
+    """Return a page that reads the token from the part of its address that is never sent."""
+    return templates.login_page()
 
-    @routes.get("/login")
-    def login() -> Response:
-        """Return a page that reads the token from the part of its address that is never sent."""
-        return login_page()
 
-    @routes.post("/login")
-    def enter(request: Request, shown: Shown) -> Response:
-        """Exchange the token for a cookie that scripts cannot read and other sites cannot use."""
-        if not state.access.accepts(shown.token):
-            return JSONResponse({"detail": "That is not the token that this server printed."}, 401)
-        response = JSONResponse({"detail": "welcome"})
-        response.set_cookie(
-            cookie_name(request.scope),
-            state.access.cookie,
-            httponly=True,
-            samesite="strict",
-            secure=request.url.scheme == "https",
-            max_age=30 * 86400,
-        )
-        return response
+@routes.post("/login")
+def enter(request: Request, shown: Shown, state: Server) -> Response:
+    """Exchange the token for a cookie that scripts cannot read and other sites cannot use."""
+    if not state.access.accepts(shown.token):
+        return JSONResponse({"detail": "That is not the token that this server printed."}, 401)
+    response = JSONResponse({"detail": "welcome"})
+    response.set_cookie(
+        cookie_name(request.scope),
+        state.access.cookie,
+        httponly=True,
+        samesite="strict",
+        secure=request.url.scheme == "https",
+        max_age=30 * 86400,
+    )
+    return response
 
-    @routes.get("/healthz")
-    def healthz() -> Response:
-        """Tell that the server is there."""
-        return JSONResponse({"detail": "here"})
 
-    return routes
+@routes.get("/healthz")
+def healthz() -> Response:
+    """Tell that the server is there."""
+    return JSONResponse({"detail": "here"})

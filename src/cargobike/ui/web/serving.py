@@ -7,16 +7,18 @@ import os
 import signal
 import socket
 import threading
+from collections.abc import Sequence
 from typing import Final
 
 import uvicorn
 
 from cargobike.core.errors import CargobikeError, InvalidInputError
 from cargobike.core.layout import ProjectFolder
-from cargobike.experiments.pages.state import ServerState
 from cargobike.ui.web.access import Access
 from cargobike.ui.web.app import create_app
-from cargobike.ui.web.static import PLOTLY, load_static
+from cargobike.ui.web.section import Section, registered_sections
+from cargobike.ui.web.state import ServerState
+from cargobike.ui.web.static import load_plotly
 
 DEFAULT_PORT: Final = 8520
 _LOOK_EVERY_S: Final = 0.5
@@ -27,9 +29,9 @@ _log = logging.getLogger(__name__)
 class DashboardServer(uvicorn.Server):
     """A server that tells its open streams when it is about to end, so that it need not wait for them."""
 
-    def __init__(self, state: ServerState) -> None:
+    def __init__(self, state: ServerState, sections: Sequence[Section]) -> None:
         config = uvicorn.Config(
-            create_app(state),
+            create_app(state, sections),
             access_log=False,
             log_level="warning",
             timeout_graceful_shutdown=2,
@@ -82,8 +84,9 @@ def bind(host: str, port: int | None) -> socket.socket:
 def serve(project: ProjectFolder, access: Access, sock: socket.socket) -> None:
     """Answer requests until Ctrl-C, a termination signal, or the end of the process that started this one."""
     state = ServerState.of(project, access)
-    server = DashboardServer(state)
-    threading.Thread(target=_warm_up, args=(state,), name="cargobike-ui-warm-up", daemon=True).start()
+    sections = registered_sections(state)
+    server = DashboardServer(state, sections)
+    threading.Thread(target=_warm_up, args=(sections,), name="cargobike-ui-warm-up", daemon=True).start()
     stop_watching = threading.Event()
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup says: stay when your owner is gone
         signal.signal(signal.SIGHUP, lambda *_: server.end())
@@ -99,12 +102,13 @@ def serve(project: ProjectFolder, access: Access, sock: socket.socket) -> None:
         sock.close()
 
 
-def _warm_up(state: ServerState) -> None:
+def _warm_up(sections: Sequence[Section]) -> None:
     """Load what the first page needs while its reader is still on the way."""
     try:
-        state.listing.prepare()
-        load_static(PLOTLY)
-    except CargobikeError:  # whoever asks will be told
+        for section in sections:
+            section.prepare()
+        load_plotly()
+    except CargobikeError:  # the request that needs it will say so
         _log.debug("Nothing could be prepared", exc_info=True)
 
 

@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, Phase, settings
 from schemathesis.config import SchemathesisConfig
 from schemathesis.generation import GenerationMode
 
-from cargobike.experiments.pages.state import ServerState
 from cargobike.ui.web.access import Access
 from cargobike.ui.web.app import create_app
+from cargobike.ui.web.state import ServerState
 from support.web_project import ASKING, HOSTILE_ID, LIVELY, sample_project
 
 _FOLDER = tempfile.TemporaryDirectory(prefix="cargobike-schema-")

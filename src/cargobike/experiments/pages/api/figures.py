@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Path, Query
 from starlette.responses import Response
@@ -13,75 +13,79 @@ from cargobike.analysis.figures.trial import draw_trial_curves
 from cargobike.analysis.progress import Order
 from cargobike.core.errors import InvalidInputError, NotFoundError
 from cargobike.core.record import ExperimentRecord
-from cargobike.experiments.pages import answers
-from cargobike.experiments.pages.api.inputs import REFUSALS, ExperimentId, Name, TrialNumber
-from cargobike.experiments.pages.api.trials import trial_in
-from cargobike.experiments.pages.describing import answer, encoded
-from cargobike.experiments.pages.state import ServerState
+from cargobike.experiments.pages.answers import Figure, FigureInfo, FigureList
+from cargobike.experiments.pages.api.inputs import ExperimentId, Name, TrialNumber
+from cargobike.experiments.pages.finding import trial_in
+from cargobike.experiments.pages.live import LiveExperiment
+from cargobike.experiments.pages.state import State
+from cargobike.ui.web.answering import REFUSALS, encoded, sends
 
 FigureName = Annotated[str, Path(pattern=r"^[a-z][a-z-]{0,39}$", description="A name from the list of figures.")]
 KnownVersion = Annotated[str | None, Header(alias="if-none-match", max_length=200)]
+_UNCHANGED: dict[int | str, dict[str, Any]] = {304: {"description": "The same as you have."}}
+
+routes = APIRouter(prefix="/experiments/{experiment_id}", tags=["figures"], responses=REFUSALS)
 
 
-def figure_routes(state: ServerState) -> APIRouter:
-    """Make the routes of figures."""
-    routes = APIRouter(prefix="/experiments/{experiment_id}", tags=["figures"], responses=REFUSALS)
+@routes.get("/figures")
+@sends
+def figures(state: State, experiment_id: ExperimentId) -> FigureList:
+    """Return the figures that make sense for an experiment."""
+    live = state.live.get(experiment_id)
+    with live.reading():
+        shown = worth_showing(_source(live))
+        listed = [
+            FigureInfo(name=each.name, title=each.title, section=each.section, options=list(each.choices))
+            for each in shown
+        ]
+        return FigureList(version=live.version, figures=listed)
 
-    @routes.get("/figures", response_model=answers.FigureList)
-    def figures(experiment_id: ExperimentId) -> Response:
-        """Return the figures that make sense for an experiment."""
-        live = state.live.get(experiment_id)
-        with live.reading():
-            version, source = live.made(FigureSource, FigureSource)
-            listed = [
-                {"name": each.name, "title": each.title, "section": each.section, "options": list(each.choices)}
-                for each in worth_showing(source)
-            ]
-        return answer({"version": version, "figures": listed})
 
-    @routes.get(
-        "/figures/{name}", response_model=answers.Figure, responses={304: {"description": "The same as you have."}}
-    )
-    def figure(
-        experiment_id: ExperimentId,
-        name: FigureName,
-        *,
-        by: Order = "trial",
-        metric: Name = None,
-        step: Annotated[int | None, Query(ge=-(2**53), le=2**53)] = None,
-        x: Name = None,
-        y: Name = None,
-        most: Annotated[int, Query(ge=1, le=1000, description="How many curves at most.")] = 200,
-        known: KnownVersion = None,
-    ) -> Response:
-        """Return a figure; its `ETag` changes when the experiment does."""
-        live = state.live.get(experiment_id)
-        options = Options(by, metric, step, x, y, most)
-        entry = figure_of(name)
-        with live.reading():
-            source: FigureSource = live.made(FigureSource, FigureSource)[1]
-            try:
-                version, drawn = live.made((name, options), lambda _: encoded(entry.draw(source, options)))
-            except InvalidInputError as error:  # a metric or a parameter that this experiment does not have
-                raise NotFoundError(str(error)) from error
-        return _tagged(drawn, f'"{experiment_id}-{version}"', known)
+@routes.get("/figures/{name}", response_model=Figure, responses=_UNCHANGED)
+def figure(
+    state: State,
+    experiment_id: ExperimentId,
+    name: FigureName,
+    *,
+    by: Order = "trial",
+    metric: Name = None,
+    step: Annotated[int | None, Query(ge=-(2**53), le=2**53)] = None,
+    x: Name = None,
+    y: Name = None,
+    most: Annotated[int, Query(ge=1, le=1000, description="How many curves at most.")] = 200,
+    known: KnownVersion = None,
+) -> Response:
+    """Return a figure; its `ETag` changes when the experiment does."""
+    live = state.live.get(experiment_id)
+    options = Options(by, metric, step, x, y, most)
+    chosen = figure_of(name)
+    with live.reading():
+        source = _source(live)
+        try:
+            version, drawn = live.made((name, options), lambda _: encoded(Figure(**chosen.draw(source, options))))
+        except InvalidInputError as error:  # a metric or a parameter that this experiment does not have
+            raise NotFoundError(str(error)) from error
+    return _tagged(drawn, f'"{experiment_id}-{version}"', known)
 
-    @routes.get(
-        "/trials/{number}/figures/curves",
-        response_model=answers.Figure,
-        responses={304: {"description": "The same as you have."}},
-    )
-    def trial_curves(experiment_id: ExperimentId, number: TrialNumber, known: KnownVersion = None) -> Response:
-        """Return every metric that a trial reported against its steps, one panel each."""
-        live = state.live.get(experiment_id)
 
-        def make(record: ExperimentRecord) -> bytes:
-            return encoded(draw_trial_curves(record, trial_in(record, number), live.metrics(number)))
+@routes.get("/trials/{number}/figures/curves", response_model=Figure, responses=_UNCHANGED)
+def trial_curves(
+    state: State, experiment_id: ExperimentId, number: TrialNumber, known: KnownVersion = None
+) -> Response:
+    """Return every metric that a trial reported against its steps, one panel each."""
+    live = state.live.get(experiment_id)
 
-        version, drawn = live.made(("trial", number), make)
-        return _tagged(drawn, f'"{experiment_id}-{number}-{version}"', known)
+    def draw(record: ExperimentRecord) -> bytes:
+        return encoded(Figure(**draw_trial_curves(record, trial_in(record, number), live.metrics(number))))
 
-    return routes
+    version, drawn = live.made(("trial", number), draw)
+    return _tagged(drawn, f'"{experiment_id}-{number}-{version}"', known)
+
+
+def _source(live: LiveExperiment) -> FigureSource:
+    """Return what all figures of this version are drawn from; only inside `live.reading()`."""
+    source: FigureSource = live.made(FigureSource, FigureSource)[1]
+    return source
 
 
 def _tagged(body: bytes, tag: str, known: str | None) -> Response:

@@ -1,0 +1,95 @@
+"""The head of an experiment's page, made the same way whether its journal has been read already or not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from cargobike.core.errors import NotFoundError, StoreError
+from cargobike.core.facts import EXPERIMENT_FACTS, ExperimentStarted
+from cargobike.core.records import ExperimentState
+from cargobike.experiments.index.index import ExperimentRow
+from cargobike.experiments.pages import answers
+from cargobike.experiments.pages.describing import note_told, progress_of, row_of, row_summary
+from cargobike.experiments.pages.drawing import crates
+from cargobike.experiments.pages.live import LiveExperiment
+from cargobike.experiments.pages.state import ExperimentPages
+from cargobike.store.history.annotations import Annotations, read_annotations
+from cargobike.store.journal.journal import read_header
+
+_MOST_NOTES: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What stands at the top of an experiment's page.
+
+    Attributes:
+        experiment: The experiment in short.
+        notes: The latest notes, the oldest first.
+        facts: What was asked for, in words.
+        may_stop: Whether it runs and can be stopped from here.
+        strip: All trials as crates; `None` before the journal has been read.
+    """
+
+    experiment: answers.ExperimentSummary
+    notes: list[answers.Note]
+    facts: dict[str, str]
+    may_stop: bool
+    strip: list[dict[str, Any]] | None
+
+
+def head_of(state: ExperimentPages, live: LiveExperiment, *, may_wait: bool) -> Head:
+    """Return the head of an experiment's page.
+
+    It comes from the journal. Where that has not been read yet and the page must not wait for it, or where it cannot be
+    read, the index says the same of what it has seen.
+    """
+    said = read_annotations(live.folder)
+    if may_wait or live.is_read:
+        try:
+            with live.reading() as record:
+                return _head(state, row_of(record, said), said, progress_of(live), crates(record))
+        except StoreError:
+            if state.listing.known(live.folder.id) is None:
+                raise
+    row = state.listing.known(live.folder.id) or _unread(live)
+    return _head(state, row, said, state.listing.progress(row), None)
+
+
+def _head(
+    state: ExperimentPages,
+    row: ExperimentRow,
+    said: Annotations,
+    progress: list[float] | None,
+    strip: list[dict[str, Any]] | None,
+) -> Head:
+    return Head(
+        experiment=row_summary(row, progress),
+        notes=[note_told(note) for note in said.notes[-_MOST_NOTES:]],
+        facts=_facts(row.header),
+        may_stop=state.may_stop and row.state is ExperimentState.RUNNING,
+        strip=strip,
+    )
+
+
+def _facts(header: ExperimentStarted) -> dict[str, str]:
+    facts = {
+        "function": header.function,
+        "optimizer": header.optimizer,
+        "objectives": ", ".join(f"{name} ({way})" for name, way in header.objectives.items()),
+        "limits": ", ".join(header.constraints),
+        "workers": str(header.workers),
+        "engine": header.engine,
+        "seed": str(header.seed),
+        "by": " on ".join(word for word in (header.user, header.host) if word),
+    }
+    return {name: fact for name, fact in facts.items() if fact}
+
+
+def _unread(live: LiveExperiment) -> ExperimentRow:
+    """Return what the first line of a journal says: a page can be shown before the rest has been read."""
+    header = read_header(live.folder.journal, EXPERIMENT_FACTS)
+    if header is None:
+        raise NotFoundError(f"Experiment {live.folder.id!r} has not begun yet.")
+    return ExperimentRow(id=live.folder.id, header=header, state=ExperimentState.RUNNING, started_at=header.at)

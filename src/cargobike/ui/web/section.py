@@ -1,0 +1,60 @@
+"""The part of the dashboard that one product provides: pages, REST routes, and the files behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from fastapi import APIRouter
+
+from cargobike.core.products import load, products
+from cargobike.ui.web.state import ServerState
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """An entry of the navigation at the top of every page."""
+
+    word: str
+    address: str
+    name: str
+    """What a template says in `here` to mark this entry as the current one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """What a product gives the server. It is made once for each server, by the function that `Product.pages` names.
+
+    Attributes:
+        name: The product's name: its templates are called `NAME/….html`.
+        holds: What its API tells about, for the first sentence of the OpenAPI document.
+        links: Its entries in the navigation.
+        pages: Its pages, mounted at the root of the address.
+        api: Its REST routes, mounted below `/api/v1`.
+        package: Where its folders `templates` and `static` lie; names of static files are unique in the whole server.
+        state: What its routes find as `request.app.state.sections[name]`.
+        filters: What its templates can do with values, by name.
+        prepare: Loads what the first page needs, in the background, while its reader is still on the way.
+        close: Gives back what is open when the server ends.
+    """
+
+    name: str
+    holds: str = ""
+    links: tuple[Link, ...] = ()
+    pages: APIRouter | None = None
+    api: APIRouter | None = None
+    package: str
+    state: object = None
+    filters: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    prepare: Callable[[], None] = lambda: None
+    close: Callable[[], None] = lambda: None
+
+
+MakeSection = Callable[[ServerState], Section]
+
+
+def registered_sections(state: ServerState) -> Sequence[Section]:
+    """Make the sections of all products that registered one, in the order of the products."""
+    makers: list[MakeSection] = [load(product.pages) for product in products() if product.pages]
+    return [make(state) for make in makers]

@@ -1,0 +1,46 @@
+"""What the shell tells by itself: about the server, and a start page where no product has one."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Request
+from starlette.responses import Response
+
+from cargobike.core.version import __version__
+from cargobike.ui.web.answering import REFUSALS, Answer, sends
+from cargobike.ui.web.state import ServerState
+from cargobike.ui.web.templates import Pages
+
+
+class ServerInfo(Answer):
+    """About this server."""
+
+    version: str
+    project: str
+    may_stop: bool
+
+
+async def _server(request: Request) -> ServerState:
+    state: ServerState = request.app.state.server
+    return state
+
+
+Server = Annotated[ServerState, Depends(_server)]
+"""What a route that needs the project or the rules of access asks for."""
+
+api = APIRouter(tags=["server"], responses=REFUSALS)
+pages = APIRouter()
+
+
+@api.get("/server")
+@sends
+def server(state: Server) -> ServerInfo:
+    """Return about this server."""
+    return ServerInfo(version=__version__, project=str(state.project.root), may_stop=state.access.may_stop)
+
+
+@pages.get("/")
+def start(templates: Pages) -> Response:
+    """Return a page with the ways into all sections."""
+    return templates.page("start.html")

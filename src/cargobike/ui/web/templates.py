@@ -1,0 +1,64 @@
+"""HTML made from templates in which every text stays text, whatever it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import jinja2
+from fastapi import Depends, Request
+from starlette.responses import HTMLResponse, Response
+
+from cargobike.core.layout import ProjectFolder
+from cargobike.core.version import __version__
+from cargobike.ui.web.section import Section
+
+
+class Templates:
+    """The templates of the shell, by their names, and those of each section, as `SECTION/NAME`."""
+
+    def __init__(self, project: ProjectFolder, sections: Sequence[Section]) -> None:
+        self._project = project
+        own = jinja2.PackageLoader("cargobike.ui", "pages/templates")
+        products = {section.name: jinja2.PackageLoader(section.package) for section in sections if section.pages}
+        self._environment = jinja2.Environment(
+            loader=jinja2.ChoiceLoader([own, jinja2.PrefixLoader(products)]),
+            autoescape=True,
+            undefined=jinja2.StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        for section in sections:
+            self._environment.filters.update(section.filters)
+        self._environment.globals.update(version=__version__, links=[link for each in sections for link in each.links])
+
+    def page(self, name: str, **context: Any) -> Response:
+        """Return a page, with the project's name at the top."""
+        return HTMLResponse(self._render(name, {"project": project_name(self._project), **context}))
+
+    def login_page(self) -> Response:
+        """Return the page on which the token is shown; it tells strangers nothing of the project."""
+        return HTMLResponse(self._render("login.html", {"project": ""}))
+
+    def error_page(self, status: int, why: str) -> Response:
+        """Return a page that says what went wrong."""
+        return HTMLResponse(self._render("error.html", {"project": "", "status": status, "why": why}), status)
+
+    def _render(self, name: str, context: dict[str, Any]) -> str:
+        return self._environment.get_template(name).render(context).encode("utf-8", "replace").decode("utf-8")
+
+
+def project_name(project: ProjectFolder) -> str:
+    """Return what people call a project: its address on shared storage, or the folder that it lies in."""
+    if project.remote_url.exists():
+        return project.remote_url.read_text("utf-8").strip()
+    return (project.root.parent if project.root.name == ".cargobike" else project.root).name or str(project.root)
+
+
+async def _templates(request: Request) -> Templates:
+    templates: Templates = request.app.state.templates
+    return templates
+
+
+Pages = Annotated[Templates, Depends(_templates)]
+"""What a route that answers with a page asks for."""
