@@ -11,11 +11,13 @@ import time
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 
+import msgspec
 import zmq
 
 from cargobike.core.records import Resources
 from cargobike.core.version import __version__
 from cargobike.engines.engine import Engine, WorkerHandle, WorkerSpec
+from cargobike.experiments.trial.messages import AttemptEnd, Point
 from cargobike.workers.connection import AgentConfig
 from cargobike.workers.wire import (
     Assign,
@@ -24,8 +26,9 @@ from cargobike.workers.wire import (
     Ended,
     Hello,
     Link,
-    Point,
+    Message,
     Release,
+    Said,
     decode_driver_message,
     encode_message,
 )
@@ -40,7 +43,7 @@ class FakeAgent:
     config: AgentConfig
     socket: zmq.Socket[bytes]
     link: Link = field(default_factory=Link)
-    assignment: Assign | None = None
+    assignment: Assign[msgspec.Raw] | None = None
     step: int = 0
     is_released: bool = False
 
@@ -48,7 +51,7 @@ class FakeAgent:
         hello = Hello(self.config.worker, os.getpid(), socket.gethostname(), "", __version__)
         self.socket.send_multipart([encode_message(hello), self.link.pack([])])
 
-    def send(self, message: Point | Ended | Beat | Bye) -> None:
+    def send(self, message: Message) -> None:
         self.socket.send_multipart([b"", self.link.pack([encode_message(message)])])
 
     def hear(self) -> bool:
@@ -69,11 +72,13 @@ class FakeAgent:
         assignment = self.assignment
         assert assignment is not None
         if self.step < reports:
-            self.send(Point(assignment.trial, assignment.attempt, self.step, {"sent_at": time.time()}))
+            point = Point(self.step, {"sent_at": time.time()})
+            self.send(Said(assignment.task, assignment.attempt, point))
             self.step += 1
             return True
         self.assignment = None
-        self.send(Ended(assignment.trial, assignment.attempt, "completed", value=1.0, metrics={"sent_at": 1.0}))
+        end = AttemptEnd("completed", value=1.0, metrics={"sent_at": 1.0})
+        self.send(Ended(assignment.task, assignment.attempt, end))
         return False
 
 

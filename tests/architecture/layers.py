@@ -71,7 +71,6 @@ WIDENED: dict[tuple[str, str], str] = {
     ("cli", "ui"): "a command and the server behind it",
     ("bench", ROOT): "what is measured comes through the front door",
     ("ui", "analysis"): "pages hold figures",
-    ("workers", "experiments"): "until workers run any program",
     ("data", "experiments"): "until data registers what it hands to train functions",
     ("experiments", "data"): "until data registers what it hands to train functions",
     ("experiments.driving", "experiments.asking"): "until what was asked is one record",
@@ -159,9 +158,9 @@ LIBRARIES: dict[str, Library] = {
     "zmq": Library(
         (
             "experiments/driving/file_server.py",
-            "experiments/driving/server.py",
+            "workers/server.py",
             "workers/courier.py",
-            "workers/agent.py",
+            "workers/agent_loop.py",
             "workers/connection.py",
         )
     ),
@@ -183,7 +182,7 @@ DEFERRED: dict[tuple[str, str], str] = {
         "cargobike.experiments.trial.shipped_modules",
     ): "only for workers on other machines",
     ("experiments/asking/launching.py", "cargobike.data.materialize"): "only for who gives data",
-    ("experiments/trial/runner.py", "cargobike.data.shard"): "only for who gives data",
+    ("experiments/trial/program.py", "cargobike.data.shard"): "only for who gives data",
     ("experiments/front.py", "cargobike.data.inference"): "only for who has a Spark DataFrame",
     (
         "experiments/asking/function.py",
@@ -193,7 +192,7 @@ DEFERRED: dict[tuple[str, str], str] = {
         "experiments/driving/conduct.py",
         "cargobike.experiments.driving.file_server",
     ): "only for workers on other machines",
-    ("workers/host.py", "cargobike.workers.remote_agent"): "only for workers that do not see the project's disk",
+    ("workers/host.py", "cargobike.workers.courier"): "only for workers that do not see the project's disk",
     ("engines/spark/task.py", "cargobike.core.settings"): "an executor without it is to say so",
     ("engines/spark/task.py", "cargobike.core.records"): "an executor without it is to say so",
     ("engines/spark/task.py", "cargobike.engines.engine"): "an executor without it is to say so",
@@ -301,7 +300,7 @@ DEFERRED: dict[tuple[str, str], str] = {
     ("trial.py", "cargobike.training.collectives"): "only ranks that train together need it",
     ("training/collectives.py", "cargobike.training.process_group"): "imports torch, which numbers do not need",
     (
-        "experiments/trial/runner.py",
+        "experiments/trial/program.py",
         "cargobike.experiments.trial.rendezvous",
     ): "most trials have nobody to meet, and it delays every worker",
     ("experiments/trial/context.py", "shutil"): "only code outside an experiment needs it",

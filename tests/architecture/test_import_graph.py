@@ -30,7 +30,7 @@ def package(root: Path, files: dict[str, str]) -> dict[str, Module]:
         ("store/journal.py", "if TYPE_CHECKING:\n    from cargobike.search.grid import Grid", "sideways"),
         ("store/journal.py", "def f():\n    from cargobike.search.grid import Grid", "sideways"),
         ("training/torch.py", "from cargobike.analysis import scores", "sideways"),
-        ("experiments/trial/runner.py", "from cargobike.experiments.asking import goals", "is not below"),
+        ("experiments/trial/program.py", "from cargobike.experiments.asking import goals", "is not below"),
         ("experiments/shed/spade.py", "from cargobike.experiments.asking import goals", "not in the table of inner"),
         ("cli/demo.py", "from cargobike.testing import engines", "for tests only"),
         ("cli/demo.py", "from cargobike.shed import spade", "'shed' is not in the layer table"),

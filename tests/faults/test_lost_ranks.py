@@ -63,7 +63,7 @@ def test_a_rank_that_never_comes_is_named_with_its_stack() -> None:
     assert re.search(r"waited 1 s for 'trial.barrier#1' of rank 1", text)
     assert re.search(r"rank 1 on \S+ \(last step 1\) stood here:", text)
     assert "in _sleep_on_rank_1" in text
-    assert "runner.py" not in text
+    assert "program.py" not in text
 
 
 def _be_stopped() -> int:

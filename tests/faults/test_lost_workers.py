@@ -184,7 +184,8 @@ def test_a_stopped_driver_finds_its_workers_again(tmp_path: Path) -> None:
         tmp_path / "work",
         """
         import functools, pathlib, time
-        from cargobike import experiment, launching, trial
+        from cargobike import experiment, trial
+        from cargobike.experiments.asking import launching
         from cargobike.experiments.driving.request import Patience, Request
 
         launching.Request = functools.partial(Request, patience=Patience(silence_s=1.5))

@@ -17,28 +17,29 @@ import zmq
 from zmq.utils import z85
 
 from cargobike import experiment, trial
-from cargobike.experiments.driving.server import WireServer
 from cargobike.experiments.results.result import Result
+from cargobike.experiments.trial.messages import AttemptEnd, FromWorker, Point, decode_from_worker
 from cargobike.workers.connection import AgentConfig
-from cargobike.workers.wire import Ended, Hello, Link, Point, encode_message
+from cargobike.workers.server import WireServer
+from cargobike.workers.wire import Ended, Hello, Link, Said, encode_message
 
 
 class Eavesdropper:
     """Notes the server and the keys that an experiment makes, to try them from outside."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.servers: list[WireServer] = []
+        self.servers: list[WireServer[FromWorker]] = []
         self.configs: list[AgentConfig] = []
         self.secrets: list[bytes] = []
         make = WireServer.__init__
         admit = WireServer.admit
         encode = AgentConfig.encode
 
-        def noting_init(server: WireServer, *args: Any) -> None:
+        def noting_init(server: WireServer[FromWorker], *args: Any) -> None:
             make(server, *args)
             self.servers.append(server)
 
-        def noting_admit(server: WireServer, worker: str) -> tuple[bytes, bytes]:
+        def noting_admit(server: WireServer[FromWorker], worker: str) -> tuple[bytes, bytes]:
             public, secret = admit(server, worker)
             self.secrets.append(secret)
             return public, secret
@@ -85,7 +86,8 @@ def _dealer(address: str, identity: bytes, prepare: Callable[[Any], None], frame
 def _lie() -> list[bytes]:
     """Frames with which a worker would say that trial 0 has ended wonderfully."""
     link = Link()
-    said = [encode_message(Point(0, 1, 0, {"score": 1e9})), encode_message(Ended(0, 1, "completed", value=1e9))]
+    point, end = Point(0, {"score": 1e9}), AttemptEnd("completed", value=1e9)
+    said = [encode_message(Said(0, 1, point)), encode_message(Ended(0, 1, end))]
     return [encode_message(Hello("w0", 1, "elsewhere", "3", "0")), link.pack(said)]
 
 
@@ -141,7 +143,7 @@ def test_strangers_get_nothing_in_and_nothing_out(
 
 def test_a_worker_cannot_speak_for_another(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A key admits its owner under its own name only."""
-    server = WireServer()
+    server = WireServer(decode_from_worker)
     server.admit("w0")
     public, secret = server.admit("w1")
     heard: list[Any] = []

@@ -1,8 +1,25 @@
-"""What an engine and the host process that it starts say to each other, over a socket that both inherited."""
+"""What engines, workers and drivers must agree on: where a driver listens, and the orders to a host process."""
 
 from __future__ import annotations
 
 import msgspec
+
+
+class Listening(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the driver listens for an engine's workers.
+
+    Attributes:
+        bind: Address to listen on; loopback unless the workers are elsewhere.
+        reach: Name or address by which workers reach it; the same as `bind` if empty.
+        port: Port to listen on, for networks that let only some through; any free one if 0.
+    """
+
+    bind: str = "127.0.0.1"
+    reach: str = ""
+    port: int = 0
+
+
+# What an engine and the host process that it starts say to each other, over a socket that both inherited.
 
 
 class Begin(msgspec.Struct, frozen=True, tag="begin"):

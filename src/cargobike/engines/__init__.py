@@ -10,11 +10,11 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from cargobike.core.hosting import Listening
     from cargobike.engines.capabilities import (
         AvoidsBadMachines,
         ChecksWorkers,
         Elsewhere,
-        Listening,
         TellsWaiting,
         WarmsUp,
     )
@@ -43,7 +43,7 @@ _SOURCES = {
     "ChecksWorkers": "cargobike.engines.capabilities",
     "Elsewhere": "cargobike.engines.capabilities",
     "Engine": "cargobike.engines.engine",
-    "Listening": "cargobike.engines.capabilities",
+    "Listening": "cargobike.core.hosting",
     "LocalEngine": "cargobike.engines.local.engine",
     "SimulatedEngine": "cargobike.engines.simulated.engine",
     "SparkEngine": "cargobike.engines.spark.engine",

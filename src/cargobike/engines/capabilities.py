@@ -7,23 +7,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
-import msgspec
-
+from cargobike.core.hosting import Listening
 from cargobike.core.records import Resources
-
-
-class Listening(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the driver listens for an engine's workers.
-
-    Attributes:
-        bind: Address to listen on; loopback unless the workers are elsewhere.
-        reach: Name or address by which workers reach it; the same as `bind` if empty.
-        port: Port to listen on, for networks that let only some through; any free one if 0.
-    """
-
-    bind: str = "127.0.0.1"
-    reach: str = ""
-    port: int = 0
 
 
 class Elsewhere(ABC):

@@ -16,6 +16,7 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from cargobike.engines.local.boot import Boot
+from cargobike.experiments.trial import WORKER_PROGRAM
 
 if TYPE_CHECKING:
     import os
@@ -383,4 +384,4 @@ def list() -> builtins.list[str]:
 
 
 def _boot(engine: object) -> contextlib.AbstractContextManager[Boot | None]:
-    return Boot() if engine == "local" else contextlib.nullcontext()
+    return Boot(WORKER_PROGRAM) if engine == "local" else contextlib.nullcontext()

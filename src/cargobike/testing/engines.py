@@ -28,7 +28,15 @@ import pytest
 from cargobike.core.errors import EngineError
 from cargobike.core.records import Resources
 from cargobike.engines.engine import Engine, WorkerHandle, WorkerSpec
-from cargobike.testing.reception import Reception, descendants, is_running, wait_until
+from cargobike.testing.reception import (
+    PATIENCE_S,
+    CalculatorReception,
+    Reception,
+    descendants,
+    is_running,
+    wait_until,
+)
+from cargobike.workers.wire import Died, Ended
 
 __all__ = ["Desk", "EngineContract", "ProcessEngineContract"]
 
@@ -222,19 +230,79 @@ class ProcessEngineContract(EngineContract):
         engine.shutdown()
         wait_until(lambda: not any(map(is_running, ours)), desk.let_time_pass, "everything has ended")
 
-    def test_workers_end_when_their_owner_is_killed(self, desk: Reception, tmp_path: Path) -> None:
+    @pytest.mark.parametrize("owner", ["own", "own_calculators"])
+    def test_workers_end_when_their_owner_is_killed(self, desk: Reception, tmp_path: Path, owner: str) -> None:
         """Even if it had no time to say so."""
-        program = f"from cargobike.testing.engines import own; own({self.made_by!r}, {str(tmp_path)!r})"
+        program = f"from cargobike.testing.engines import {owner}; {owner}({self.made_by!r}, {str(tmp_path)!r})"
         environment = dict(os.environ, PYTHONPATH=os.pathsep.join([_SOURCE, os.environ.get("PYTHONPATH", "")]))
-        owner = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, env=environment, text=True)
-        assert owner.stdout is not None
-        with owner:
+        process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, env=environment, text=True)
+        assert process.stdout is not None
+        with process:
             try:
-                theirs = [int(word) for word in owner.stdout.readline().split()]
+                theirs = [int(word) for word in process.stdout.readline().split()]
                 assert sum(map(is_running, theirs)) >= 4, "a worker, its runner and what that has started, at least"
             finally:
-                owner.kill()
+                process.kill()
         wait_until(lambda: not any(map(is_running, theirs)), desk.let_time_pass, "the orphans have ended")
+
+    @pytest.fixture
+    def calculators(self, engine: Engine, tmp_path: Path) -> Iterator[CalculatorReception]:
+        """Where workers are received that run a program without trials."""
+        reception = CalculatorReception(tmp_path)
+        yield reception
+        engine.shutdown()
+        reception.close()
+
+    def test_workers_run_any_program(self, engine: Engine, calculators: CalculatorReception) -> None:
+        """It gets assignments, is told things, answers, and what it prints is captured."""
+        handle = self._start(engine, calculators, "w0")
+        pids = set()
+        for task in (0, 1):
+            calculators.begin("w0", task)
+            assert calculators.ask("w0", task, "square", 7).number == 49
+            pids.add(calculators.ask("w0", task, "print", task).pid)
+            calculators.tell("w0", task, "finish")
+            end = calculators.await_end()
+            assert isinstance(end, Ended)
+            assert (end.task, end.body.number, end.failed) == (task, 49 + task**2, False)
+        assert len(pids) == 2, "each assignment has a process of its own"
+        calculators.release("w0")
+        self._await_end(handle, calculators)
+        assert calculators.output == {0: b"hello\n0\n", 1: b"hello\n1\n"}
+
+    def test_a_crash_of_any_program_is_reported_with_its_cause(
+        self, engine: Engine, calculators: CalculatorReception
+    ) -> None:
+        """The next assignment gets a new process; what the dead one has started is gone."""
+        self._start(engine, calculators, "w0")
+        calculators.begin("w0", 0)
+        started = calculators.ask("w0", 0, "start").number
+        calculators.ask("w0", 0, "print", 5)
+        calculators.tell("w0", 0, "crash", signal.SIGKILL)
+        end = calculators.await_end()
+        assert isinstance(end, Died)
+        assert (end.task, end.code, end.halted, end.killed) == (0, -signal.SIGKILL, False, False)
+        assert end.last_output == "hello\n5\n"
+        assert not is_running(started)
+        calculators.begin("w0", 1)
+        assert calculators.ask("w0", 1, "square", 3).number == 9
+
+    def test_any_program_is_asked_to_end_and_then_made_to(
+        self, engine: Engine, calculators: CalculatorReception
+    ) -> None:
+        """One that listens says how it ended; one that hangs is killed after its grace."""
+        self._start(engine, calculators, "w0")
+        calculators.begin("w0", 0)
+        calculators.ask("w0", 0, "square", 2)
+        calculators.halt("w0", 0, grace_s=PATIENCE_S)
+        assert isinstance(calculators.await_end(), Ended)
+        calculators.begin("w0", 1)
+        calculators.ask("w0", 1, "square", 2)
+        calculators.tell("w0", 1, "hang")
+        calculators.halt("w0", 1, grace_s=0.2)
+        end = calculators.await_end()
+        assert isinstance(end, Died)
+        assert (end.code, end.halted, end.killed) == (-signal.SIGKILL, True, True)
 
 
 def own(made_by: str, folder: str) -> None:
@@ -248,5 +316,22 @@ def own(made_by: str, folder: str) -> None:
         desk.assign(worker, trial, waits=True)
     pids = {*desk.processes_of("w0"), *desk.processes_of("w1"), *descendants(os.getpid())}
     sys.stdout.write(" ".join(map(str, sorted(pids))) + "\n")
+    sys.stdout.flush()
+    signal.pause()
+
+
+def own_calculators(made_by: str, folder: str) -> None:
+    """Own an engine with two busy workers that run no trials, as `own` does."""
+    module, _, name = made_by.partition(":")
+    engine: Engine = getattr(importlib.import_module(module), name)()
+    desk = CalculatorReception(Path(folder))
+    pids: set[int] = set()
+    for task, worker in enumerate(("w0", "w1")):
+        engine.start_worker(desk.spec(worker))
+        wait_until(lambda worker=worker: desk.has_come(worker), desk.let_time_pass, "it has come")  # type: ignore[misc]
+        desk.begin(worker, task)
+        started = desk.ask(worker, task, "start")
+        pids |= {started.number, started.pid}
+    sys.stdout.write(" ".join(map(str, sorted({*pids, *descendants(os.getpid())}))) + "\n")
     sys.stdout.flush()
     signal.pause()

@@ -1,47 +1,23 @@
-"""The agent: a worker's link to the driver. It watches the runner, never runs user code and never waits for it.
+"""The agent of a worker as a function from events to commands: no socket, no clock, no file descriptor.
 
-One thread, one poll: orders from the driver, packets from the runner, exits from the template, captured output, and the
-pipe whose closing says that the driver's machine has no use for us any more.
+It stands between the driver and the runner, the process in which a program works on one assignment. It never waits for
+either. Time arrives inside events; `agent_loop` listens, hands events in and does what is asked for.
 """
 
 from __future__ import annotations
 
-import contextlib
-import os
-import signal
-import socket
-import sys
-import time
+import enum
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import Any
 
 import msgspec
-import zmq
 
-from cargobike.experiments.trial.runner import LEAVE
-from cargobike.workers.connection import AgentConfig, Connection
+from cargobike.workers import agent_events as ev
+from cargobike.workers import inner_wire as inner
+from cargobike.workers import wire
 from cargobike.workers.output import OutputStream
-from cargobike.workers.packets import PacketReader
-from cargobike.workers.processes import describe_exit, end_descendants
-from cargobike.workers.quiet import QuietWatch, StackReader
-from cargobike.workers.template import Exit
-from cargobike.workers.whereabouts import name_of_machine
-from cargobike.workers.wire import (
-    Assign,
-    Beat,
-    Bye,
-    Ended,
-    Gathered,
-    Halt,
-    Hello,
-    Output,
-    Quiet,
-    Release,
-    Verdict,
-    decode_driver_message,
-    decode_worker_message,
-    encode_message,
-)
+from cargobike.workers.quiet import QuietWatch, StackWait
+from cargobike.workers.wire import Assign, Message, StreamName, encode_message
 
 BEAT_S = 1.0
 OUTPUT_EVERY_S = 0.2
@@ -50,347 +26,375 @@ KILL_AGAIN_S = 0.1
 MOST_IN_FLIGHT = 512
 
 
-@dataclass(slots=True)
-class Below:
-    """The agent's ends of the connections to what is below it."""
+class Runner(enum.Enum):
+    """What there is below the template, as far as the agent is concerned; spare runners are the template's affair."""
 
-    template_pid: int
-    template: socket.socket
-    runner: socket.socket
-    stdout: OutputStream
-    stderr: OutputStream
-    flags: memoryview
-    liveness_fd: int
-    stack_fd: int
+    ABSENT = enum.auto()
+    BUSY = enum.auto()
+    """It works on the current assignment, or is about to."""
+    IDLE = enum.auto()
+    """It waits for its next assignment, which only reused runners do."""
+    LEAVING = enum.auto()
+    """It has done its last assignment and is to end by itself; what it still prints belongs to that."""
+
+
+class _Current(msgspec.Struct):
+    """The assignment that has not ended yet."""
+
+    assign: Assign[msgspec.Raw]
+    halted: bool = False
+    killed: bool = False
+    kill_at: float | None = None
+    quiet: QuietWatch | None = None
+    stack: StackWait | None = None
+
+    def is_meant(self, message: wire.Tell[Any] | wire.Halt | wire.Said[Any] | wire.Ended[Any]) -> bool:
+        """Tell whether a message belongs to this assignment; others are late, or meant for an earlier one."""
+        return self.assign.task == message.task and self.assign.attempt == message.attempt
 
 
 class Agent:
-    """The state of one agent."""
+    """The state of one agent.
 
-    def __init__(self, config: AgentConfig, below: Below, gpus: tuple[str, ...], version: str) -> None:
-        self._config = config
-        self._below = below
-        self._packets = PacketReader(below.runner)
-        self._connection = Connection(config)
-        self._hello = encode_message(
-            Hello(
-                config.worker,
-                os.getpid(),
-                name_of_machine(config.address),
-                ".".join(map(str, sys.version_info[:3])),
-                version,
-                gpus=gpus,
-            )
-        )
-        self._current: Assign | None = None
-        self._last_trial = 0
-        self._runner_lives = False
-        self._halted = False
-        self._has_killed = False
-        self._stack = StackReader(below.stack_fd)
-        self._quiet: QuietWatch | None = None
-        self._releasing = False
-        self._kill_at: float | None = None
-        self._leave_by: float | None = None
-        self._delivered = False
+    Guarantees: each assignment ends with exactly one `Ended` or `Died`, unless the worker itself is lost; what was
+    printed before arrives before; after `Leave` there are no more commands.
+
+    Args:
+        now: The time.
+        reuse: Whether a runner takes one assignment after the other.
+        carries_files: Whether the project's disk is not seen here, so that files travel.
+        driver_silence_s: After how long without a word from the driver to give up.
+    """
+
+    def __init__(
+        self,
+        now: float,
+        *,
+        reuse: bool = False,
+        carries_files: bool = False,
+        driver_silence_s: float | None = None,
+    ) -> None:
+        self.now = now
+        self.has_left = False
+        self.runner = Runner.ABSENT
+        self._reuse = reuse
+        self._carries_files = carries_files
+        self._driver_silence_s = driver_silence_s
+        self._current: _Current | None = None
         self._held: bytes | None = None
-        self._batch: list[bytes] = []
-        self._last_sent = 0.0
-        self._last_heard = time.monotonic()
+        self._releasing = False
+        self._leave_by: float | None = None
+        self._printing_task = 0
+        self._output: dict[StreamName, OutputStream] = {"stdout": OutputStream(), "stderr": OutputStream()}
         self._output_due: float | None = None
+        self._errands: dict[int, Callable[[str], None]] = {}
+        self._last_errand = 0
+        self._last_sent = 0.0
+        self._last_heard = now
+        self._listens = True
+        self._commands: list[ev.Command] = []
+        self._handlers: dict[type[ev.Event], Callable[[Any], None]] = {
+            ev.Ordered: self._ordered,
+            ev.DriverHeard: self._driver_heard,
+            ev.RunnerSaid: self._runner_said,
+            ev.RunnerExited: self._runner_exited,
+            ev.TemplateGone: self._template_gone,
+            ev.Printed: self._printed,
+            ev.RunnerMeasured: self._runner_measured,
+            ev.StackRead: self._stack_read,
+            ev.ErrandDone: self._errand_done,
+            ev.Ticked: self._ticked,
+        }
 
-    def serve(self) -> None:
-        """Work until released, or until the driver is gone."""
-        below = self._below
-        poller = zmq.Poller()
-        link, monitor = self._connection.socket, self._connection.monitor
-        runner_fd, template_fd = below.runner.fileno(), below.template.fileno()
-        for source in (link, monitor, template_fd, below.stdout.fd, below.stderr.fd, below.liveness_fd):
-            poller.register(source, zmq.POLLIN)
-        poller.register(runner_fd, zmq.POLLIN)
-        others = self._other_sources()
-        for source in others:
-            poller.register(source, zmq.POLLIN)
-        listening = True
-        while True:
-            ready = dict(poller.poll(self._wait_ms()))
-            if below.liveness_fd in ready:
-                return
-            if monitor in ready and self._connection.reconnected():
-                self._connection.repeat(self._hello)
-            if link in ready:
-                self._last_heard = time.monotonic()
-                for raw in self._connection.receive():
-                    self._order(raw)
-            if runner_fd in ready:
-                self._drain_runner()
-            if template_fd in ready:
-                self._hear_template()
-            if below.stdout.fd in ready or below.stderr.fd in ready:
-                self._drain_output()
-            for source, listen in others.items():
-                if source in ready:
-                    listen()
-            self._keep_time()
-            self._flush()
-            if self._releasing and self._may_leave:
-                self._say_goodbye()
-                return
-            # A runner that reports faster than the driver takes it in must wait, not fill our memory.
-            congested = self._connection.link.in_flight > MOST_IN_FLIGHT
-            if congested == listening:
-                (poller.unregister if congested else lambda fd: poller.register(fd, zmq.POLLIN))(runner_fd)
-                listening = not congested
+    def handle(self, event: ev.Event) -> list[ev.Command]:
+        """Take what has happened; returns what is to be done about it, in this order."""
+        if self.has_left:
+            return []
+        commands: list[ev.Command] = []
+        self._commands = commands
+        self.now = event.at
+        self._handlers[type(event)](event)
+        if self._releasing and self._is_done and not self.has_left:
+            self._finish_output()
+            self._send(wire.Bye())
+            self._leave()
+        return commands
 
     @property
-    def _may_leave(self) -> bool:
-        return self._current is None and not self._runner_lives
+    def next_deadline(self) -> float:
+        """When a `Ticked` has something to do at the latest."""
+        deadlines = [self._last_sent + BEAT_S, self._leave_by, self._output_due]
+        if (current := self._current) is not None:
+            deadlines.append(current.kill_at)
+            deadlines.append(current.quiet.next_look if current.quiet is not None else None)
+            deadlines.append(current.stack.next_look if current.stack is not None else None)
+        return min(deadline for deadline in deadlines if deadline is not None)
 
-    def _other_sources(self) -> dict[int, Callable[[], None]]:
-        """Return further descriptors to listen to, each with what to do when it is readable."""
-        return {}
+    @property
+    def wants_stack(self) -> bool:
+        """Whether the runner was asked where its threads stand."""
+        return self._current is not None and self._current.stack is not None
 
-    def _wait_ms(self) -> int:
-        now = time.monotonic()
-        due = self._last_sent + BEAT_S
-        for other in (self._kill_at, self._leave_by, self._output_due, self._stack.next_look):
-            if other is not None:
-                due = min(due, other)
-        if self._quiet is not None:
-            due = min(due, self._quiet.next_look)
-        return max(0, int((due - now) * 1000) + 1)
+    @property
+    def _is_done(self) -> bool:
+        return self._current is None and self.runner is Runner.ABSENT and not self._errands
+
+    def _send(self, message: Message) -> None:
+        self._send_packet(encode_message(message))
+
+    def _send_packet(self, packet: bytes) -> None:
+        self._last_sent = self.now
+        self._commands.append(ev.SendDriver(packet))
+
+    def _leave(self, failure: str = "") -> None:
+        self.has_left = True
+        self._commands.append(ev.Leave(failure))
 
     # -- from above ----------------------------------------------------------------------------------------------
 
-    def _order(self, raw: msgspec.Raw) -> None:
-        message = decode_driver_message(raw)
-        below = self._below
+    def _driver_heard(self, event: ev.DriverHeard) -> None:
+        self._last_heard = event.at
+
+    def _ordered(self, event: ev.Ordered) -> None:
+        message = event.message
         if isinstance(message, Assign):
-            self._current = message
-            self._halted = self._has_killed = False
-            self._stack.forget()
-            self._kill_at = None
-            if message.membership is not None:
-                self._quiet = QuietWatch.of(message.membership, self._below.template_pid)
-            below.flags[0] = 0
-            if self._delivered:
-                self._held = bytes(raw)  # the last trial's process is still ending, and what it prints is its own
-            else:
-                self._start(message.trial, bytes(raw))
-        elif isinstance(message, Verdict):
-            if self._is_current(message.trial, message.attempt):
-                below.runner.send(b"V" + bytes(raw))
-        elif isinstance(message, Gathered):
-            if self._is_current(message.trial, message.attempt):
-                with contextlib.suppress(BlockingIOError):  # it does not read: then it does not wait either
-                    below.runner.send(b"G" + bytes(raw), socket.MSG_DONTWAIT)
-        elif isinstance(message, Halt):
-            if self._is_current(message.trial, message.attempt):
-                self._halted = True
-                below.flags[0] = 1
-                self._kill_at = time.monotonic() + message.grace_s
-                if message.stack and not self._stack.is_wanted:
-                    self._stack.want()
-                    below.template.send(b"D")
-        elif isinstance(message, Release):
-            self._releasing = True
-            if self._runner_lives and self._current is None and self._config.reuse:
-                below.runner.send(LEAVE)
-                self._delivered = True
-                self._leave_by = time.monotonic() + EXIT_GRACE_S
-
-    def _start(self, trial: int, raw: bytes) -> None:
-        """Give an assignment to the runner that waits for it, or to a new one."""
-        self._finish_output()
-        self._last_trial = trial
-        if self._config.reuse and self._runner_lives:
-            self._below.runner.send(b"A" + raw)
+            self._assigned(message, event.packet)
+        elif isinstance(message, wire.Release):
+            self._released()
+        elif self._current is None or not self._current.is_meant(message):
+            return
+        elif isinstance(message, wire.Tell):
+            self._commands.append(ev.SendRunner(event.packet, message.droppable))
         else:
-            self._runner_lives = True
-            self._below.template.send(b"A" + raw)
+            self._halt(self._current, message)
 
-    def _is_current(self, trial: int, attempt: int) -> bool:
-        current = self._current
-        return current is not None and (current.trial, current.attempt) == (trial, attempt)
+    def _assigned(self, assign: Assign[msgspec.Raw], packet: bytes) -> None:
+        self._current = _Current(assign)
+        if assign.quiet_after_s is not None:
+            self._current.quiet = QuietWatch.begin(assign.quiet_after_s, self.now)
+        self._commands.append(ev.SetStopFlag(False))
+        if self.runner is Runner.LEAVING:
+            self._held = packet
+        else:
+            self._prepare(assign, packet)
+
+    def _prepare(self, assign: Assign[msgspec.Raw], packet: bytes) -> None:
+        """Start an assignment, once everything that it needs is here."""
+        self._finish_output()
+        self._printing_task = assign.task
+        if assign.files is None or not self._carries_files:
+            self._start(packet)
+            return
+
+        def start(error: str) -> None:
+            if error:
+                self._complain(f"checkpoints could not be fetched from the driver: {error}")
+            self._start(packet)
+
+        self._commands.append(ev.BringFolders(self._errand(start), assign.files))
+
+    def _start(self, packet: bytes) -> None:
+        """Give an assignment to the runner that waits for it, or to a new one."""
+        if self.runner is Runner.IDLE:
+            self._commands.append(ev.SendRunner(packet))
+        else:
+            self._commands.append(ev.TellTemplate(inner.Start(msgspec.Raw(packet))))
+        self.runner = Runner.BUSY
+
+    def _halt(self, current: _Current, message: wire.Halt) -> None:
+        current.halted = True
+        current.kill_at = self.now + message.grace_s
+        self._commands.append(ev.SetStopFlag(True))
+        if message.stack and current.stack is None:
+            current.stack = StackWait.begin(self.now)
+            self._commands.append(ev.TellTemplate(inner.ShowStack()))
+
+    def _released(self) -> None:
+        self._releasing = True
+        if self.runner is Runner.IDLE and self._current is None:
+            self._commands.append(ev.SendRunner(encode_message(inner.Leave())))
+            self._expect_exit()
+
+    def _expect_exit(self) -> None:
+        self.runner = Runner.LEAVING
+        self._leave_by = self.now + EXIT_GRACE_S
 
     # -- from below ----------------------------------------------------------------------------------------------
 
-    def _drain_runner(self, most: int = 256) -> None:
-        for _ in range(most):
-            packet = self._packets.receive(wait=False)
-            if not packet:
-                return  # there is none, or runner and template are both dead
-            kind, body = packet[:1], packet[1:]
-            if self._quiet is not None:
-                self._quiet.heard()
-            if kind == b"M":
-                with contextlib.suppress(BrokenPipeError):  # it is only advice
-                    self._below.template.send(b"P" + body)
-            elif kind in (b"E", b"F"):
-                self._ended(decode_worker_message(body), body)
-            elif self._current is not None:
-                self._forward(kind, body)
+    def _runner_said(self, event: ev.RunnerSaid) -> None:
+        message, current = event.message, self._current
+        if current is not None and current.quiet is not None:
+            current.quiet.heard(event.at)
+        if isinstance(message, wire.Said):
+            if current is not None and current.is_meant(message):
+                self._send_packet(event.packet)
+        elif isinstance(message, wire.Ended):
+            if current is not None and current.is_meant(message):
+                self._ended(current, message, event.packet)
+        elif isinstance(message, inner.Imported):
+            self._commands.append(ev.TellTemplate(inner.Import(message.names)))
+        elif isinstance(message, inner.Keep):
+            self._keep(message)
+        else:
+            self._bring(message)
 
-    def _forward(self, kind: bytes, body: bytes) -> None:
-        """Pass on what a runner has said."""
-        self._batch.append(body)
+    def _ended(self, current: _Current, message: wire.Ended[msgspec.Raw], packet: bytes) -> None:
+        stack = current.stack.text if current.stack is not None else ""
+        if message.failed or stack:
+            last_output = self._last_output() if message.failed else ""
+            packet = encode_message(msgspec.structs.replace(message, last_output=last_output, stack=stack))
+        self._close(current, packet)
+        if self._reuse:
+            self.runner = Runner.IDLE
+            if self._releasing:
+                self._released()
+        else:
+            self._expect_exit()
 
-    def _ended(self, message: object, body: bytes) -> None:
-        if not isinstance(message, Ended) or not self._is_current(message.trial, message.attempt):
-            return
-        self._drain_output()
-        if message.outcome == "failed" or self._stack.is_wanted:
-            error = self._with_last_output(message.error or "") if message.outcome == "failed" else message.error
-            body = encode_message(msgspec.structs.replace(message, error=error, stack=self._stack.text))
-        self._close_attempt(body)
-        if not self._config.reuse:
-            self._delivered = True
-            self._leave_by = time.monotonic() + EXIT_GRACE_S
+    def _keep(self, message: inner.Keep) -> None:
+        errand = self._errand(lambda error: self._answer(inner.Kept(message.path, error)))
+        self._commands.append(ev.KeepFolder(errand, message.path, message.alone))
 
-    def _hear_template(self) -> None:
-        packet = self._below.template.recv(1 << 16)
-        if not packet:
-            self._pass_on_the_rest()
-            raise ChildProcessError("the template was ended by somebody else, and the runner with it")
-        end = msgspec.msgpack.decode(packet[1:], type=Exit)
-        self._drain_runner(most=sys.maxsize)
-        self._drain_output()
-        end_descendants(spare=(self._below.template_pid,))
-        if self._config.reuse and self._current is not None and end.goes_on is None:
-            self._below.template.send(b"U")  # it may have died before it took the assignment
+    def _bring(self, message: inner.Bring) -> None:
+        errand = self._errand(lambda error: self._answer(inner.Brought(message.path, error)))
+        self._commands.append(ev.BringFile(errand, message.path))
+
+    def _answer(self, message: inner.Kept | inner.Brought) -> None:
+        if self.runner is Runner.BUSY:
+            self._commands.append(ev.SendRunner(encode_message(message)))
+
+    def _runner_exited(self, event: ev.RunnerExited) -> None:
+        exited, current = event.exited, self._current
+        if exited.goes_on:
             return
-        if end.goes_on:
+        if self._reuse and current is not None and exited.goes_on is None:
+            # It may have died before it took the assignment.
+            self._commands.append(ev.TellTemplate(inner.CheckUnread()))
             return
-        self._runner_lives = False
-        if self._delivered:
-            self._delivered = False
+        was_leaving = self.runner is Runner.LEAVING
+        self.runner = Runner.ABSENT
+        if was_leaving:
             self._leave_by = None
-            if self._held is not None and self._current is not None:
-                raw, self._held = self._held, None
-                self._start(self._current.trial, raw)
-        elif self._current is not None:
-            self._died(self._current, end)
+            packet, self._held = self._held, None
+            if packet is not None and current is not None:
+                self._prepare(current.assign, packet)
+        elif current is not None:
+            self._died(current, exited)
 
-    def _died(self, current: Assign, end: Exit) -> None:
-        how = describe_exit(end.status)
-        error = ""
-        is_gang = current.membership is not None and len(current.membership.roles) > 1
-        # A rank that was about to be ended because another one failed may have been the cause itself.
-        by_itself = not (self._has_killed if is_gang else self._halted)
-        if by_itself:
-            error = f"the process of the trial {how} before the train function returned"
-            if "SIGKILL" in how:
-                error += f"; the machine may have run out of memory (peak {end.peak_memory_bytes / 2**20:.0f} MiB)"
-        self._close_attempt(
-            encode_message(
-                Ended(
-                    current.trial,
-                    current.attempt,
-                    "stopped" if not by_itself else "lost" if is_gang else "failed",
-                    error=self._with_last_output(error) or None,
-                    alike=how,
-                    peak_memory_bytes=end.peak_memory_bytes,
-                    stack=self._stack.text,
-                )
-            )
+    def _died(self, current: _Current, exited: inner.Exited) -> None:
+        died = wire.Died(
+            current.assign.task,
+            current.assign.attempt,
+            exited.code,
+            current.halted,
+            current.killed,
+            exited.peak_memory_bytes,
+            self._last_output(),
+            current.stack.text if current.stack is not None else "",
         )
+        self._close(current, encode_message(died))
 
-    def _close_attempt(self, ended: bytes) -> None:
+    def _close(self, current: _Current, packet: bytes) -> None:
+        """End the current assignment; the driver hears of it when its files have arrived."""
         self._pass_on_output()
-        self._deliver(ended)
         self._current = None
-        self._kill_at = None
-        self._stack.forget()
-        self._quiet = None
+        files = current.assign.files
+        if files is None or not self._carries_files:
+            self._send_packet(packet)
+            return
 
-    def _deliver(self, ended: bytes) -> None:
-        """Tell the driver how an attempt has ended."""
-        self._batch.append(ended)
+        def tell(error: str) -> None:
+            if error:
+                self._complain(f"files of the trial could not be sent to the driver: {error}")
+            self._send_packet(packet)
+
+        self._commands.append(ev.DeliverFiles(self._errand(tell), files))
+
+    def _template_gone(self, event: ev.TemplateGone) -> None:
+        self._finish_output()
+        self._leave("the template has ended, and the runner with it")
+
+    # -- files ---------------------------------------------------------------------------------------------------
+
+    def _errand(self, then: Callable[[str], None]) -> int:
+        self._last_errand += 1
+        self._errands[self._last_errand] = then
+        return self._last_errand
+
+    def _errand_done(self, event: ev.ErrandDone) -> None:
+        self._errands.pop(event.errand)(event.error)
+
+    def _complain(self, text: str) -> None:
+        """Say something where the program's own complaints are found."""
+        self._send(wire.Output(self._printing_task, "stderr", f"cargobike: {text}\n".encode()))
 
     # -- output --------------------------------------------------------------------------------------------------
 
-    def _drain_output(self) -> None:
-        for stream in (self._below.stdout, self._below.stderr):
-            stream.drain()
-            if stream.has_news and self._quiet is not None:
-                self._quiet.heard()
-            if stream.has_news and self._output_due is None:
-                self._output_due = time.monotonic() + OUTPUT_EVERY_S
+    def _printed(self, event: ev.Printed) -> None:
+        self._output[event.stream].add(event.data)
+        if self._current is not None and self._current.quiet is not None:
+            self._current.quiet.heard(event.at)
+        if self._output_due is None:
+            self._output_due = event.at + OUTPUT_EVERY_S
 
     def _pass_on_output(self) -> None:
         self._output_due = None
-        for stream in (self._below.stdout, self._below.stderr):
+        for name, stream in self._output.items():
             while stream.has_news:
-                self._batch.append(encode_message(Output(self._last_trial, stream.name, stream.take())))
+                self._send(wire.Output(self._printing_task, name, stream.take()))
 
     def _finish_output(self) -> None:
-        """Attribute everything printed so far to the trial that printed it."""
-        self._drain_output()
+        """Attribute everything printed so far to the assignment that printed it."""
         self._output_due = None
-        for stream in (self._below.stdout, self._below.stderr):
+        for name, stream in self._output.items():
             rest = stream.finish()
             if rest:
-                self._batch.append(encode_message(Output(self._last_trial, stream.name, rest)))
+                self._send(wire.Output(self._printing_task, name, rest))
 
-    def _with_last_output(self, error: str) -> str:
-        text = self._below.stdout.last_lines() + self._below.stderr.last_lines()
-        return "\n".join(filter(None, (error, text and f"Last output:\n{text}")))
+    def _last_output(self) -> str:
+        return "".join(stream.last_lines() for stream in self._output.values())
 
     # -- time ----------------------------------------------------------------------------------------------------
 
-    def _keep_time(self) -> None:
-        now = time.monotonic()
-        if self._stack.has_come(now):
-            self._kill_at = now
-        if self._kill_at is not None and now >= self._kill_at:
-            self._kill_at = now + KILL_AGAIN_S  # it may be about to begin: until it has ended, this is repeated
-            self._has_killed = True
-            self._below.template.send(b"K")
+    def _ticked(self, event: ev.Ticked) -> None:
+        now = event.at
+        if self._current is not None:
+            self._look_after(self._current)
         if self._leave_by is not None and now >= self._leave_by:
             self._leave_by = now + EXIT_GRACE_S
-            self._below.template.send(b"K")
+            self._commands.append(ev.TellTemplate(inner.Kill()))
         if self._output_due is not None and now >= self._output_due:
             self._pass_on_output()
-        if self._quiet is not None and now >= self._quiet.next_look and self._current is not None:
-            idle_s = self._quiet.look(now)
-            if idle_s:
-                self._batch.append(encode_message(Quiet(self._current.trial, self._current.attempt, idle_s)))
-        patience_s = self._config.driver_silence_s
-        if patience_s is not None and now - self._last_heard > patience_s:
-            raise TimeoutError(f"the driver has been silent for {patience_s:g} s")
-
-    def _flush(self) -> None:
-        now = time.monotonic()
-        if self._batch:
-            self._connection.send(self._batch)
-            self._batch = []
+        # A runner that reports faster than the driver hears it must wait, not fill our memory.
+        listens = event.in_flight <= MOST_IN_FLIGHT
+        if listens != self._listens:
+            self._listens = listens
+            self._commands.append(ev.ListenToRunner(listens))
+        if self._driver_silence_s is not None and now - self._last_heard > self._driver_silence_s:
+            self._leave(f"the driver has been silent for {self._driver_silence_s:g} s")
         elif now - self._last_sent >= BEAT_S:
-            self._connection.send([encode_message(Beat())])
-        else:
+            self._send(wire.Beat())
+
+    def _look_after(self, current: _Current) -> None:
+        now = self.now
+        if current.kill_at is not None and now >= current.kill_at:
+            current.kill_at = now + KILL_AGAIN_S  # it may be about to begin: until it has ended, this is repeated
+            current.killed = True
+            self._commands.append(ev.TellTemplate(inner.Kill()))
+        if current.stack is not None and current.stack.next_look is not None and now >= current.stack.next_look:
+            self._commands.append(ev.ReadStack())
+        if current.quiet is not None and now >= current.quiet.next_look:
+            self._commands.append(ev.MeasureRunner())
+
+    def _stack_read(self, event: ev.StackRead) -> None:
+        current = self._current
+        if current is not None and current.stack is not None and current.stack.has_come(event.at, event.text):
+            current.kill_at = event.at
+
+    def _runner_measured(self, event: ev.RunnerMeasured) -> None:
+        current = self._current
+        if current is None or current.quiet is None:
             return
-        self._last_sent = now
-
-    def close(self) -> None:
-        """Let everything below end."""
-        self._below.template.close()
-
-    def _say_goodbye(self) -> None:
-        self._pass_on_the_rest(encode_message(Bye()))
-
-    def _pass_on_the_rest(self, *farewell: bytes) -> None:
-        """Deliver what the runner has said before it came to its end, and close the connection."""
-        self._drain_runner(most=sys.maxsize)
-        self._finish_output()
-        self._batch += farewell
-        self._flush()
-        self._connection.close(linger_ms=2000)
-
-
-def run_agent(agent: Agent) -> None:
-    """Be an agent until it is over; takes everything below along at the end."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        agent.serve()
-    finally:
-        agent.close()
-        end_descendants()
+        idle_s = current.quiet.look(event.at, event.processor_s)
+        if idle_s:
+            self._send(wire.Quiet(current.assign.task, current.assign.attempt, idle_s))

@@ -14,8 +14,8 @@ class AgentConfig(msgspec.Struct, frozen=True):
     `driver_silence_s` is for places from where nothing but silence tells that the driver is gone. On the driver's own
     machine a pipe tells, and a driver that was stopped with Ctrl-Z may go on after an hour.
 
-    `marker` names a file in the experiment's folder: where it is missing, that folder is another one, and files travel
-    to and from `files_address`.
+    `folder` is where the program works, inside `project`. `marker` names a file in it: where that is missing, the
+    folder is another one, and files travel to and from `files_address`.
     """
 
     worker: str
@@ -23,7 +23,7 @@ class AgentConfig(msgspec.Struct, frozen=True):
     server_key: bytes
     public_key: bytes
     secret_key: bytes
-    experiment: str
+    folder: str
     project: str
     reuse: bool
     driver_silence_s: float | None = None
@@ -41,7 +41,7 @@ class AgentConfig(msgspec.Struct, frozen=True):
 
 
 def secured(context: zmq.Context[zmq.Socket[bytes]], config: AgentConfig) -> zmq.Socket[bytes]:
-    """Make a socket that talks to the experiment's driver only, and that its driver knows us by."""
+    """Make a socket that talks to our driver only, and that its driver knows us by."""
     made: zmq.Socket[bytes] = context.socket(zmq.DEALER)
     made.identity = config.worker.encode()
     made.linger = 0

@@ -19,6 +19,7 @@ from typing import Any
 
 import zmq
 
+from cargobike.core import settings
 from cargobike.core.errors import StoreError
 from cargobike.workers.connection import AgentConfig, secured
 from cargobike.workers.file_wire import (
@@ -33,17 +34,17 @@ from cargobike.workers.file_wire import (
     decode_reply,
     encode,
 )
+from cargobike.workers.wire import Files
 
-SYNC_LOGS_S = 1.0
+FOLLOW_EVERY_S = 1.0
 _ASK_AGAIN_S = 20.0
 _TRIES_TO_FETCH = 5
 
-Then = Callable[[str], None]
-"""What follows a job: gets why it failed, or an empty string."""
-
 
 class Courier:
-    """Does one job after the other; what follows each is left for the agent to do, which `wake_fd` tells.
+    """Runs one errand after the other; `wake_fd` tells that some are finished.
+
+    Paths are relative to the project, or absolute and inside the folder that stands for it here.
 
     Args:
         config: The agent's config.
@@ -53,93 +54,80 @@ class Courier:
     def __init__(self, config: AgentConfig, scratch: Path) -> None:
         self._scratch = scratch
         self._files = _RemoteFiles(config)
-        self._experiment = PurePosixPath("experiments", Path(config.experiment).name)
-        self._jobs: queue.SimpleQueue[tuple[Callable[[], None], Then]] = queue.SimpleQueue()
-        self._done: deque[tuple[Then, str]] = deque()
-        self._open_jobs = 0
+        self._jobs: queue.SimpleQueue[tuple[int, Callable[[], None]]] = queue.SimpleQueue()
+        self._done: deque[tuple[int, str]] = deque()
         self._sent: dict[Path, tuple[int, int]] = {}
-        self._logs: Path | None = None
+        self._followed: Path | None = None
         self.wake_fd, self._wake = os.pipe()
         threading.Thread(target=self._work, name="cargobike-courier", daemon=True).start()
 
-    @property
-    def is_busy(self) -> bool:
-        """Whether something is on its way."""
-        return self._open_jobs > 0
-
-    def finish_jobs(self) -> None:
-        """Do what follows the jobs that are done; called by the agent when `wake_fd` is readable."""
+    def finished(self) -> list[tuple[int, str]]:
+        """Return which errands are finished since the last call, and why each failed, if it did."""
         os.read(self.wake_fd, 4096)
-        while self._done:
-            then, error = self._done.popleft()
-            self._open_jobs -= 1
-            then(error)
+        return [self._done.popleft() for _ in range(len(self._done))]
 
-    # -- jobs ----------------------------------------------------------------------------------------------------
+    def clear_up(self) -> None:
+        """Remove what stood for the project here."""
+        shutil.rmtree(self._scratch, ignore_errors=True)
 
-    def bring_checkpoints(self, folders: list[Path], then: Then) -> None:
-        """Bring the checkpoints under some roots here, as far as they are not here already."""
+    # -- errands -------------------------------------------------------------------------------------------------
+
+    def bring_folders(self, errand: int, files: Files) -> None:
+        """Bring the subfolders of some folders here, unless they are here already, and follow what is written."""
 
         def job() -> None:
-            for folder in folders:
-                self._bring_checkpoints(folder)
+            self._followed = self._scratch / files.follow if files.follow else None
+            for folder in files.bring:
+                self._bring_subfolders(self._scratch / folder)
 
-        self._begin(job, then)
+        self._jobs.put((errand, job))
 
-    def bring(self, path: str, then: Then) -> None:
-        """Bring a file or folder of the project's data here."""
-        self._begin(lambda: self._bring(PurePosixPath(path)), then)
+    def bring_file(self, errand: int, path: str) -> None:
+        """Bring a file of the project's data here."""
+        self._jobs.put((errand, lambda: self._bring(PurePosixPath(path))))
 
-    def keep_checkpoint(self, folder: Path, then: Then, *, alone: bool) -> None:
-        """Send a checkpoint; it appears in the project when it is complete.
+    def keep_folder(self, errand: int, path: str, *, alone: bool) -> None:
+        """Send a folder; it appears in the project when it is complete.
 
-        With `alone`, nobody else saves checkpoints of this trial: older ones that are gone here go there, too.
+        With `alone`, only this worker writes such folders beside it: older ones that are gone here go there, too.
         """
-        self._begin(lambda: self._keep_checkpoint(folder, alone=alone), then)
+        self._jobs.put((errand, lambda: self._keep_folder(self._scratch / path, alone=alone)))
 
-    def watch_logs(self, folder: Path) -> None:
-        """Send what is written to a folder, again and again while it grows."""
-        self._begin(lambda: setattr(self, "_logs", folder), lambda _: None)
-
-    def keep_rest(self, folders: list[Path], checkpoints: Path | None, then: Then) -> None:
-        """Send whatever has changed under some folders, and delete checkpoints that have been deleted here."""
+    def deliver(self, errand: int, files: Files) -> None:
+        """Send what has changed under some folders, and delete there what has been deleted here."""
 
         def job() -> None:
-            self._logs = None
-            for folder in folders:
-                self._send_changes(folder)
-            if checkpoints is not None and checkpoints.is_dir():
-                self._delete_superfluous(checkpoints)
+            self._followed = None
+            for folder in files.deliver:
+                self._send_changes(self._scratch / folder)
+            if files.prune and (self._scratch / files.prune).is_dir():
+                self._delete_superfluous(self._scratch / files.prune)
 
-        self._begin(job, then)
-
-    def _begin(self, job: Callable[[], Any], then: Then) -> None:
-        self._open_jobs += 1
-        self._jobs.put((job, then))
+        self._jobs.put((errand, job))
 
     # -- in the thread -------------------------------------------------------------------------------------------
 
     def _work(self) -> None:
         while True:
             try:
-                job, then = self._jobs.get(timeout=SYNC_LOGS_S)
+                errand, job = self._jobs.get(timeout=FOLLOW_EVERY_S)
             except queue.Empty:
-                if self._logs is not None:
-                    with contextlib.suppress(OSError, StoreError):  # they are sent once more at the end
-                        self._send_changes(self._logs)
+                if self._followed is not None:
+                    with contextlib.suppress(OSError, StoreError):  # it is sent once more at the end
+                        self._send_changes(self._followed)
                 continue
             error = ""
             try:
                 job()
             except Exception as problem:  # noqa: BLE001 - whatever it is, somebody waits to hear of it
                 error = f"{type(problem).__name__}: {problem}"
-            self._done.append((then, error))
+            self._done.append((errand, error))
             os.write(self._wake, b"x")
 
     def _remote(self, path: Path) -> str:
         return path.relative_to(self._scratch).as_posix()
 
-    def _keep_checkpoint(self, folder: Path, *, alone: bool) -> None:
+    def _keep_folder(self, folder: Path, *, alone: bool) -> None:
         building = f"{TEMPORARY}{uuid.uuid4().hex}.wire"
         remote = PurePosixPath(self._remote(folder)).parent
         for path in _walk(folder):
@@ -148,7 +136,7 @@ class Courier:
         self._files.ask(Settle, path=str(remote / building), name=folder.name, alone=alone, replaces=gone)
 
     def _gone(self, root: Path) -> tuple[str, ...]:
-        """Return which checkpoints are still in the project but not here any more."""
+        """Return which subfolders are still in the project but not here any more."""
         here = set(os.listdir(root))
         there = {PurePosixPath(file.path).parts[0] for file in self._files.list(self._remote(root))}
         return tuple(name for name in sorted(there - here) if not name.startswith("."))
@@ -158,7 +146,7 @@ class Courier:
         if newest is not None and (gone := self._gone(root)):
             self._files.ask(Settle, path=f"{self._remote(root)}/{newest}", name=newest, replaces=gone)
 
-    def _bring_checkpoints(self, root: Path) -> None:
+    def _bring_subfolders(self, root: Path) -> None:
         remote = self._remote(root)
         for tries in range(_TRIES_TO_FETCH):
             try:
@@ -170,7 +158,7 @@ class Courier:
                 for name, files in folders.items():
                     if not (root / name).exists():
                         self._bring_folder(f"{remote}/{name}", root / name, files, name)
-            except StoreError:  # the trial that it belongs to may have replaced it while we fetched it
+            except StoreError:  # who writes them may have replaced one while we fetched it
                 if tries == _TRIES_TO_FETCH - 1:
                     raise
             else:
@@ -230,6 +218,14 @@ class Courier:
                 data = file.read(CHUNK_BYTES)
                 if not data:
                     return offset
+
+
+def scratch_for(config: AgentConfig) -> Path:
+    """Make the folder that stands for the project on this machine; returns it."""
+    scratch = Path(settings.scratch_folder())
+    scratch.mkdir(mode=0o700, exist_ok=True)
+    (scratch / Path(config.folder).relative_to(config.project)).mkdir(parents=True, exist_ok=True)
+    return scratch
 
 
 class _RemoteFiles:

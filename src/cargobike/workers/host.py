@@ -1,4 +1,4 @@
-"""The host: one process per machine and experiment that has imported the function's libraries and forks agents.
+"""The host: one process per machine and driver that has imported the program's libraries and forks agents.
 
 Because agents, templates and runners descend from it by fork, they share its memory: eight workers with PyTorch cost
 one import and one copy. It has a single thread and runs no user code.
@@ -17,27 +17,35 @@ import socket
 import sys
 import traceback
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from cargobike.core.hosting import Begin, Fork, Forked, Gone, HostNews, HostOrder, Warm, decode_order
 from cargobike.core.settings import PROJECT
-from cargobike.experiments.trial.payload import Payload
-from cargobike.experiments.trial.runner import Seat, open_stream
-from cargobike.workers.agent import Agent, Below, run_agent
+from cargobike.workers.agent_loop import AgentLoop, Below, run_agent
 from cargobike.workers.connection import AgentConfig
-from cargobike.workers.output import OutputStream
 from cargobike.workers.processes import adopt_orphans, describe_exit, end_descendants
-from cargobike.workers.template import serve
+from cargobike.workers.program import MakeProgram, Program, Seat
+from cargobike.workers.runner import open_stream
+from cargobike.workers.template_loop import serve
 from cargobike.workers.whereabouts import host_of
+
+if TYPE_CHECKING:
+    from cargobike.workers.courier import Courier
 
 _encode = msgspec.msgpack.encode
 
 
 class Host:
-    """The state of one host."""
+    """The state of one host.
 
-    def __init__(self, control: socket.socket) -> None:
+    Args:
+        control: The connection to the engine.
+        make: Makes the program that the workers run, from its payload.
+    """
+
+    def __init__(self, control: socket.socket, make: MakeProgram) -> None:
         self._control = control
         self._agents: dict[int, str] = {}
         self._wake_fd, wake = os.pipe()
@@ -51,7 +59,7 @@ class Host:
         for name, value in order.environment.items():
             os.environ.setdefault(name, value)
         payload_fd, self._liveness_fd = descriptors
-        self._payload = Payload.decode(_read_all(payload_fd))
+        self._program = make(_read_all(payload_fd))
 
     def serve(self) -> None:
         """Fork agents on demand until the driver is gone."""
@@ -83,12 +91,12 @@ class Host:
             self._control.send(_encode(news))
 
     def _warm_up(self) -> None:
-        self._payload.prepare_imports()
+        self._program.prepare()
         failed: dict[str, str] = {}
-        for name in self._payload.preload:
+        for name in self._program.preload:
             try:
                 importlib.import_module(name)
-            except Exception as error:  # noqa: BLE001 - a broken library is the train function's to report
+            except Exception as error:  # noqa: BLE001 - a broken library is the program's to report
                 failed[name] = f"{type(error).__name__}: {error}"
         # A collection in a child would touch, and so copy, every page that it shares with us.
         gc.freeze()
@@ -103,7 +111,7 @@ class Host:
                 os.close(signal.set_wakeup_fd(-1))
                 os.close(self._wake_fd)
                 signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-                become_agent(self._payload, config_fd, order.gpus, self._liveness_fd, self._version)
+                become_agent(self._program, config_fd, order.gpus, self._liveness_fd, self._version)
                 status = 0
             except BaseException:  # noqa: BLE001 - nothing may leave a forked child but its exit status
                 traceback.print_exc()
@@ -125,10 +133,10 @@ class Host:
             # Agents are all that should be below us; anything else was left by one that died.
             end_descendants(spare=self._agents)
             if name is not None:
-                self._send(Gone(name, describe_exit(status)))
+                self._send(Gone(name, describe_exit(os.waitstatus_to_exitcode(status))))
 
 
-def become_agent(payload: Payload, config_fd: int, gpus: tuple[str, ...], liveness_fd: int, version: str) -> None:
+def become_agent(program: Program, config_fd: int, gpus: tuple[str, ...], liveness_fd: int, version: str) -> None:
     """Fork a template, then be its agent.
 
     The config with the keys is read only after the fork, so that no process in which user code runs ever has it in
@@ -155,19 +163,19 @@ def become_agent(payload: Payload, config_fd: int, gpus: tuple[str, ...], livene
             agent_runner_end.close()
             settings = msgspec.msgpack.decode(_read_all(settings_read), type=_Settings)
             _redirect(stdout_write, stderr_write)
-            os.environ.update(settings.environment)
+            os.environ[PROJECT] = settings.project
             seat = Seat(
                 agent=runner_end,
                 flags=flags,
-                payload=payload,
-                experiment=Path(settings.experiment),
+                folder=Path(settings.folder),
+                project=Path(settings.project),
                 gpus=gpus,
                 reuse=settings.reuse,
                 driver_host=settings.driver_host,
                 files_travel=settings.files_travel,
                 stack_fd=stack_fd,
             )
-            serve(template_end, seat, me)
+            serve(template_end, program, seat, me)
         except BaseException:  # noqa: BLE001 - nothing may leave a forked child but its exit status
             traceback.print_exc()
         finally:
@@ -177,38 +185,42 @@ def become_agent(payload: Payload, config_fd: int, gpus: tuple[str, ...], livene
     template_end.close()
     runner_end.close()
     config = AgentConfig.decode(_read_all(config_fd))
-    experiment, project, scratch = config.experiment, config.project, None
-    if config.marker and not os.path.exists(os.path.join(config.experiment, config.marker)):
-        # On the driver's own machine nobody needs it, and every import delays every worker.
-        from cargobike.workers.remote_agent import RemoteAgent, scratch_for  # noqa: PLC0415
+    project, folder = Path(config.project), Path(config.folder)
+    courier: Courier | None = None
+    if config.marker and not os.path.exists(os.path.join(config.folder, config.marker)):
+        # On the driver's own machine it is not needed, and every import delays every worker.
+        from cargobike.workers.courier import Courier, scratch_for  # noqa: PLC0415
 
-        scratch = scratch_for(config)
-        experiment, project = str(scratch / "experiments" / os.path.basename(config.experiment)), str(scratch)
-    settings = _Settings(experiment, config.reuse, {PROJECT: project}, host_of(config.address), scratch is not None)
+        folder = folder.relative_to(project)
+        project = scratch_for(config)
+        folder = project / folder
+        courier = Courier(config, project)
+    settings = _Settings(str(folder), str(project), config.reuse, host_of(config.address), courier is not None)
     with os.fdopen(settings_write, "wb") as pipe:
         pipe.write(_encode(settings))
     below = Below(
         template_pid=template_pid,
         template=agent_end,
         runner=agent_runner_end,
-        stdout=OutputStream("stdout", stdout_read),
-        stderr=OutputStream("stderr", stderr_read),
+        stdout_fd=stdout_read,
+        stderr_fd=stderr_read,
         flags=memoryview(flags),
         liveness_fd=liveness_fd,
         stack_fd=stack_fd,
     )
-    if scratch is not None:
-        run_agent(RemoteAgent(config, below, gpus, version, scratch))
-    else:
-        run_agent(Agent(config, below, gpus, version))
+    try:
+        run_agent(AgentLoop(config, below, gpus, version, courier))
+    finally:
+        if courier is not None:
+            courier.clear_up()
 
 
 class _Settings(msgspec.Struct, frozen=True):
     """The part of an agent's config that its template may know."""
 
-    experiment: str
+    folder: str
+    project: str
     reuse: bool
-    environment: dict[str, str]
     driver_host: str
     files_travel: bool
 
@@ -230,12 +242,17 @@ def _read_all(fd: int) -> bytes:
         return file.read()
 
 
-def main(control_fd: int) -> None:
-    """Be a host on the given control socket."""
+def main(control_fd: int, make: MakeProgram) -> None:
+    """Be the host of workers that run a program; never returns.
+
+    Args:
+        control_fd: The connection to the engine.
+        make: Makes the program from its payload.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.closerange(control_fd + 1, os.sysconf("SC_OPEN_MAX"))  # what user code may have left open for its children
     try:
-        Host(socket.socket(fileno=control_fd)).serve()
+        Host(socket.socket(fileno=control_fd), make).serve()
     finally:
         end_descendants()
         os._exit(0)

@@ -1,13 +1,7 @@
-"""Captured output of the trial that runs: passed on in pieces, cut in the middle when it grows without bound."""
+"""Captured output of one assignment: passed on in pieces, cut in the middle when it grows without bound. Pure."""
 
 from __future__ import annotations
 
-import contextlib
-import os
-from typing import Literal
-
-_PIECE = 1 << 16
-_MOST_PIECES = 16
 HEAD_BYTES = 8 << 20
 TAIL_BYTES = 1 << 20
 _LAST_LINES_BYTES = 2000
@@ -16,32 +10,19 @@ _LAST_LINES_BYTES = 2000
 class OutputStream:
     """One captured stream of one worker.
 
-    The first `HEAD_BYTES` of a trial are passed on as they come; of what follows the last `TAIL_BYTES` are kept and
-    passed on when the trial ends, with a line that says how much is missing.
+    The first `HEAD_BYTES` of an assignment are passed on as they come; of what follows the last `TAIL_BYTES` are kept
+    and passed on when it ends, with a line that says how much is missing.
     """
 
-    def __init__(self, name: Literal["stdout", "stderr"], fd: int) -> None:
-        self.name: Literal["stdout", "stderr"] = name
-        self.fd = fd
+    def __init__(self) -> None:
         self._fresh = bytearray()
         self._passed_on = 0
         self._tail = bytearray()
         self._left_out = 0
         self._recent = bytearray()
-        os.set_blocking(fd, False)
 
-    def drain(self) -> None:
-        """Read what is there, without waiting; only some of it if somebody writes faster than we read."""
-        with contextlib.suppress(BlockingIOError):
-            for _ in range(_MOST_PIECES):
-                data = os.read(self.fd, _PIECE)
-                if not data:
-                    return
-                self._take(data)
-                if len(data) < _PIECE:
-                    return
-
-    def _take(self, data: bytes) -> None:
+    def add(self, data: bytes) -> None:
+        """Add what was printed."""
         self._recent += data
         if len(self._recent) > 8192:
             del self._recent[:-4096]
@@ -63,7 +44,7 @@ class OutputStream:
         return bool(self._fresh)
 
     def take(self, limit: int = 1 << 20) -> bytes:
-        """Return what was read since the last call."""
+        """Return what was added since the last call."""
         piece = bytes(self._fresh[:limit])
         del self._fresh[:limit]
         return piece
@@ -76,7 +57,7 @@ class OutputStream:
         return text if not text or text.endswith("\n") else text + "\n"
 
     def finish(self) -> bytes:
-        """Return everything that is still held back, and start over for the next trial."""
+        """Return everything that is still held back, and start over for the next assignment."""
         rest = bytes(self._fresh)
         if self._left_out:
             rest += f"\n[… {self._left_out} bytes left out …]\n".encode()

@@ -13,6 +13,7 @@ from pathlib import Path
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
+_TICKS = os.sysconf("SC_CLK_TCK")
 _libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 
 
@@ -46,6 +47,17 @@ def children_of(pid: int) -> list[int]:
     return found
 
 
+def processor_seconds(parent: int) -> float:
+    """Return the processor time that everything below a process has used."""
+    total = 0.0
+    for child in children_of(parent):
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            words = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()
+            total += (int(words[11]) + int(words[12])) / _TICKS
+        total += processor_seconds(child)
+    return total
+
+
 def end_descendants(spare: Collection[int] = (), patience_s: float = 2.0) -> None:
     """Kill and bury everything below this process, except `spare` and what is below them.
 
@@ -74,9 +86,8 @@ def _tree(pid: int) -> Iterator[int]:
         yield from _tree(child)
 
 
-def describe_exit(status: int) -> str:
-    """Say in words how a process ended, from the status that `os.waitpid` gives."""
-    code = os.waitstatus_to_exitcode(status)
+def describe_exit(code: int) -> str:
+    """Say in words how a process ended, from its exit code, which is negative for a signal."""
     if code >= 0:
         return f"exited with code {code}"
     try:

@@ -1,4 +1,7 @@
-"""Messages between driver, agent and runner, and the numbered link that none of them gets lost on.
+"""Messages between a driver and its workers, and the numbered link that none of them gets lost on.
+
+Nothing here knows what a worker runs. A program on a worker is given *assignments*; each has a task and an attempt (two
+numbers) and a body, which only the driver and the program understand. Agents pass bodies on as they are.
 
 Everything is msgpack, decoded into these types or refused; nothing that arrives from a socket is ever unpickled.
 """
@@ -7,14 +10,19 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Generic, Literal, TypeVar
 
 import msgspec
 
-PROTOCOL = 1
+PROTOCOL = 2
+
+Body = TypeVar("Body")
+"""What only the driver and the program understand; `msgspec.Raw` for everything between them."""
+
+StreamName = Literal["stdout", "stderr"]
 
 
-class Message(msgspec.Struct, frozen=True, tag_field="m", omit_defaults=True, gc=False):
+class Message(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Base of all messages."""
 
 
@@ -37,82 +45,66 @@ class Beat(Message, frozen=True, tag="beat"):
     """The agent lives."""
 
 
-class Point(Message, frozen=True, tag="point", gc=True):
-    """A report; with `waits`, the train function stands still until a `Verdict` comes.
+class Said(Message, Generic[Body], frozen=True, tag="said", gc=True):
+    """The program has something to say about its assignment."""
 
-    With `again` it was reported by the attempt before, and may or may not have arrived.
+    task: int
+    attempt: int
+    body: Body
+
+
+class Ended(Message, Generic[Body], frozen=True, tag="ended", gc=True):
+    """The program is done with its assignment.
+
+    Attributes:
+        failed: Whether it went wrong; then the end of what was printed comes with it.
+        last_output: That end, added by the agent.
+        stack: Where the threads stood when the driver asked for it, added by the agent.
     """
 
-    trial: int
+    task: int
     attempt: int
-    step: int
-    metrics: dict[str, float]
-    waits: bool = False
-    again: bool = False
-
-
-class Saved(Message, frozen=True, tag="saved"):
-    """A checkpoint is durable."""
-
-    trial: int
-    attempt: int
-    step: int
-    path: str
-    size_bytes: int = 0
-
-
-class Ended(Message, frozen=True, tag="ended", gc=True):
-    """An attempt is over on this worker."""
-
-    trial: int
-    attempt: int
-    outcome: Literal["completed", "stopped", "paused", "failed", "lost"]
-    value: float | None = None
-    metrics: dict[str, float] = msgspec.field(default_factory=dict)
-    error: str | None = None
-    alike: str = ""
-    peak_memory_bytes: int | None = None
-    is_symptom: bool = False
+    body: Body
+    failed: bool = False
+    last_output: str = ""
     stack: str = ""
 
 
-class Published(Message, frozen=True, tag="published"):
-    """A member of a gang tells the others something."""
+class Died(Message, frozen=True, tag="died"):
+    """The process of an assignment has ended before the program was done with it.
 
-    trial: int
-    attempt: int
-    name: str
-    value: bytes
-
-
-class Wanted(Message, frozen=True, tag="wanted"):
-    """A member of a gang waits for what others publish under a name.
-
-    With `at_once` it waits no longer, and wants to know who is missing. With `last` it will not ask again: what all of
-    them have asked for in this way can be forgotten.
+    Attributes:
+        code: Its exit code, negative for the signal that ended it.
+        halted: Whether the driver had asked for the end of the assignment.
+        killed: Whether the agent had begun to end the process by force.
+        peak_memory_bytes: The most memory that it has used.
+        last_output: The end of what it has printed.
+        stack: Where its threads stood when the driver asked for it.
     """
 
-    trial: int
+    task: int
     attempt: int
-    name: str
-    of: str = "all"
-    at_once: bool = False
-    last: bool = False
+    code: int
+    halted: bool = False
+    killed: bool = False
+    peak_memory_bytes: int = 0
+    last_output: str = ""
+    stack: str = ""
 
 
 class Quiet(Message, frozen=True, tag="quiet"):
-    """A member of a gang has neither computed nor said anything for so long."""
+    """The process of an assignment has neither computed nor said anything for so long."""
 
-    trial: int
+    task: int
     attempt: int
     idle_s: float
 
 
 class Output(Message, frozen=True, tag="output"):
-    """Captured output of a trial."""
+    """Captured output of an assignment."""
 
-    trial: int
-    stream: Literal["stdout", "stderr"]
+    task: int
+    stream: StreamName
     data: bytes
 
 
@@ -120,107 +112,66 @@ class Bye(Message, frozen=True, tag="bye"):
     """The agent has delivered everything and leaves."""
 
 
-WorkerMessage = Hello | Beat | Point | Saved | Ended | Published | Wanted | Quiet | Output | Bye
+WorkerMessage = Hello | Beat | Said[msgspec.Raw] | Ended[msgspec.Raw] | Died | Quiet | Output | Bye
 
 
 # -- driver to worker ------------------------------------------------------------------------------------------------
 
 
-class Membership(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """A worker's place in a gang; what is said of members is in their order: those who train first, then servers.
+class Files(msgspec.Struct, frozen=True, array_like=True):
+    """Folders that travel with an assignment where the project's disk is not seen; paths are relative to the project.
 
     Attributes:
-        index: Which member this worker is.
-        roles: What each member does: `worker`, `server`, or what TensorFlow calls it.
-        hosts: Where each member is.
-        local_rank: Which of those who train on its host it is.
-        local_world_size: How many they are.
-        secret: Known to the members of this attempt only.
-        stall_timeout_s: How long a member may keep the others waiting.
+        bring: Their subfolders are brought before the assignment starts.
+        follow: What is written there is sent while it grows.
+        deliver: What is there is sent before the end is told.
+        prune: Subfolders that are gone here by then go there, too; empty if others write there as well.
     """
 
-    index: int
-    roles: tuple[str, ...]
-    hosts: tuple[str, ...]
-    local_rank: int = 0
-    local_world_size: int = 1
-    secret: bytes = b""
-    stall_timeout_s: float | None = None
-
-    @property
-    def role(self) -> str:
-        """What this worker does."""
-        return self.roles[self.index]
+    bring: tuple[str, ...] = ()
+    follow: str = ""
+    deliver: tuple[str, ...] = ()
+    prune: str = ""
 
 
-class Assign(Message, frozen=True, tag="assign", gc=True):
-    """Run a trial."""
+class Assign(Message, Generic[Body], frozen=True, tag="assign", gc=True):
+    """Do something.
 
-    trial: int
+    Attributes:
+        quiet_after_s: Tell when the process stands still for half of this time; never if it is `None`.
+        files: What travels with it where the project's disk is not seen.
+    """
+
+    task: int
     attempt: int
-    params: dict[str, Any]
-    seed: int
-    rank: int = 0
-    world_size: int = 1
-    milestones: tuple[int, ...] | Literal["every"] = ()
-    start_from: str | None = None
-    membership: Membership | None = None
+    body: Body
+    quiet_after_s: float | None = None
+    files: Files | None = None
 
 
-class Verdict(Message, frozen=True, tag="verdict"):
-    """Go on, stop or pause at this step."""
+class Tell(Message, Generic[Body], frozen=True, tag="tell", gc=True):
+    """Something that the program waits for; `droppable` if a program that does not read may miss it."""
 
-    trial: int
+    task: int
     attempt: int
-    step: int
-    decision: Literal["continue", "stop", "pause"]
+    body: Body
+    droppable: bool = False
 
 
 class Halt(Message, frozen=True, tag="halt"):
-    """End an attempt: by asking the train function, and by force after `grace_s`; with `stack`, say where it stands."""
+    """End an assignment: by asking the program, and by force after `grace_s`; with `stack`, say where it stands."""
 
-    trial: int
+    task: int
     attempt: int
     grace_s: float = 0.0
     stack: bool = False
-
-
-class Gathered(Message, frozen=True, tag="gathered", gc=True):
-    """What the members of a gang have published under a name, in their order; `None` of who has not."""
-
-    trial: int
-    attempt: int
-    name: str
-    values: list[bytes | None]
-
-
-class Stored(Message, frozen=True, tag="stored"):
-    """From agent to runner: a checkpoint has arrived where it is kept, or why not."""
-
-    trial: int
-    attempt: int
-    path: str
-    error: str = ""
-
-
-class Bring(Message, frozen=True, tag="bring"):
-    """From runner to agent: a file of the project is needed here."""
-
-    path: str
-
-
-class Brought(Message, frozen=True, tag="brought"):
-    """From agent to runner: it is here, or why not."""
-
-    path: str
-    error: str = ""
 
 
 class Release(Message, frozen=True, tag="release"):
     """Deliver everything and leave."""
 
 
-DriverMessage = Assign | Verdict | Gathered | Halt | Stored | Brought | Release
+DriverMessage = Assign[msgspec.Raw] | Tell[msgspec.Raw] | Halt | Release
 
 
 class Envelope(msgspec.Struct, frozen=True, array_like=True):
@@ -234,9 +185,8 @@ class Envelope(msgspec.Struct, frozen=True, array_like=True):
 NoMessage = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 """What decoding raises for bytes that are no message: wrong types, text that is none, nesting without end."""
 
-_encode = msgspec.msgpack.Encoder().encode
+encode_message = _encode = msgspec.msgpack.Encoder().encode
 _decode_envelope = msgspec.msgpack.Decoder(Envelope).decode
-encode_message = _encode
 decode_worker_message = msgspec.msgpack.Decoder(WorkerMessage).decode
 decode_driver_message = msgspec.msgpack.Decoder(DriverMessage).decode
 

@@ -15,8 +15,6 @@ import time
 from cargobike.core.errors import EngineError
 from cargobike.core.package import PACKAGE_PARENT
 
-WORKER_PROGRAM = "cargobike.workers.host"
-
 _CONTROL_FD = 3
 
 
@@ -32,7 +30,7 @@ class Boot:
         is_taken: Whether an engine has made it its own, and will end it.
     """
 
-    def __init__(self, module: str = WORKER_PROGRAM) -> None:
+    def __init__(self, module: str) -> None:
         self.is_taken = False
         self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.control.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)

@@ -13,9 +13,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from cargobike.core.errors import EngineError, InvalidInputError
+from cargobike.core.hosting import Listening
 from cargobike.core.records import Resources
 from cargobike.core.version import __version__
-from cargobike.engines.capabilities import AvoidsBadMachines, ChecksWorkers, Elsewhere, Listening, TellsWaiting
+from cargobike.engines.capabilities import AvoidsBadMachines, ChecksWorkers, Elsewhere, TellsWaiting
 from cargobike.engines.engine import Engine, WorkerSpec
 from cargobike.engines.spark import task as spark_task
 from cargobike.engines.spark.cluster import Cluster, Need

@@ -131,7 +131,7 @@ def _obstacles(order: dict[str, Any]) -> list[str]:
         return [f"Python {here} runs there and {order['python']} in the driver"]
     try:
         version = __import__("cargobike.core.version", fromlist=["__version__"]).__version__
-        __import__("cargobike.workers.host")
+        __import__(order["module"])
     except ImportError as error:
         return [
             f"Cargobike cannot be imported there by {sys.executable} ({error}); install it, or name another Python: "

@@ -15,7 +15,7 @@ from cargobike.core.records import Direction, ExperimentState, Resources, Trial
 from cargobike.core.version import __version__
 from cargobike.engines.capabilities import WarmsUp
 from cargobike.engines.engine import Engine
-from cargobike.engines.local.boot import WORKER_PROGRAM, Boot
+from cargobike.engines.local.boot import Boot
 from cargobike.engines.registry import resolve_engine
 from cargobike.experiments.asking import arguments
 from cargobike.experiments.asking.arguments import SpaceLike, StopRules
@@ -29,7 +29,7 @@ from cargobike.experiments.finding import find_experiment
 from cargobike.experiments.reading import read_record
 from cargobike.experiments.results.result import Result
 from cargobike.experiments.scheduling.plan import GangShape, Plan
-from cargobike.experiments.trial import payload
+from cargobike.experiments.trial import WORKER_PROGRAM, payload
 from cargobike.search.optimizers.optimizer import AbstractOptimizer
 from cargobike.store.files import project
 

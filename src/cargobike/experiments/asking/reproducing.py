@@ -16,7 +16,7 @@ from cargobike.core.records import Resources, Trial, TrialState
 from cargobike.core.version import __version__
 from cargobike.engines.capabilities import WarmsUp
 from cargobike.engines.engine import Engine
-from cargobike.engines.local.boot import WORKER_PROGRAM, Boot
+from cargobike.engines.local.boot import Boot
 from cargobike.engines.registry import resolve_engine
 from cargobike.experiments.asking import arguments
 from cargobike.experiments.asking.recipe import Recipe
@@ -28,6 +28,7 @@ from cargobike.experiments.reading import read_record
 from cargobike.experiments.results.comparison import environment_changes, package_changes
 from cargobike.experiments.results.reproduction import Reproduction, compare_trials
 from cargobike.experiments.scheduling.plan import Plan
+from cargobike.experiments.trial import WORKER_PROGRAM
 from cargobike.experiments.trial.payload import Payload
 from cargobike.search.optimizers.repeat import Repeat
 from cargobike.search.spaces.space import Searchspace

@@ -10,7 +10,7 @@ from cargobike.core.member import Role
 from cargobike.experiments.scheduling.events import Run
 from cargobike.experiments.scheduling.plan import Plan
 from cargobike.experiments.trial.gang import chosen_members
-from cargobike.workers.wire import Gathered, Membership, Published, Wanted
+from cargobike.experiments.trial.messages import Gathered, Membership, Published, Wanted
 
 _SECRET_BYTES = 32
 
@@ -52,32 +52,20 @@ class Board:
             self._posts[worker] = post
         return places
 
-    def take(self, worker: str, message: Published | Wanted) -> Answers:
-        """Take a message in; returns the answers that are due now, and for whom."""
-        return self._publish(worker, message) if isinstance(message, Published) else self._want(worker, message)
-
-    def _publish(self, worker: str, message: Published) -> Answers:
-        post = self._post(worker, message)
-        if post is None:
+    def take(self, worker: str, trial: int, attempt: int, message: Published | Wanted) -> Answers:
+        """Take a message of an attempt; returns the answers that are due now, and for whom."""
+        post = self._posts.get(worker)
+        if post is None or (post.trial, post.attempt) != (trial, attempt):
             return []
         notice = post.notices.setdefault(message.name, _Notice())
-        notice.values[post.members[worker]] = message.value
-        return self._answers(post, message.name, notice)
-
-    def _want(self, worker: str, message: Wanted) -> Answers:
-        post = self._post(worker, message)
-        if post is None:
-            return []
-        notice = post.notices.setdefault(message.name, _Notice())
-        if message.at_once:
+        if isinstance(message, Published):
+            notice.values[post.members[worker]] = message.value
+        elif message.at_once:
             notice.waiting.pop(worker, None)
             return [(worker, self._gathered(post, message, notice))]
-        notice.waiting[worker] = message
+        else:
+            notice.waiting[worker] = message
         return self._answers(post, message.name, notice)
-
-    def _post(self, worker: str, message: Published | Wanted) -> _Post | None:
-        post = self._posts.get(worker)
-        return post if post is not None and (post.trial, post.attempt) == (message.trial, message.attempt) else None
 
     def _answers(self, post: _Post, name: str, notice: _Notice) -> Answers:
         answers: Answers = []
@@ -94,7 +82,7 @@ class Board:
     def _gathered(self, post: _Post, wanted: Wanted, notice: _Notice) -> Gathered:
         members = chosen_members(post.roles, wanted.of)
         values = [notice.values.get(member) for member in members]
-        return Gathered(wanted.trial, wanted.attempt, wanted.name, values)
+        return Gathered(wanted.name, values)
 
 
 def memberships(command: Run, plan: Plan) -> list[Membership]:

@@ -19,9 +19,8 @@ from cargobike.core.ids import experiment_id
 from cargobike.core.layout import ExperimentFolder, ProjectFolder
 from cargobike.core.record import ExperimentRecord
 from cargobike.core.records import Resources
-from cargobike.engines.capabilities import Elsewhere, Listening
+from cargobike.engines.capabilities import Elsewhere
 from cargobike.engines.engine import WorkerSpec
-from cargobike.engines.local.boot import WORKER_PROGRAM
 from cargobike.experiments.asking.recipe import FILE as RECIPE
 from cargobike.experiments.asking.shipping import unsaved_sources
 from cargobike.experiments.display.display import Display, choose_display
@@ -30,15 +29,17 @@ from cargobike.experiments.driving.keeping import CodeKeeper
 from cargobike.experiments.driving.loop import Clock, Loop, Parts
 from cargobike.experiments.driving.optimizer_thread import OptimizerThread
 from cargobike.experiments.driving.request import Callback, Request
-from cargobike.experiments.driving.server import WireServer
 from cargobike.experiments.driving.worker_pool import WorkerPool
 from cargobike.experiments.scheduling.optimizer_session import OptimizerSession
 from cargobike.experiments.scheduling.replay import Replay
 from cargobike.experiments.scheduling.scheduler import Scheduler
+from cargobike.experiments.trial import WORKER_PROGRAM
+from cargobike.experiments.trial.messages import FromWorker, decode_from_worker
 from cargobike.experiments.trial.payload import Payload
 from cargobike.store.files.locking import DriverLock
 from cargobike.store.journal.journal import JournalWriter, read_journal
 from cargobike.workers.connection import AgentConfig
+from cargobike.workers.server import WireServer
 
 if TYPE_CHECKING:
     from cargobike.experiments.tensorboard.server import TensorboardKeeper
@@ -120,7 +121,7 @@ def _run(
     display.update(known)
     display.phase(_what_takes_time(request))
     elsewhere = request.engine if isinstance(request.engine, Elsewhere) else None
-    server = WireServer(elsewhere.listening if elsewhere else Listening())
+    server = WireServer(decode_from_worker, elsewhere.listening if elsewhere else None)
     exits.callback(server.close)
     callbacks = [*stage.callbacks, *request.callbacks]
     if request.tensorboard:
@@ -141,6 +142,7 @@ def _run(
             folder=stage.folder,
             display=display,
             clock=clock,
+            files_travel=bool(travel.address),
             interrupt=interrupt,
             callbacks=callbacks,
         )
@@ -182,7 +184,11 @@ NO_TRAVEL = _Travel()
 
 
 def _serve_files(
-    request: Request, engine: Elsewhere, server: WireServer, folder: ExperimentFolder, exits: contextlib.ExitStack
+    request: Request,
+    engine: Elsewhere,
+    server: WireServer[FromWorker],
+    folder: ExperimentFolder,
+    exits: contextlib.ExitStack,
 ) -> _Travel:
     """Serve the project to workers that do not find the marker, which those who see its disk do."""
     # Workers on the driver's own machine see its disk, and every import delays their first trial.
@@ -318,7 +324,7 @@ def _asked(request: Request) -> Asked:
 
 
 def _spec_maker(
-    request: Request, server: WireServer, folder: ExperimentFolder, payload: bytes, travel: _Travel
+    request: Request, server: WireServer[FromWorker], folder: ExperimentFolder, payload: bytes, travel: _Travel
 ) -> Callable[[str, tuple[bytes, bytes]], WorkerSpec]:
     def make(worker: str, keys: tuple[bytes, bytes]) -> WorkerSpec:
         config = AgentConfig(
@@ -327,7 +333,7 @@ def _spec_maker(
             server_key=server.server_key,
             public_key=keys[0],
             secret_key=keys[1],
-            experiment=str(folder.root.absolute()),
+            folder=str(folder.root.absolute()),
             project=str(request.project.root.absolute()),
             reuse=request.isolation == "reuse",
             driver_silence_s=request.engine.driver_silence_s if isinstance(request.engine, Elsewhere) else None,

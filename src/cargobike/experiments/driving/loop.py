@@ -12,6 +12,7 @@ import time
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cargobike.core.facts import Fact
@@ -21,12 +22,14 @@ from cargobike.experiments.display.display import Display
 from cargobike.experiments.driving.interrupt import InterruptWatch
 from cargobike.experiments.driving.optimizer_thread import OptimizerThread
 from cargobike.experiments.driving.request import Callback
-from cargobike.experiments.driving.server import WireServer
 from cargobike.experiments.driving.worker_pool import WorkerPool
 from cargobike.experiments.scheduling import events as ev
 from cargobike.experiments.scheduling.scheduler import Scheduler
+from cargobike.experiments.trial import messages
+from cargobike.experiments.trial.death import end_of_dead, with_last_output
 from cargobike.store.journal.journal import JournalWriter
 from cargobike.workers import wire
+from cargobike.workers.server import WireServer
 
 if TYPE_CHECKING:
     from cargobike.experiments.driving.board import Board
@@ -62,11 +65,12 @@ class Parts:
     scheduler: Scheduler
     optimizer_thread: OptimizerThread
     pool: WorkerPool
-    server: WireServer
+    server: WireServer[messages.FromWorker]
     journal: JournalWriter
     folder: ExperimentFolder
     display: Display
     clock: Clock
+    files_travel: bool = False
     callbacks: Sequence[Callback] = ()
     interrupt: InterruptWatch = field(default_factory=InterruptWatch)
 
@@ -82,6 +86,8 @@ class Loop:
         self._is_stopping = False
         self._board: Board | None = None
         self._ranks: dict[str, int] = {}
+        self._with_peers: set[str] = set()
+        self._project = parts.folder.root.absolute().parent.parent
         self._next_refresh = 0.0
         self._next_look = 0.0
         self._next_ack = self._now + _ACK_EVERY_S
@@ -204,55 +210,18 @@ class Loop:
         for worker in disconnected:
             p.pool.disconnected(worker, self._now)
 
-    def _as_event(self, worker: str, message: wire.WorkerMessage) -> ev.Event | None:
+    def _as_event(self, worker: str, message: messages.FromWorker) -> ev.Event | None:
         at = self._now
-        if isinstance(message, wire.Point):
-            return ev.PointsReported(
-                at=at,
-                worker=worker,
-                trial=message.trial,
-                attempt=message.attempt,
-                step=message.step,
-                metrics=message.metrics,
-                waits=message.waits,
-                again=message.again,
-            )
-        if isinstance(message, wire.Ended):
-            self._p.pool.trial_ended(worker, died=message.alike.startswith(("was ended by", "exited with code")))
-            return ev.AttemptEnded(
-                at=at,
-                worker=worker,
-                trial=message.trial,
-                attempt=message.attempt,
-                outcome=message.outcome,
-                value=message.value,
-                metrics=message.metrics,
-                error=message.error,
-                alike=message.alike,
-                peak_memory_bytes=message.peak_memory_bytes,
-                is_symptom=message.is_symptom,
-                stack=message.stack,
-            )
-        if isinstance(message, wire.Saved):
-            return ev.CheckpointWritten(
-                at=at,
-                worker=worker,
-                trial=message.trial,
-                attempt=message.attempt,
-                step=message.step,
-                path=message.path,
-                size_bytes=message.size_bytes,
-            )
+        if isinstance(message, wire.Said):
+            return self._said(worker, message)
+        if isinstance(message, wire.Ended | wire.Died):
+            return self._ended(worker, message)
         if isinstance(message, wire.Output):
             self._keep_output(message, self._ranks.get(worker, 0))
-            return ev.RankActive(at=at, worker=worker, trial=message.trial) if self._ranks else None
-        if isinstance(message, wire.Published | wire.Wanted):
-            for other, answer in self._board.take(worker, message) if self._board is not None else ():
-                self._p.server.send(other, answer)
-            return ev.RankActive(at=at, worker=worker, trial=message.trial)
+            return ev.RankActive(at=at, worker=worker, trial=message.task) if self._ranks else None
         if isinstance(message, wire.Quiet):
             return ev.RankQuiet(
-                at=at, worker=worker, trial=message.trial, attempt=message.attempt, idle_s=message.idle_s
+                at=at, worker=worker, trial=message.task, attempt=message.attempt, idle_s=message.idle_s
             )
         if isinstance(message, wire.Hello):
             return self._p.pool.arrived(worker, message, at)
@@ -260,14 +229,64 @@ class Loop:
             self._p.pool.left(worker)
         return None
 
+    def _said(self, worker: str, said: wire.Said[messages.FromTrial]) -> ev.Event:
+        at, trial, attempt, body = self._now, said.task, said.attempt, said.body
+        if isinstance(body, messages.Point):
+            return ev.PointsReported(
+                at=at,
+                worker=worker,
+                trial=trial,
+                attempt=attempt,
+                step=body.step,
+                metrics=body.metrics,
+                waits=body.waits,
+                again=body.again,
+            )
+        if isinstance(body, messages.Saved):
+            path = str(self._project / body.path)
+            return ev.CheckpointWritten(
+                at=at,
+                worker=worker,
+                trial=trial,
+                attempt=attempt,
+                step=body.step,
+                path=path,
+                size_bytes=body.size_bytes,
+            )
+        for other, answer in self._board.take(worker, trial, attempt, body) if self._board is not None else ():
+            self._p.server.send(other, wire.Tell(trial, attempt, answer, droppable=True))
+        return ev.RankActive(at=at, worker=worker, trial=trial)
+
+    def _ended(self, worker: str, message: wire.Ended[messages.AttemptEnd] | wire.Died) -> ev.Event:
+        if isinstance(message, wire.Died):
+            end = end_of_dead(message, has_peers=worker in self._with_peers)
+            self._p.pool.trial_ended(worker, died=end.outcome != "stopped")
+        else:
+            end = message.body
+            self._p.pool.trial_ended(worker, died=False)
+        return ev.AttemptEnded(
+            at=self._now,
+            worker=worker,
+            trial=message.task,
+            attempt=message.attempt,
+            outcome=end.outcome,
+            value=end.value,
+            metrics=end.metrics,
+            error=with_last_output(end.error, message.last_output),
+            alike=end.alike,
+            peak_memory_bytes=end.peak_memory_bytes,
+            is_symptom=end.is_symptom,
+            stack=message.stack,
+        )
+
     def _keep_output(self, message: wire.Output, rank: int) -> None:
-        path = self._p.folder.trial(message.trial).output(message.stream, rank)
+        path = self._p.folder.trial(message.task).output(message.stream, rank)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             with path.open("ab") as file:
                 file.write(message.data)
         except OSError as error:
-            log.warning("output of trial %s could not be kept: %s", message.trial, error)
+            log.warning("output of trial %s could not be kept: %s", message.task, error)
 
     # -- doing ---------------------------------------------------------------------------------------------------
 
@@ -281,37 +300,53 @@ class Loop:
         p = self._p
         trial = p.scheduler.record.trials[command.trial]
         source = p.scheduler.start_from(command.trial)
-        start_from = str(p.folder.trial(source).checkpoints) if source is not None else None
+        checkpoints = p.folder.trial(source).checkpoints if source is not None else None
+        start_from = self._inside(checkpoints) if checkpoints is not None else None
         members = self._introduce(command) if command.hosts else [None]
         world_size = len(command.workers) - command.servers
         for index, (worker, membership) in enumerate(zip(command.workers, members, strict=True)):
-            p.server.send(
-                worker,
-                wire.Assign(
-                    command.trial,
-                    command.attempt,
-                    trial.params,
-                    trial.seed,
-                    index if index < world_size else index - world_size,
-                    world_size,
-                    p.scheduler.milestones(command.trial),
-                    start_from,
-                    membership,
-                ),
+            is_server = index >= world_size
+            assignment = messages.Assignment(
+                trial.params,
+                trial.seed,
+                index - world_size if is_server else index,
+                world_size,
+                p.scheduler.milestones(command.trial),
+                start_from,
+                membership,
             )
+            quiet_after_s = membership.stall_timeout_s if membership is not None and len(membership.roles) > 1 else None
+            files = self._files(command.trial, start_from, prunes=index == 0) if p.files_travel else None
+            p.server.send(worker, wire.Assign(command.trial, command.attempt, assignment, quiet_after_s, files))
 
-    def _introduce(self, command: ev.Run) -> Sequence[wire.Membership | None]:
+    def _inside(self, path: Path) -> str:
+        """Return a path as workers on other machines need it: from the project on."""
+        return path.absolute().relative_to(self._project).as_posix()
+
+    def _files(self, number: int, start_from: str | None, *, prunes: bool) -> wire.Files:
+        """Return what travels with a trial; only rank 0 deletes checkpoints."""
+        trial = self._p.folder.trial(number)
+        logs, checkpoints = self._inside(trial.logs), self._inside(trial.checkpoints)
+        return wire.Files(
+            bring=(checkpoints, start_from) if start_from is not None else (checkpoints,),
+            follow=logs,
+            deliver=(logs, self._inside(trial.files)),
+            prune=checkpoints if prunes else "",
+        )
+
+    def _introduce(self, command: ev.Run) -> Sequence[messages.Membership | None]:
         """Let the members of a gang know of each other."""
         from cargobike.experiments.driving.board import Board  # noqa: PLC0415 - most experiments have no gangs
 
         self._board = self._board or Board()
         self._ranks.update({worker: index for index, worker in enumerate(command.workers)})
+        (self._with_peers.update if len(command.workers) > 1 else self._with_peers.difference_update)(command.workers)
         return self._board.open(command, self._p.scheduler.plan)
 
     def _answer(self, command: ev.Answer) -> None:
         self._p.server.send(
             command.worker,
-            wire.Verdict(command.trial, command.attempt, command.step, command.decision.value),
+            wire.Tell(command.trial, command.attempt, messages.Verdict(command.step, command.decision.value)),
         )
 
     def _stop(self, reason: str) -> None:

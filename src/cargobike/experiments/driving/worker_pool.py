@@ -10,8 +10,9 @@ from cargobike.core.errors import EngineError
 from cargobike.engines.capabilities import AvoidsBadMachines, Elsewhere, TellsWaiting
 from cargobike.engines.engine import Engine, WorkerHandle, WorkerSpec
 from cargobike.experiments.driving.request import Patience
-from cargobike.experiments.driving.server import WireServer
 from cargobike.experiments.scheduling.events import Event, WorkerArrived, WorkerGone
+from cargobike.experiments.trial.messages import FromWorker
+from cargobike.workers.server import WireServer
 from cargobike.workers.wire import Hello
 
 log = logging.getLogger(__name__)
@@ -36,7 +37,7 @@ class WorkerPool:
     def __init__(
         self,
         engine: Engine,
-        server: WireServer,
+        server: WireServer[FromWorker],
         make_spec: Callable[[str, tuple[bytes, bytes]], WorkerSpec],
         patience: Patience,
     ) -> None:

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-RUNNER = "cargobike/experiments/trial/runner.py"
+RUNNER = "cargobike/experiments/trial/program.py"
 """Our file that calls the train function."""
 OWN_WAITS = tuple(
-    f"cargobike/{name}.py" for name in ("experiments/trial/gang", "experiments/trial/mailbox", "training/collectives")
+    f"cargobike/{name}.py" for name in ("experiments/trial/gang", "workers/mailbox", "training/collectives")
 )
 """Our files in which a rank waits for others."""
 

@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
-import mmap
 import os
-import socket
 import weakref
 from collections import deque
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from cargobike.core import member
 from cargobike.core.errors import StoreError, TrialPaused, TrialStopped, WaitError
 from cargobike.core.member import Alone, Gang, Role
 from cargobike.core.numbers import read_metrics, read_whole
 from cargobike.core.records import Direction
-from cargobike.experiments.trial.mailbox import Mailbox
-from cargobike.workers.wire import Assign, Bring, Brought, DriverMessage, Point, Saved, Stored, encode_message
-from cargobike.workers.wire import Verdict as VerdictMessage
+from cargobike.experiments.trial.messages import (
+    Assignment,
+    ForRunner,
+    FromTrial,
+    Point,
+    Saved,
+    ToTrial,
+    Verdict,
+    decode_for_runner,
+)
+from cargobike.workers.inner_wire import Bring, Brought, Keep, Kept
+from cargobike.workers.mailbox import Mailbox
+from cargobike.workers.program import Seat
+from cargobike.workers.wire import Assign, Said, Tell
 
 if TYPE_CHECKING:
     from cargobike.experiments.trial.checkpoints.checkpoint import Checkpoints
@@ -196,27 +205,24 @@ class TrialContext(Context):
 
     def __init__(
         self,
-        assignment: Assign,
+        assign: Assign[Assignment],
+        seat: Seat,
         *,
-        folder: Path,
-        agent: socket.socket,
-        flags: mmap.mmap,
         direction: Direction,
         options: Mapping[str, Any] | None = None,
-        driver_host: str = "",
-        files_travel: bool = False,
     ) -> None:
+        assignment = assign.body
         super().__init__(assignment.params)
-        self.number = assignment.trial
-        self.attempt = assignment.attempt
+        self.number = assign.task
+        self.attempt = assign.attempt
         self.rank = assignment.rank
         self.world_size = assignment.world_size
         self.seed = assignment.seed
-        self._folder = folder
-        self._agent = agent
-        self._flags = flags
+        self._folder = seat.folder / "trials" / self.id
+        self._seat = seat
         self._direction = direction
-        self._start_from = assignment.start_from
+        if assignment.start_from is not None:
+            self._start_from = str(seat.project / assignment.start_from)
         milestones = assignment.milestones
         self._every = milestones == "every"
         self._milestones: list[int] = [] if isinstance(milestones, str) else sorted(milestones, reverse=True)
@@ -225,9 +231,7 @@ class TrialContext(Context):
         self._saves = 0
         self._saves_first = False
         self._is_pausing = False
-        self._mailbox = Mailbox(agent)
-        self._driver_host = driver_host
-        self._files_travel = files_travel
+        self._mailbox: Mailbox[ForRunner] = Mailbox(seat.agent, decode_for_runner)
         self.options = MappingProxyType(dict(options or {}))
         membership = self.membership = assignment.membership
         if membership is not None:
@@ -246,11 +250,15 @@ class TrialContext(Context):
             self.number,
             self.attempt,
             self.membership,
-            agent=self._agent,
+            say=self._say,
             mailbox=self._mailbox,
             is_asked_to_end=lambda: self.should_stop,
-            driver_host=self._driver_host,
+            driver_host=self._seat.driver_host,
         )
+
+    def _say(self, body: FromTrial) -> None:
+        """Tell the driver something about this attempt."""
+        self._seat.send(Said(self.number, self.attempt, body))
 
     @property
     def files(self) -> Path:
@@ -259,8 +267,8 @@ class TrialContext(Context):
 
     @property
     def should_stop(self) -> bool:
-        """Whether the trial was asked to stop: one byte of memory shared with the agent."""
-        return self._flags[0] != 0
+        """Whether the trial was asked to stop."""
+        return self._seat.is_asked_to_stop
 
     def report(self, metrics: Mapping[str, Any], step: int | None) -> None:
         """Send the values on their way; wait only at a milestone."""
@@ -270,13 +278,12 @@ class TrialContext(Context):
         step = self._next_step(step)
         self._reports += 1
         waits = self._every or bool(self._milestones and step >= self._milestones[-1])
-        kind = b"W" if waits else b"R"
-        self._agent.send(kind + encode_message(Point(self.number, self.attempt, step, values, waits)))
+        self._say(Point(step, values, waits))
         self._on_their_way.append((step, values))
         if waits:
             self._await_verdict(step)
             self._on_their_way.clear()  # the driver has seen this one, and so all before
-        if self._flags[0]:
+        if self._seat.is_asked_to_stop:
             raise TrialStopped(f"trial {self.id} was asked to stop")
 
     def _points_on_their_way(self) -> Sequence[ReportedPoint]:
@@ -286,30 +293,32 @@ class TrialContext(Context):
         if self._reports or self.attempt == 1 or self.rank or self.role == Role.SERVER:
             return
         for step, values in points:
-            self._agent.send(b"R" + encode_message(Point(self.number, self.attempt, step, values, again=True)))
+            self._say(Point(step, values, again=True))
             self._on_their_way.append((step, values))
 
     def _await_verdict(self, step: int) -> None:
         while self._milestones and step >= self._milestones[-1]:
             self._milestones.pop()
-        mine = (self.number, self.attempt, step)
 
-        def is_meant(message: DriverMessage) -> bool:
-            return (
-                isinstance(message, VerdictMessage) and (message.trial, message.attempt, message.step) == mine
-            )  # others are meant for an earlier runner on this channel
+        def is_meant(message: ForRunner) -> bool:
+            return self._is_mine(message) and isinstance(message.body, Verdict) and message.body.step == step
 
         message = self._mailbox.wait(is_meant, VERDICT_TIMEOUT_S)
-        if not isinstance(message, VerdictMessage):
+        if not isinstance(message, Tell) or not isinstance(message.body, Verdict):
             raise WaitError(
                 f"the driver has not answered for {VERDICT_TIMEOUT_S:g} s what to do with trial "
                 f"{self.id} at step {step}"
             )
-        if message.decision == "stop":
+        decision = message.body.decision
+        if decision == "stop":
             raise TrialStopped(f"trial {self.id} was stopped at step {step}")
-        if message.decision == "pause" and not self._is_about_to_save:
+        if decision == "pause" and not self._is_about_to_save:
             raise TrialPaused(f"trial {self.id} was paused at step {step}")
-        self._is_pausing = message.decision == "pause"
+        self._is_pausing = decision == "pause"
+
+    def _is_mine(self, message: ForRunner) -> TypeGuard[Tell[ToTrial]]:
+        """Tell whether the driver means this attempt, not an earlier one on the same connection."""
+        return isinstance(message, Tell) and (message.task, message.attempt) == (self.number, self.attempt)
 
     @property
     def _is_about_to_save(self) -> bool:
@@ -324,30 +333,29 @@ class TrialContext(Context):
     def _announce(self, saved: SavedCheckpoint) -> None:
         if self.role == Role.SERVER:
             return  # its share is no checkpoint of the trial
-        message = Saved(self.number, self.attempt, saved.step, str(saved.path), saved.size_bytes)
-        self._agent.send(b"C" + encode_message(message))
-        if self._files_travel:
-            self._await_storage(str(saved.path))
+        path = saved.path.relative_to(self._seat.project).as_posix()
+        if self._seat.files_travel:
+            self._keep(path)
+        self._say(Saved(saved.step, path, saved.size_bytes))
         self._saves += 1
         self._saves_first = self._saves_first or self._reports == 0
         if self._is_pausing:
             raise TrialPaused(f"trial {self.id} was paused at step {self.last_step}")
 
-    def _await_storage(self, path: str) -> None:
+    def _keep(self, path: str) -> None:
         """Wait until a checkpoint has arrived where it is kept: only then is it safe, and may older ones go."""
-        answer = self._mailbox.wait(
-            lambda message: isinstance(message, Stored) and message.path == path, FILES_TIMEOUT_S
-        )
-        if not isinstance(answer, Stored):
+        self._seat.send(Keep(path, alone=self.rank == 0))
+        answer = self._mailbox.wait(lambda message: isinstance(message, Kept) and message.path == path, FILES_TIMEOUT_S)
+        if not isinstance(answer, Kept):
             raise WaitError(f"the checkpoint {path} did not reach the driver within {FILES_TIMEOUT_S:g} s")
         if answer.error:
             raise StoreError(f"The checkpoint {path} could not be kept by the driver: {answer.error}")
 
     def bring(self, path: str) -> None:
         """Make sure that a file of the project, named from there, is on this machine."""
-        if not self._files_travel:
+        if not self._seat.files_travel:
             return
-        self._agent.send(b"D" + encode_message(Bring(path)))
+        self._seat.send(Bring(path))
         answer = self._mailbox.wait(
             lambda message: isinstance(message, Brought) and message.path == path, FILES_TIMEOUT_S
         )

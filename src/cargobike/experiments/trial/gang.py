@@ -6,18 +6,14 @@ works wherever workers do, and a member that is missing can be named. It is mean
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from cargobike.core.errors import InvalidInputError, TrialStopped, WaitError
 from cargobike.core.member import Of, Role
+from cargobike.experiments.trial.messages import ForRunner, FromTrial, Gathered, Membership, Published, Wanted
+from cargobike.workers.mailbox import Mailbox
 from cargobike.workers.whereabouts import address_towards
-from cargobike.workers.wire import Gathered, Membership, Published, Wanted, encode_message
-
-if TYPE_CHECKING:
-    from cargobike.experiments.trial.mailbox import Mailbox
-    from cargobike.workers.wire import DriverMessage
+from cargobike.workers.wire import Tell
 
 PATIENCE_S = 600.0
 _LAST_QUESTION_S = 10.0
@@ -32,7 +28,7 @@ class Together:
         trial: Number of the trial.
         attempt: Which attempt it is.
         membership: Our place in it.
-        agent: Where to send.
+        say: Tells the driver something about this attempt.
         mailbox: Where answers arrive.
         is_asked_to_end: Whether waiting makes no sense any more.
         driver_host: Where the driver is: peers reach us as it does.
@@ -44,15 +40,15 @@ class Together:
         attempt: int,
         membership: Membership,
         *,
-        agent: socket.socket,
-        mailbox: Mailbox,
+        say: Callable[[FromTrial], None],
+        mailbox: Mailbox[ForRunner],
         is_asked_to_end: Callable[[], bool],
         driver_host: str,
     ) -> None:
         self._trial = trial
         self._attempt = attempt
         self._membership = membership
-        self._agent = agent
+        self._say = say
         self._mailbox = mailbox
         self._is_asked_to_end = is_asked_to_end
         self._repeats: dict[str, int] = {}
@@ -66,7 +62,7 @@ class Together:
                 f"{name!r} has {len(value)} bytes; a member of this gang can publish {self._largest} at once. "
                 "Larger things travel between members directly: publish the address to fetch them from."
             )
-        self._agent.send(b"G" + encode_message(Published(self._trial, self._attempt, name, bytes(value))))
+        self._say(Published(name, bytes(value)))
 
     def gather(self, name: str, *, of: Of = "all", timeout_s: float | None = None) -> list[bytes]:
         """Wait until all of them have published a name."""
@@ -88,14 +84,12 @@ class Together:
 
     def _gather(self, name: str, of: Of, timeout_s: float | None, *, last: bool) -> list[bytes]:
         patience_s = timeout_s or self._membership.stall_timeout_s or PATIENCE_S
-        ask = Wanted(self._trial, self._attempt, name, of, last=last)
-        self._agent.send(b"G" + encode_message(ask))
+        self._say(Wanted(name, of, last=last))
         answer = self._wait(name, patience_s)
         if answer is None:
             if self._is_asked_to_end():
                 raise TrialStopped(f"trial {self._trial:04d} was asked to stop")
-            at_once = Wanted(self._trial, self._attempt, name, of, at_once=True)
-            self._agent.send(b"G" + encode_message(at_once))
+            self._say(Wanted(name, of, at_once=True))
             answer = self._wait(name, _LAST_QUESTION_S)
             if answer is None:
                 raise WaitError(f"the driver has not answered for {patience_s:g} s who has published {name!r}")
@@ -105,13 +99,15 @@ class Together:
         return [value for value in answer.values if value is not None]
 
     def _wait(self, name: str, timeout_s: float) -> Gathered | None:
-        mine = (self._trial, self._attempt, name)
+        mine = (self._trial, self._attempt)
 
-        def is_meant(message: DriverMessage) -> bool:
-            return isinstance(message, Gathered) and (message.trial, message.attempt, message.name) == mine
+        def is_meant(message: ForRunner) -> bool:
+            if not isinstance(message, Tell) or (message.task, message.attempt) != mine:
+                return False
+            return isinstance(message.body, Gathered) and message.body.name == name
 
-        found = self._mailbox.wait(is_meant, timeout_s, self._is_asked_to_end)
-        return found if isinstance(found, Gathered) else None
+        message = self._mailbox.wait(is_meant, timeout_s, self._is_asked_to_end)
+        return message.body if isinstance(message, Tell) and isinstance(message.body, Gathered) else None
 
     def _describe(self, missing: Sequence[int], of: Of) -> str:
         members = chosen_members(self._membership.roles, of)

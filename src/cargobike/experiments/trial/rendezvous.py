@@ -25,8 +25,8 @@ from cargobike.core.errors import WaitError
 from cargobike.core.member import Role
 from cargobike.experiments.trial.context import TrialContext
 from cargobike.experiments.trial.gang import PATIENCE_S
+from cargobike.experiments.trial.messages import Membership
 from cargobike.experiments.trial.process_groups import keep_existing_groups, keep_process_groups
-from cargobike.workers.wire import Membership
 
 _SIOCGIFADDR = 0x8915
 _LEAVE_S = 1.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from cargobike.experiments.driving.board import Board
 from cargobike.experiments.scheduling.events import Run
 from cargobike.experiments.scheduling.plan import Plan
-from cargobike.workers.wire import Gathered, Published, Wanted
+from cargobike.experiments.trial.messages import Gathered, Published, Wanted
 
 WORKERS = ("w0", "w1", "s0")
 
@@ -17,11 +17,11 @@ def opened(attempt: int = 1) -> Board:
 
 
 def publish(board: Board, worker: str, value: bytes, name: str = "x", attempt: int = 1) -> dict[str, Gathered]:
-    return dict(board.take(worker, Published(7, attempt, name, value)))
+    return dict(board.take(worker, 7, attempt, Published(name, value)))
 
 
 def want(board: Board, worker: str, of: str = "all", name: str = "x", **options: bool) -> dict[str, Gathered]:
-    return dict(board.take(worker, Wanted(7, 1, name, of, **options)))
+    return dict(board.take(worker, 7, 1, Wanted(name, of, **options)))
 
 
 def test_an_answer_comes_when_the_last_has_published() -> None:
@@ -63,8 +63,8 @@ def test_what_all_have_seen_is_forgotten() -> None:
 def test_messages_of_other_attempts_and_strangers_are_ignored() -> None:
     board = opened(attempt=2)
     assert not publish(board, "w0", b"0", attempt=1)
-    assert not board.take("w9", Published(7, 2, "x", b""))
-    assert board.take("w0", Wanted(7, 2, "x", at_once=True))[0][1].values == [None, None, None]
+    assert not board.take("w9", 7, 2, Published("x", b""))
+    assert board.take("w0", 7, 2, Wanted("x", at_once=True))[0][1].values == [None, None, None]
 
 
 def test_members_know_their_place() -> None:

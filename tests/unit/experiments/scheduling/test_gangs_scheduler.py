@@ -33,8 +33,8 @@ def test_ranks_of_one_host_follow_each_other() -> None:
     assert made.take(4, 0) == ("w0", "w2", "w1", "w3")
 
 
-WAITING = 'Thread 0x1 (most recent call first):\n  File "x/torch/distributed/c.py", line 1 in all_reduce\n  File "t.py", line 2 in train\n  File "cargobike/experiments/trial/runner.py", line 3 in run\n'  # noqa: E501
-ASLEEP = 'Thread 0x1 (most recent call first):\n  File "t.py", line 9 in train\n  File "cargobike/experiments/trial/runner.py", line 3 in run\n'  # noqa: E501
+WAITING = 'Thread 0x1 (most recent call first):\n  File "x/torch/distributed/c.py", line 1 in all_reduce\n  File "t.py", line 2 in train\n  File "cargobike/experiments/trial/program.py", line 3 in run\n'  # noqa: E501
+ASLEEP = 'Thread 0x1 (most recent call first):\n  File "t.py", line 9 in train\n  File "cargobike/experiments/trial/program.py", line 3 in run\n'  # noqa: E501
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ ASLEEP = 'Thread 0x1 (most recent call first):\n  File "t.py", line 9 in train\n
 def test_the_culprit_is_who_waits_for_nobody(stands: list[Stand], culprit: str) -> None:
     text = blame("nobody moved", stands)
     assert text.startswith(f"{culprit} stalled: nobody moved")
-    assert "runner.py" not in text
+    assert "program.py" not in text
 
 
 @pytest.mark.parametrize("file", [RUNNER, *OWN_WAITS])

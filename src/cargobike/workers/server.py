@@ -1,35 +1,33 @@
 """The driver's end of the wire: one encrypted ROUTER socket, known workers only, a numbered link to each.
 
-Strangers are turned away before a byte of theirs is parsed: the handshake needs the experiment's server key, and the
-authenticator admits only the keys that were made for this experiment's workers.
+Strangers are turned away before a byte of theirs is parsed: the handshake needs the driver's server key, and the
+authenticator admits only the keys that were made for this driver's workers.
 """
 
 from __future__ import annotations
 
 import logging
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
+import msgspec
 import zmq
 from zmq.utils import z85
 
 from cargobike.core.errors import EngineError
-from cargobike.engines.capabilities import Listening
-from cargobike.workers.wire import (
-    DriverMessage,
-    Hello,
-    Link,
-    NoMessage,
-    WorkerMessage,
-    decode_worker_message,
-    encode_message,
-)
+from cargobike.core.hosting import Listening
+from cargobike.workers.wire import Hello, Link, Message, NoMessage, encode_message
 
 log = logging.getLogger(__name__)
 
 _MONITOR_EVENT = struct.Struct("=Hi")  # pyzmq's own reader of these would import asyncio
 _ACK_AFTER = 64
 _MOST_PER_ROUND = 1000
+
+
+Heard = TypeVar("Heard")
 
 
 @dataclass(slots=True)
@@ -42,18 +40,20 @@ class _Peer:
     unacknowledged: int = 0
 
 
-class WireServer:
-    """Receives from and sends to the workers of one experiment.
+class WireServer(Generic[Heard]):
+    """Receives from and sends to the workers of one driver.
 
     Args:
+        decode: Turns bytes into a message from a worker, its body decoded as the program means it.
         listening: Address and port to listen on, and how workers reach them; loopback unless told otherwise.
 
     Raises:
         EngineError: If that is no address of this machine, or the port is taken.
     """
 
-    def __init__(self, listening: Listening | None = None) -> None:
+    def __init__(self, decode: Callable[[bytes | msgspec.Raw], Heard], listening: Listening | None = None) -> None:
         listening = listening or Listening()
+        self._decode = decode
         self._context = zmq.Context()
         self._server_key, self._secret_key = zmq.curve_keypair()
         self._zap = self._context.socket(zmq.REP)
@@ -141,7 +141,7 @@ class WireServer:
         self._ready = {source for source, _ in self._poller.poll(timeout_ms)}
         return bool(self._ready)
 
-    def receive(self) -> tuple[list[tuple[str, WorkerMessage]], list[str]]:
+    def receive(self) -> tuple[list[tuple[str, Heard]], list[str]]:
         """Return the messages that have arrived, in order, and the workers whose connection has closed."""
         ready = self._ready
         if self._zap in ready:
@@ -149,7 +149,7 @@ class WireServer:
         lost = self._disconnected() if self._monitor in ready else []
         if self.router not in ready:
             return [], lost
-        messages: list[tuple[str, WorkerMessage]] = []
+        messages: list[tuple[str, Heard]] = []
         for _ in range(_MOST_PER_ROUND):
             if not int(self.router.getsockopt(zmq.EVENTS)) & zmq.POLLIN:  # a third of the cost of an error that says so
                 break
@@ -164,9 +164,7 @@ class WireServer:
                 self._take(peer, greeting, body, messages)
         return messages, lost
 
-    def _take(
-        self, peer: _Peer, greeting: bytes | zmq.Frame, body: bytes, messages: list[tuple[str, WorkerMessage]]
-    ) -> None:
+    def _take(self, peer: _Peer, greeting: bytes | zmq.Frame, body: bytes, messages: list[tuple[str, Heard]]) -> None:
         try:
             if isinstance(greeting, zmq.Frame):
                 if greeting.get("User-Id") != peer.name:
@@ -174,13 +172,13 @@ class WireServer:
                 self._connected(peer, greeting.get(zmq.SRCFD))
                 greeting = greeting.bytes
             if greeting:
-                hello = decode_worker_message(greeting)
+                hello = self._decode(greeting)
                 if isinstance(hello, Hello):
                     messages.append((peer.name, hello))
                     for envelope in peer.link.unacknowledged():
                         self.router.send_multipart([peer.name.encode(), envelope])
             for raw in peer.link.unpack(body):
-                messages.append((peer.name, decode_worker_message(raw)))
+                messages.append((peer.name, self._decode(raw)))
             peer.unacknowledged += 1
             if peer.unacknowledged >= _ACK_AFTER:
                 self._dirty[peer.name] = peer
@@ -212,7 +210,7 @@ class WireServer:
             user = peer.name.encode() if peer is not None else b""
             self._zap.send_multipart([version, request, status, text, user, b""])
 
-    def send(self, worker: str, message: DriverMessage) -> None:
+    def send(self, worker: str, message: Message) -> None:
         """Put a message on its way; `flush` sends it."""
         peer = self._peers.get(worker.encode())
         if peer is not None:

@@ -8,32 +8,36 @@ import socket
 import threading
 import time
 from collections.abc import Callable
+from typing import Generic, TypeVar
 
 from cargobike.workers.packets import LARGEST
-from cargobike.workers.wire import DriverMessage, decode_driver_message
 
 _LOOK_UP_S = 0.1
 
+Item = TypeVar("Item")
 
-class Mailbox:
+
+class Mailbox(Generic[Item]):
     """Lets several threads wait for different messages on one socket: who reads keeps for others what is theirs.
 
     Args:
         source: The runner's end of its connection to the agent.
+        decode: Turns a packet into a message of the program's.
     """
 
-    def __init__(self, source: socket.socket) -> None:
+    def __init__(self, source: socket.socket, decode: Callable[[bytes], Item]) -> None:
         self._source = source
-        self._kept: list[DriverMessage] = []
+        self._decode = decode
+        self._kept: list[Item] = []
         self._changed = threading.Condition()
         self._somebody_reads = False
 
     def wait(
         self,
-        is_meant: Callable[[DriverMessage], bool],
+        is_meant: Callable[[Item], bool],
         timeout_s: float,
         give_up: Callable[[], bool] = lambda: False,
-    ) -> DriverMessage | None:
+    ) -> Item | None:
         """Return the first message that is meant, `None` if none comes in time or before `give_up` says so."""
         deadline = time.monotonic() + timeout_s
         while True:
@@ -48,7 +52,7 @@ class Mailbox:
                     self._changed.wait(min(left_s, _LOOK_UP_S))
                     continue
                 self._somebody_reads = True
-            message_in: DriverMessage | None = None
+            message_in: Item | None = None
             try:
                 message_in = self._read(min(left_s, _LOOK_UP_S))
             finally:
@@ -60,12 +64,7 @@ class Mailbox:
             if message_in is not None and is_meant(message_in):
                 return message_in
 
-    def forget(self, is_stale: Callable[[DriverMessage], bool]) -> None:
-        """Throw away what nobody will ask for any more."""
-        with self._changed:
-            self._kept = [message for message in self._kept if not is_stale(message)]
-
-    def _read(self, timeout_s: float) -> DriverMessage | None:
+    def _read(self, timeout_s: float) -> Item | None:
         poller = select.poll()
         poller.register(self._source, select.POLLIN)
         if not poller.poll(timeout_s * 1000):
@@ -73,5 +72,4 @@ class Mailbox:
         packet = self._source.recv(LARGEST)
         if not packet:
             os._exit(1)  # the agent is gone, and nobody will ever hear of this process again
-        message: DriverMessage = decode_driver_message(packet[1:])
-        return message
+        return self._decode(packet)

@@ -1,0 +1,37 @@
+"""What it means for an attempt that its process has died."""
+
+from __future__ import annotations
+
+import signal
+
+from cargobike.experiments.trial.messages import AttemptEnd
+from cargobike.workers.processes import describe_exit
+from cargobike.workers.wire import Died
+
+
+def end_of_dead(died: Died, *, has_peers: bool) -> AttemptEnd:
+    """Return how an attempt went whose process has ended before the train function was done.
+
+    Args:
+        died: What the agent has seen.
+        has_peers: Whether other members of a gang run the attempt together with it. A rank that was about to be ended
+            because another one failed may have been the cause itself, so that only the kill excuses it.
+    """
+    how = describe_exit(died.code)
+    error = ""
+    by_itself = not (died.killed if has_peers else died.halted)
+    if by_itself:
+        error = f"the process of the trial {how} before the train function returned"
+        if died.code == -signal.SIGKILL:
+            error += f"; the machine may have run out of memory (peak {died.peak_memory_bytes / 2**20:.0f} MiB)"
+    return AttemptEnd(
+        "stopped" if not by_itself else "lost" if has_peers else "failed",
+        error=error or None,
+        alike=how,
+        peak_memory_bytes=died.peak_memory_bytes,
+    )
+
+
+def with_last_output(error: str | None, last_output: str) -> str | None:
+    """Return the text of an error, followed by what was printed last."""
+    return "\n".join(filter(None, (error, last_output and f"Last output:\n{last_output}"))) or None

@@ -1,0 +1,148 @@
+"""What the driver and a runner say to each other about a trial: the bodies of the wire's messages.
+
+On the wire a trial is a task, and its attempts are the task's.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from cargobike.workers.inner_wire import Brought, Kept, Leave
+from cargobike.workers.wire import Assign, Beat, Bye, Died, Ended, Hello, Output, Quiet, Said, Tell
+
+Outcome = Literal["completed", "stopped", "paused", "failed", "lost"]
+
+
+class TrialMessage(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Base of all bodies that stand beside each other."""
+
+
+# -- runner to driver ------------------------------------------------------------------------------------------------
+
+
+class Point(TrialMessage, frozen=True, tag="point", gc=True):
+    """A report; with `waits`, the train function stands still until a `Verdict` comes.
+
+    With `again` it was reported by the attempt before, and may or may not have arrived.
+    """
+
+    step: int
+    metrics: dict[str, float]
+    waits: bool = False
+    again: bool = False
+
+
+class Saved(TrialMessage, frozen=True, tag="saved"):
+    """A checkpoint is durable; its path is relative to the project."""
+
+    step: int
+    path: str
+    size_bytes: int = 0
+
+
+class Published(TrialMessage, frozen=True, tag="published"):
+    """A member of a gang tells the others something."""
+
+    name: str
+    value: bytes
+
+
+class Wanted(TrialMessage, frozen=True, tag="wanted"):
+    """A member of a gang waits for what others publish under a name.
+
+    With `at_once` it waits no longer, and wants to know who is missing. With `last` it will not ask again: what all of
+    them have asked for in this way can be forgotten.
+    """
+
+    name: str
+    of: str = "all"
+    at_once: bool = False
+    last: bool = False
+
+
+class AttemptEnd(msgspec.Struct, frozen=True, array_like=True):
+    """How an attempt went on one worker, as its runner says.
+
+    `alike` is equal for failures with the same cause. A symptom is one that another member of the gang has caused.
+    """
+
+    outcome: Outcome
+    value: float | None = None
+    metrics: dict[str, float] = {}
+    error: str | None = None
+    alike: str = ""
+    peak_memory_bytes: int | None = None
+    is_symptom: bool = False
+
+
+FromTrial = Point | Saved | Published | Wanted
+
+
+# -- driver to runner ------------------------------------------------------------------------------------------------
+
+
+class Membership(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
+    """A worker's place in a gang; what is said of members is in their order: those who train first, then servers.
+
+    Attributes:
+        index: Which member this worker is.
+        roles: What each member does: `worker`, `server`, or what TensorFlow calls it.
+        hosts: Where each member is.
+        local_rank: Which of those who train on its host it is.
+        local_world_size: How many they are.
+        secret: Known to the members of this attempt only.
+        stall_timeout_s: How long a member may keep the others waiting.
+    """
+
+    index: int
+    roles: tuple[str, ...]
+    hosts: tuple[str, ...]
+    local_rank: int = 0
+    local_world_size: int = 1
+    secret: bytes = b""
+    stall_timeout_s: float | None = None
+
+    @property
+    def role(self) -> str:
+        """What this worker does."""
+        return self.roles[self.index]
+
+
+class Assignment(msgspec.Struct, frozen=True, array_like=True):
+    """A trial to run; `start_from` is a folder of checkpoints, relative to the project."""
+
+    params: dict[str, Any]
+    seed: int
+    rank: int = 0
+    world_size: int = 1
+    milestones: tuple[int, ...] | Literal["every"] = ()
+    start_from: str | None = None
+    membership: Membership | None = None
+
+
+class Verdict(TrialMessage, frozen=True, tag="verdict"):
+    """Go on, stop or pause at this step."""
+
+    step: int
+    decision: Literal["continue", "stop", "pause"]
+
+
+class Gathered(TrialMessage, frozen=True, tag="gathered", gc=True):
+    """What the members of a gang have published under a name, in their order; `None` of those who have not."""
+
+    name: str
+    values: list[bytes | None]
+
+
+ToTrial = Verdict | Gathered
+
+FromWorker = Hello | Beat | Said[FromTrial] | Ended[AttemptEnd] | Died | Quiet | Output | Bye
+"""Everything that the driver of an experiment hears from a worker."""
+ForRunner = Assign[Assignment] | Tell[ToTrial] | Kept | Brought | Leave
+"""Everything that the runner of a trial hears from its agent."""
+
+decode_from_worker = msgspec.msgpack.Decoder(FromWorker).decode
+decode_for_runner = msgspec.msgpack.Decoder(ForRunner).decode
+decode_assign = msgspec.msgpack.Decoder(Assign[Assignment]).decode

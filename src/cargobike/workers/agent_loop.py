@@ -1,0 +1,272 @@
+"""The loop around an agent: listens to everything at once, tells the agent, and does what that asks for.
+
+One thread, one poll: orders from the driver, messages from the runner, exits from the template, captured output, the
+courier, and the pipe whose closing says that the driver's machine has no use for us any more.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import zmq
+
+from cargobike.workers import agent_events as ev
+from cargobike.workers.agent import Agent
+from cargobike.workers.connection import AgentConfig, Connection
+from cargobike.workers.inner_wire import ShowStack, decode_from_runner, decode_from_template
+from cargobike.workers.packets import PacketReader
+from cargobike.workers.processes import end_descendants, processor_seconds
+from cargobike.workers.whereabouts import name_of_machine
+from cargobike.workers.wire import Assign, Ended, Hello, NoMessage, StreamName, decode_driver_message, encode_message
+
+if TYPE_CHECKING:
+    from cargobike.workers.courier import Courier
+
+_PIECE = 1 << 16
+_MOST_PIECES = 16
+_MOST_PACKETS = 256
+_LONGEST_STACK = 20_000
+_LINGER_MS = 2000
+
+
+@dataclass(slots=True)
+class Below:
+    """The agent's ends of the connections to what is below it."""
+
+    template_pid: int
+    template: socket.socket
+    runner: socket.socket
+    stdout_fd: int
+    stderr_fd: int
+    flags: memoryview
+    liveness_fd: int
+    stack_fd: int
+
+
+class AgentLoop:
+    """Joins an agent with the world.
+
+    Args:
+        config: What the driver has said.
+        below: Connections to what is below.
+        gpus: Devices of this worker.
+        version: Version of Cargobike in the driver.
+        courier: Carries files, where the project's disk is not seen.
+    """
+
+    def __init__(
+        self, config: AgentConfig, below: Below, gpus: tuple[str, ...], version: str, courier: Courier | None = None
+    ) -> None:
+        self._below = below
+        self._courier = courier
+        self._packets = PacketReader(below.runner)
+        self._connection = Connection(config)
+        self._hello = encode_message(
+            Hello(
+                config.worker,
+                os.getpid(),
+                name_of_machine(config.address),
+                ".".join(map(str, sys.version_info[:3])),
+                version,
+                gpus=gpus,
+            )
+        )
+        self._now = time.monotonic()
+        self._agent = Agent(
+            self._now,
+            reuse=config.reuse,
+            carries_files=courier is not None,
+            driver_silence_s=config.driver_silence_s,
+        )
+        self._failure = ""
+        self._batch: list[bytes] = []
+        self._streams: tuple[tuple[StreamName, int], ...] = (("stdout", below.stdout_fd), ("stderr", below.stderr_fd))
+        for _, fd in self._streams:
+            os.set_blocking(fd, False)
+        self._poller = zmq.Poller()
+        self._actions: dict[type, Callable[[Any], None]] = {
+            ev.SendDriver: lambda command: self._batch.append(command.packet),
+            ev.SendRunner: self._send_runner,
+            ev.TellTemplate: self._tell_template,
+            ev.SetStopFlag: self._set_stop_flag,
+            ev.ListenToRunner: self._listen_to_runner,
+            ev.MeasureRunner: self._measure_runner,
+            ev.ReadStack: lambda _: self._read_stack(),
+            ev.BringFolders: self._bring_folders,
+            ev.BringFile: self._bring_file,
+            ev.KeepFolder: self._keep_folder,
+            ev.DeliverFiles: self._deliver_files,
+            ev.Leave: self._leave,
+        }
+
+    def serve(self) -> None:
+        """Work until released, or until the driver is gone.
+
+        Raises:
+            ChildProcessError: If this worker is of no use any more.
+        """
+        below, connection, poller = self._below, self._connection, self._poller
+        link, monitor = connection.socket, connection.monitor
+        runner_fd, template_fd = below.runner.fileno(), below.template.fileno()
+        courier_fd = self._courier.wake_fd if self._courier is not None else -1
+        for source in (link, monitor, runner_fd, template_fd, below.stdout_fd, below.stderr_fd, below.liveness_fd):
+            poller.register(source, zmq.POLLIN)
+        if courier_fd >= 0:
+            poller.register(courier_fd, zmq.POLLIN)
+        while True:
+            wait_s = self._agent.next_deadline - time.monotonic()
+            ready = dict(poller.poll(max(0, int(wait_s * 1000) + 1)))
+            self._now = time.monotonic()
+            if below.liveness_fd in ready:
+                return
+            if monitor in ready and connection.reconnected():
+                connection.repeat(self._hello)
+            if link in ready:
+                self._hear_driver()
+            if runner_fd in ready:
+                self._hear_runner(_MOST_PACKETS)
+            if template_fd in ready:
+                self._hear_template()
+            if below.stdout_fd in ready or below.stderr_fd in ready:
+                self._read_output()
+            if courier_fd in ready:
+                self._hear_courier()
+            self._happen(ev.Ticked(self._now, connection.link.in_flight))
+            if self._batch:
+                connection.send(self._batch)
+                self._batch = []
+            if self._agent.has_left:
+                connection.close(_LINGER_MS)
+                if self._failure:
+                    raise ChildProcessError(self._failure)
+                return
+
+    def close(self) -> None:
+        """Make everything below end."""
+        self._below.template.close()
+
+    def _happen(self, event: ev.Event) -> None:
+        for command in self._agent.handle(event):
+            self._actions[type(command)](command)
+
+    # -- hearing -------------------------------------------------------------------------------------------------
+
+    def _hear_driver(self) -> None:
+        self._happen(ev.DriverHeard(self._now))
+        for raw in self._connection.receive():
+            message = decode_driver_message(raw)
+            if isinstance(message, Assign):
+                self._read_output()  # what was printed before belongs to the assignment before
+            self._happen(ev.Ordered(self._now, message, bytes(raw)))
+
+    def _hear_runner(self, most: int) -> None:
+        for _ in range(most):
+            packet = self._packets.receive(wait=False)
+            if not packet:
+                return  # there is none, or runner and template are both dead
+            try:
+                message = decode_from_runner(packet)
+            except NoMessage:
+                continue  # user code has written to a descriptor that is not its own
+            if type(message) is Ended:
+                self._look_last()
+            self._happen(ev.RunnerSaid(self._now, message, packet))
+
+    def _hear_template(self) -> None:
+        packet = self._below.template.recv(1 << 16)
+        self._hear_runner(sys.maxsize)
+        self._look_last()
+        if not packet:
+            self._happen(ev.TemplateGone(self._now))
+            return
+        end_descendants(spare=(self._below.template_pid,))
+        self._happen(ev.RunnerExited(self._now, decode_from_template(packet)))
+
+    def _look_last(self) -> None:
+        """See what an assignment has left before its end is dealt with."""
+        self._read_output()
+        if self._agent.wants_stack:
+            self._read_stack()
+
+    def _read_output(self) -> None:
+        """Read what is there, without waiting; only some of it if a process writes faster than we read."""
+        for name, fd in self._streams:
+            with contextlib.suppress(BlockingIOError):
+                for _ in range(_MOST_PIECES):
+                    data = os.read(fd, _PIECE)
+                    if data:
+                        self._happen(ev.Printed(self._now, name, data))
+                    if len(data) < _PIECE:
+                        break
+
+    def _hear_courier(self) -> None:
+        assert self._courier is not None
+        for errand, error in self._courier.finished():
+            self._happen(ev.ErrandDone(self._now, errand, error))
+
+    # -- doing ---------------------------------------------------------------------------------------------------
+
+    def _send_runner(self, command: ev.SendRunner) -> None:
+        # A runner that does not read does not wait either. One that is gone will be reported by the template.
+        with contextlib.suppress(BlockingIOError, BrokenPipeError, ConnectionError):
+            self._below.runner.send(command.packet, socket.MSG_DONTWAIT if command.droppable else 0)
+
+    def _tell_template(self, command: ev.TellTemplate) -> None:
+        if type(command.message) is ShowStack:
+            os.ftruncate(self._below.stack_fd, 0)
+            os.lseek(self._below.stack_fd, 0, os.SEEK_SET)
+        with contextlib.suppress(BrokenPipeError, ConnectionError):  # it is gone, which we are about to hear
+            self._below.template.send(encode_message(command.message))
+
+    def _set_stop_flag(self, command: ev.SetStopFlag) -> None:
+        self._below.flags[0] = int(command.value)
+
+    def _listen_to_runner(self, command: ev.ListenToRunner) -> None:
+        if command.on:
+            self._poller.register(self._below.runner.fileno(), zmq.POLLIN)
+        else:
+            self._poller.unregister(self._below.runner.fileno())
+
+    def _measure_runner(self, command: ev.MeasureRunner) -> None:
+        self._happen(ev.RunnerMeasured(self._now, processor_seconds(self._below.template_pid)))
+
+    def _read_stack(self) -> None:
+        text = os.pread(self._below.stack_fd, _LONGEST_STACK, 0).decode(errors="replace").strip()
+        self._happen(ev.StackRead(self._now, text))
+
+    def _bring_folders(self, command: ev.BringFolders) -> None:
+        assert self._courier is not None
+        self._courier.bring_folders(command.errand, command.files)
+
+    def _bring_file(self, command: ev.BringFile) -> None:
+        assert self._courier is not None
+        self._courier.bring_file(command.errand, command.path)
+
+    def _keep_folder(self, command: ev.KeepFolder) -> None:
+        assert self._courier is not None
+        self._courier.keep_folder(command.errand, command.path, alone=command.alone)
+
+    def _deliver_files(self, command: ev.DeliverFiles) -> None:
+        assert self._courier is not None
+        self._courier.deliver(command.errand, command.files)
+
+    def _leave(self, command: ev.Leave) -> None:
+        self._failure = command.failure
+
+
+def run_agent(loop: AgentLoop) -> None:
+    """Be an agent until it is over; takes everything below along at the end."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        loop.serve()
+    finally:
+        loop.close()
+        end_descendants()

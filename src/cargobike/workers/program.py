@@ -1,0 +1,86 @@
+"""What a worker runs: the interface between the processes of a worker and a program.
+
+A program is a module with a `main` that calls `host.main` with a way to make the program from its payload. An engine
+starts that module; see `cargobike.testing.programs` for a small one. Nothing in this room knows what programs do.
+"""
+
+from __future__ import annotations
+
+import mmap
+import socket
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from cargobike.workers.wire import Ended, Message, encode_message
+
+
+@dataclass(slots=True)
+class Seat:
+    """Where a program sits: its connection to the agent and its surroundings; made before the fork, used after it.
+
+    Attributes:
+        agent: The runner's end of the connection.
+        flags: Memory that is shared with the agent.
+        folder: Where the program works, inside the project.
+        project: The project, or the folder that stands for it here.
+        gpus: Devices of this worker.
+        reuse: Whether a runner takes one assignment after the other.
+        driver_host: Where the driver is; other workers reach us as it does.
+        files_travel: Whether the project's disk is not seen here, so that `Keep` and `Bring` are needed.
+        stack_fd: Where to write down where the threads stand.
+    """
+
+    agent: socket.socket
+    flags: mmap.mmap
+    folder: Path
+    project: Path
+    gpus: tuple[str, ...] = ()
+    reuse: bool = False
+    driver_host: str = ""
+    files_travel: bool = False
+    stack_fd: int = -1
+
+    def send(self, message: Message) -> None:
+        """Send a message to the agent, which passes on what is meant for the driver."""
+        self.agent.send(encode_message(message))
+
+    @property
+    def is_asked_to_stop(self) -> bool:
+        """Whether the assignment is to end: one byte of memory that is shared with the agent."""
+        return self.flags[0] != 0
+
+
+class Program(Protocol):
+    """Something that works on assignments.
+
+    It is made and prepared in the host, which imports and does nothing else: a process that has computed anything with
+    a numeric library must not be forked. Everything else happens in runners, forked copies of the host.
+    """
+
+    @property
+    def preload(self) -> Sequence[str]:
+        """Modules to import in the host, once for all runners."""
+
+    def prepare(self) -> None:
+        """Make modules importable, in the host, before they are preloaded; must not run user code."""
+
+    def rehearse(self, seat: Seat) -> None:
+        """Do, without a trace, what every assignment begins with, in a runner that waits for its first one.
+
+        Writing to a page that is shared with the template copies it first, which takes longer than what is written.
+        """
+
+    def run(self, seat: Seat, packet: bytes) -> Ended[Any]:
+        """Work on an assignment, the encoded `Assign`; returns how that ended.
+
+        A process that ends instead, by an exception or otherwise, is reported to the driver as `Died`.
+        """
+
+    def leave(self, seat: Seat) -> None:
+        """Clear up after the last assignment of this runner."""
+
+
+MakeProgram = Callable[[bytes], Program]
+"""Makes a program from its payload."""

@@ -1,0 +1,128 @@
+"""The runner: the process in which a program works, on one assignment after the other or on one only."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import faulthandler
+import logging
+import os
+import signal
+import socket
+import sys
+import sysconfig
+from typing import TextIO
+
+from cargobike.workers.inner_wire import Imported, Leave, decode_for_runner
+from cargobike.workers.packets import PacketReader
+from cargobike.workers.processes import die_with_parent
+from cargobike.workers.program import Program, Seat
+from cargobike.workers.wire import Assign
+
+_LIBRARIES = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")})
+_MOST_NAMES = 4000
+
+STACK_SIGNAL = signal.SIGRTMIN + 7
+"""Makes a runner write down where its threads stand."""
+
+
+def main(program: Program, seat: Seat, inbox: socket.socket, parent_pid: int, *, is_spare: bool) -> None:
+    """Wait for an assignment, work on it and, if runners are reused, on those that follow; never returns.
+
+    Args:
+        program: What to run.
+        seat: Where this runner sits.
+        inbox: Where its first assignment comes from.
+        parent_pid: The template.
+        is_spare: Whether there is time until it comes.
+    """
+    os.setpgid(0, 0)
+    die_with_parent(parent_pid)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    if seat.stack_fd >= 0:  # answered even if the interpreter does not respond
+        faulthandler.register(STACK_SIGNAL, file=seat.stack_fd, all_threads=True)
+    for variable in ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"):
+        os.environ[variable] = ",".join(seat.gpus)
+    modules = set(sys.modules)
+    streams = (sys.stdout, sys.stderr)
+    if is_spare:
+        program.rehearse(seat)
+    with inbox:
+        packet = PacketReader(inbox).receive(wait=True)  # nothing, if it was forked ahead of need and there was none
+    has_worked = bool(packet)
+    packets = PacketReader(seat.agent) if seat.reuse else None
+    while packet:
+        _work(program, seat, packet, modules)
+        _restore(streams)
+        packet = _next(packets) if packets is not None else None
+    _leave()
+    if has_worked:
+        program.leave(seat)
+    os._exit(0)
+
+
+def _work(program: Program, seat: Seat, packet: bytes, modules: set[str]) -> None:
+    me = os.getpid()
+    ended = program.run(seat, packet)
+    flush_streams()
+    if os.getpid() != me:
+        os._exit(0)  # a copy of this process that came out of the program: the original speaks for both
+    with contextlib.suppress(OSError):
+        if not seat.reuse:
+            _tell_imports(seat, modules)
+        seat.send(ended)
+
+
+def _next(packets: PacketReader) -> bytes | None:
+    while packet := packets.receive(wait=True):
+        message = decode_for_runner(packet)
+        if isinstance(message, Assign):
+            return packet
+        if isinstance(message, Leave):
+            return None
+    return None
+
+
+def _restore(streams: tuple[TextIO, TextIO]) -> None:
+    """Give the next assignment the streams that it expects, whatever the last one did to them."""
+    for fd, name, stream in zip((1, 2), ("stdout", "stderr"), streams, strict=True):
+        setattr(sys, name, open_stream(fd) if stream.closed else stream)
+
+
+def open_stream(fd: int) -> TextIO:
+    """Open a text stream on a descriptor that the agent listens to, line by line."""
+    return open(fd, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)
+
+
+def _tell_imports(seat: Seat, before: set[str]) -> None:
+    """Name the libraries that were imported here, so that the template can have them ready for the next runner."""
+    if len(sys.modules) == len(before):
+        return
+    names = [name for name in sys.modules if name not in before and _is_library(name)]
+    if names:
+        seat.send(Imported(names[:_MOST_NAMES]))
+
+
+def _is_library(name: str) -> bool:
+    """Tell whether a module is installed or ours: the user's may compute at import, which no fork survives."""
+    if name.startswith("cargobike."):  # may lie anywhere, where it is developed
+        return True
+    module = sys.modules.get(name)
+    origin = getattr(getattr(module, "__spec__", None), "origin", None)
+    return isinstance(origin, str) and origin.startswith(_LIBRARIES)
+
+
+def _leave() -> None:
+    """Run what user code registered for the end, but no destructors: some of them deadlock."""
+    logging.shutdown()
+    with contextlib.suppress(BaseException):
+        atexit._run_exitfuncs()
+    flush_streams()
+
+
+def flush_streams() -> None:
+    """Flush what was printed."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):  # user code may have closed or replaced it
+            stream.flush()

@@ -1,0 +1,171 @@
+"""The template: a process that has imported everything and run nothing, and forks runners in milliseconds.
+
+It has one thread and executes no user code itself: a single numeric operation before the fork would leave thread pools
+behind that do not exist in the child, and hang it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import select
+import signal
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from cargobike.workers import runner, template
+from cargobike.workers.inner_wire import decode_for_runner, decode_for_template
+from cargobike.workers.packets import LARGEST
+from cargobike.workers.processes import die_with_parent, volunteer
+from cargobike.workers.program import Program, Seat
+from cargobike.workers.wire import Assign, encode_message
+
+_SPARE_AFTER_MS = 5  # by then the one that was just given its assignment is on its way
+
+
+def serve(channel: socket.socket, program: Program, seat: Seat, parent_pid: int) -> None:
+    """Fork runners on demand until the agent is gone; never returns."""
+    die_with_parent(parent_pid)
+    volunteer()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    loop = TemplateLoop(channel, program, seat)
+    while True:
+        loop.serve_once()
+
+
+@dataclass(slots=True)
+class _Runner:
+    """A runner that waits for its first assignment, or works."""
+
+    number: int
+    pid: int
+    fd: int
+    inbox: socket.socket
+    was_there: bool = True
+
+    def begin(self, assignment: bytes) -> None:
+        """Give it its first assignment."""
+        try:
+            self.inbox.send(assignment)
+        except ConnectionError:
+            self.was_there = False
+
+    def has_begun(self) -> bool:
+        """Tell of a dead one whether it has taken its assignment: the kernel says if it was left unread."""
+        try:
+            return self.was_there and not self.inbox.recv(1, socket.MSG_DONTWAIT)
+        except OSError:
+            return False
+
+    def kill(self) -> None:
+        """Kill it and what it started in its own process group."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
+
+    def forget(self) -> None:
+        """Close our ends."""
+        os.close(self.fd)
+        self.inbox.close()
+
+
+class TemplateLoop:
+    """Listens to the agent and to the ends of runners, and does what the template decides."""
+
+    def __init__(self, channel: socket.socket, program: Program, seat: Seat) -> None:
+        self._channel = channel
+        self._program = program
+        self._seat = seat
+        self._template = template.Template(reuse=seat.reuse)
+        self._runners: dict[int, _Runner] = {}
+        self._by_fd: dict[int, _Runner] = {}
+        self._poller = select.poll()
+        self._poller.register(channel, select.POLLIN)
+        self._actions: dict[type, Callable[[Any], object]] = {
+            template.Fork: self._fork,
+            template.Give: lambda command: self._runners[command.runner].begin(command.packet),
+            template.KillRunner: lambda command: self._runners[command.runner].kill(),
+            template.Drop: self._drop,
+            template.AskForStack: lambda command: os.kill(self._runners[command.runner].pid, runner.STACK_SIGNAL),
+            template.TakeUnread: lambda _: self._happen(template.Unread(_unread(self._seat.agent))),
+            template.Tell: lambda command: self._channel.send(encode_message(command.exited)),
+            template.ImportModules: _import_modules,
+        }
+
+    def serve_once(self) -> None:
+        """Wait for news, and do what follows from them."""
+        ready = self._poller.poll(_SPARE_AFTER_MS if self._template.spare_is_due else None)
+        if not ready:
+            self._happen(template.Rested())
+        for fd, _ in ready:
+            if fd == self._channel.fileno():
+                self._hear_agent()
+            elif fd in self._by_fd:
+                dead = self._by_fd[fd]
+                has_begun = dead.has_begun()
+                code, peak_memory_bytes = self._bury(dead)
+                self._happen(template.Ended(dead.number, code, peak_memory_bytes, has_begun))
+
+    def _happen(self, event: template.Event) -> None:
+        for command in self._template.handle(event):
+            self._actions[type(command)](command)
+
+    def _hear_agent(self) -> None:
+        packet = self._channel.recv(LARGEST)
+        if not packet:
+            for below in self._runners.values():
+                below.kill()
+            os._exit(0)
+        self._happen(template.Heard(decode_for_template(packet)))
+
+    def _drop(self, command: template.Drop) -> None:
+        spare = self._runners[command.runner]
+        spare.kill()
+        self._bury(spare)
+
+    def _bury(self, dead: _Runner) -> tuple[int, int]:
+        """Return the exit code of a dead runner and the most memory that it has used."""
+        self._poller.unregister(dead.fd)
+        del self._runners[dead.number], self._by_fd[dead.fd]
+        dead.forget()
+        _, status, usage = os.wait4(dead.pid, 0)
+        return os.waitstatus_to_exitcode(status), usage.ru_maxrss * 1024
+
+    def _fork(self, command: template.Fork) -> None:
+        me = os.getpid()
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, LARGEST)
+        pid = os.fork()
+        if pid == 0:
+            try:
+                self._channel.close()
+                ours.close()
+                for other in self._runners.values():
+                    other.forget()
+                runner.main(self._program, self._seat, theirs, me, is_spare=command.is_spare)
+            finally:
+                os._exit(70)
+        theirs.close()
+        forked = _Runner(command.runner, pid, os.pidfd_open(pid), ours)
+        self._runners[forked.number] = self._by_fd[forked.fd] = forked
+        self._poller.register(forked.fd, select.POLLIN)
+
+
+def _import_modules(command: template.ImportModules) -> None:
+    for name in command.names:
+        with contextlib.suppress(Exception):
+            importlib.import_module(name)
+
+
+def _unread(runner_end: socket.socket) -> list[bytes]:
+    """Take what the dead runner has not read."""
+    packets: list[bytes] = []
+    with contextlib.suppress(BlockingIOError):
+        while packet := runner_end.recv(LARGEST, socket.MSG_DONTWAIT):
+            if isinstance(decode_for_runner(packet), Assign):
+                packets.append(packet)
+    return packets
