@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from cargobike.core.records import Curve, Decision, ExperimentState, Trial, TrialState
 from cargobike.experiments.results.comparison import Comparison, FileDifference, compare
+from cargobike.experiments.results.listing import ExperimentSummary
 from cargobike.experiments.results.reforms import Reform
 from cargobike.experiments.results.reproduction import MetricComparison, Reproduction
 from cargobike.experiments.results.result import Result
@@ -21,6 +22,7 @@ __all__ = [
     "Decision",
     "Environment",
     "ExperimentState",
+    "ExperimentSummary",
     "FileDifference",
     "MetricComparison",
     "Note",

@@ -226,7 +226,7 @@ DEFERRED: dict[tuple[str, str], str] = {
     ): "only for looking back; who launches need not wait for it",
     (
         "experiments/front.py",
-        "cargobike.experiments.finding",
+        "cargobike.experiments.results.listing",
     ): "only for looking back; who launches need not wait for it",
     (
         "experiments/asking/launching.py",

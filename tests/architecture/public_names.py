@@ -43,8 +43,8 @@ PUBLIC: dict[str, str] = {
         "open_index path prepare use"
     ),
     "cargobike.results": (
-        "Comparison Curve Decision Environment ExperimentState FileDifference MetricComparison Note "
-        "RecordedTrial Reform Reproduction Result Snapshot Trial TrialCheckpoint TrialState compare"
+        "Comparison Curve Decision Environment ExperimentState ExperimentSummary FileDifference MetricComparison "
+        "Note RecordedTrial Reform Reproduction Result Snapshot Trial TrialCheckpoint TrialState compare"
     ),
     "cargobike.simulation": "Cluster SimulatedRun SimulationResult simulate",
     "cargobike.spaces": "Parameter Searchspace SpaceFile read_space",

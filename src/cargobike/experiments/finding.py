@@ -2,9 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from cargobike.core.facts import EXPERIMENT_FACTS
 from cargobike.core.layout import ExperimentFolder
 from cargobike.store.files.project import current
+
+
+class HasId(Protocol):
+    """What stands for an experiment: a result, a summary, a repetition, a row of the index, a folder."""
+
+    @property
+    def id(self) -> str:
+        """The experiment's id."""
+        ...
+
+
+ExperimentLike = str | HasId
+"""An id, the unique beginning or end of one, a unique name, `"last"`, or anything that has an id."""
 
 
 def experiment_ids() -> list[str]:
@@ -13,8 +28,8 @@ def experiment_ids() -> list[str]:
     return sorted(path.parent.name for path in current().experiments.glob("[!.]*/journal.jsonl"))
 
 
-def find_experiment(text: str, *, with_checkpoints: bool = False) -> ExperimentFolder:
-    """Find an experiment by its id, its unique name, the unique start or end of its id, or `last`.
+def find_experiment(experiment: ExperimentLike, *, with_checkpoints: bool = False) -> ExperimentFolder:
+    """Find an experiment by its id, its unique name, the unique start or end of its id, or `last`; or by its result.
 
     Looks at the folders themselves and needs no index. What lies on shared storage is brought here; checkpoints
     only if they are wanted.
@@ -30,6 +45,7 @@ def find_experiment(text: str, *, with_checkpoints: bool = False) -> ExperimentF
         header = read_header(folder.journal, EXPERIMENT_FACTS)
         return "" if header is None else header.name
 
+    text = str(experiment) if isinstance(experiment, str) else experiment.id
     project = current()
     _refresh()
     journals = sorted(project.experiments.glob("[!.]*/journal.jsonl"), reverse=True)  # ids sort by time

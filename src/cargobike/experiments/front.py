@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from cargobike.engines.engine import Engine
     from cargobike.experiments.asking.arguments import SpaceLike, StopRules
     from cargobike.experiments.driving.request import Callback
+    from cargobike.experiments.finding import ExperimentLike
+    from cargobike.experiments.results.listing import ExperimentSummary
     from cargobike.experiments.results.reproduction import Reproduction
     from cargobike.experiments.results.result import Result
     from cargobike.search.optimizers.optimizer import AbstractOptimizer
@@ -60,7 +62,7 @@ def launch(
     metric: str | None = None,
     constraints: Sequence[str] = (),
     start_points: Sequence[Mapping[str, Any]] = (),
-    warm_start: str | Sequence[str] = (),
+    warm_start: ExperimentLike | Sequence[ExperimentLike] = (),
     early_stop: StopRules | None = None,
     workers: int | None = None,
     gang: int = 1,
@@ -259,7 +261,7 @@ def parameter_server(
 
 
 def resume(
-    experiment_id: str,
+    experiment_id: ExperimentLike,
     *,
     num_trials: int | None = None,
     workers: int | None = None,
@@ -292,7 +294,7 @@ def resume(
 
 
 def reproduce(
-    experiment_id: str,
+    experiment_id: ExperimentLike,
     *,
     trial: int | str | None = None,
     tolerance: float = 0.0,
@@ -365,22 +367,26 @@ def inference(
     return infer(predict, data, form=form, output=output, batch_size=batch_size)
 
 
-def load(experiment_id: str) -> Result:
+def load(experiment_id: ExperimentLike) -> Result:
     """Return the result of an earlier experiment, or of a running one as far as it has come.
 
     Args:
-        experiment_id: An id, the unique beginning or end of one, a unique name, or `"last"`.
+        experiment_id: An id, the unique beginning or end of one, a unique name, `"last"`, one of `list()`, or a result.
     """
     from cargobike.experiments.results.result import find_result  # noqa: PLC0415 - who launches need not wait for it
 
     return find_result(experiment_id)
 
 
-def list() -> builtins.list[str]:
-    """Return the ids of all experiments of the project, oldest first."""
-    from cargobike.experiments.finding import experiment_ids  # noqa: PLC0415 - who launches need not wait for it
+def list() -> builtins.list[ExperimentSummary]:
+    """Return all experiments of the project, oldest first.
 
-    return experiment_ids()
+    Each is the id, as a string, with fields: `name`, `state`, `best_value`, `best_params`, `trials`, `started_at`,
+    `duration_s` and others. It can be given wherever an id is asked for.
+    """
+    from cargobike.experiments.results.listing import list_experiments  # noqa: PLC0415 - who launches need not wait for it
+
+    return list_experiments()
 
 
 def _boot(engine: object) -> contextlib.AbstractContextManager[Boot | None]:

@@ -15,7 +15,7 @@ import msgspec
 from cargobike.core.errors import InvalidInputError, StoreError
 from cargobike.core.layout import ExperimentFolder
 from cargobike.core.package import PACKAGE_PARENT
-from cargobike.experiments.finding import find_experiment
+from cargobike.experiments.finding import ExperimentLike, find_experiment
 from cargobike.experiments.results.reproduction import Reproduction
 from cargobike.store.files import project
 from cargobike.store.history.snapshot import Snapshot, read_snapshot
@@ -25,7 +25,7 @@ _INSTALL_S = 3600.0
 
 def reproduce_in_fresh_environment(
     *,
-    experiment_id: str,
+    experiment_id: ExperimentLike,
     trial: int | str | None,
     tolerance: float,
     workers: int | None,

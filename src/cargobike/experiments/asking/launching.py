@@ -25,7 +25,7 @@ from cargobike.experiments.asking.recipe import Recipe
 from cargobike.experiments.asking.shipping import ship
 from cargobike.experiments.driving.conduct import conduct, take_up
 from cargobike.experiments.driving.request import Callback, Request, Shipment
-from cargobike.experiments.finding import find_experiment
+from cargobike.experiments.finding import ExperimentLike, find_experiment
 from cargobike.experiments.reading import read_record
 from cargobike.experiments.results.result import Result
 from cargobike.experiments.scheduling.plan import GangShape, Plan
@@ -58,7 +58,7 @@ def _refuse_while_loading() -> None:
 def resume_experiment(
     boot: Boot | None,
     *,
-    experiment_id: str,
+    experiment_id: ExperimentLike,
     num_trials: int | None,
     workers: int | None,
     engine: str | Engine,
@@ -105,7 +105,7 @@ def _request(
     metric: str | None,
     constraints: Sequence[str],
     start_points: Sequence[Mapping[str, Any]],
-    warm_start: str | Sequence[str],
+    warm_start: ExperimentLike | Sequence[ExperimentLike],
     early_stop: StopRules | None,
     workers: int | None,
     gang: int | GangShape,
@@ -171,7 +171,7 @@ def _request(
         # Only for who builds on an earlier experiment; its import would delay everybody's first trial.
         from cargobike.experiments.asking.warm_start import past_trials, points_to_repeat  # noqa: PLC0415
 
-        names = (warm_start,) if isinstance(warm_start, str) else warm_start
+        names = warm_start if isinstance(warm_start, Sequence) and not isinstance(warm_start, str) else (warm_start,)
         records = [read_record(find_experiment(name)) for name in names]
         past = past_trials(records, told, direction=way, metric=chosen_metric, goals=goals)
         points += points_to_repeat(past, direction=way, goals=goals, num_trials=trials)

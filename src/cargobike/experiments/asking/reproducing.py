@@ -23,7 +23,7 @@ from cargobike.experiments.asking.recipe import Recipe
 from cargobike.experiments.asking.recorded import recorded_payload
 from cargobike.experiments.driving.conduct import conduct
 from cargobike.experiments.driving.request import Request, Shipment
-from cargobike.experiments.finding import find_experiment
+from cargobike.experiments.finding import ExperimentLike, find_experiment
 from cargobike.experiments.reading import read_record
 from cargobike.experiments.results.comparison import environment_changes, package_changes
 from cargobike.experiments.results.reproduction import Reproduction, compare_trials
@@ -44,7 +44,7 @@ _MOST_NAMED = 10
 def reproduce_experiment(
     boot: Boot | None,
     *,
-    experiment_id: str,
+    experiment_id: ExperimentLike,
     trial: int | str | None,
     tolerance: float,
     workers: int | None,

@@ -9,6 +9,7 @@ from typing import Any, Final, Literal
 
 from cargobike.core.errors import NotFoundError, nearest
 from cargobike.core.facts import ExperimentStarted
+from cargobike.core.record import ExperimentRecord
 from cargobike.core.records import ExperimentState, Params, TrialState
 
 ExperimentSort = Literal["started", "name", "state", "best", "duration", "trials"]
@@ -50,6 +51,26 @@ class ExperimentRow:
     worker_seconds: float = 0.0
     torn_bytes: int = 0
     problem: str = ""
+
+    @classmethod
+    def of(cls, record: ExperimentRecord) -> ExperimentRow:
+        """Return a record as a list shows it."""
+        best = record.best
+        return cls(
+            id=record.id,
+            header=record.header,
+            state=record.state,
+            reason=record.reason,
+            metric=record.objective or None,
+            started_at=record.started_at,
+            ended_at=record.ended_at,
+            last_at=record.last_at,
+            counts=dict(record.counts),
+            best_trial=None if best is None else best.number,
+            best_value=None if best is None else best.value,
+            best_params=None if best is None else best.params,
+            worker_seconds=record.worker_seconds,
+        )
 
     @property
     def name(self) -> str:

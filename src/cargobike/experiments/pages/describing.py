@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -29,24 +30,8 @@ _LONGEST_SOURCE = 200_000
 
 def row_of(record: ExperimentRecord, said: Annotations) -> ExperimentRow:
     """Return a record as the index would tell it."""
-    best = record.best
-    return ExperimentRow(
-        id=record.id,
-        header=record.header,
-        state=record.state,
-        reason=record.reason,
-        metric=objective_name(record),
-        started_at=record.started_at,
-        ended_at=record.ended_at,
-        last_at=record.last_at,
-        counts=dict(record.counts),
-        best_trial=None if best is None else best.number,
-        best_value=None if best is None else best.value,
-        best_params=None if best is None else best.params,
-        tags=said.tags,
-        notes=len(said.notes),
-        worker_seconds=record.worker_seconds,
-    )
+    row = ExperimentRow.of(record)
+    return replace(row, metric=objective_name(record), tags=said.tags, notes=len(said.notes))
 
 
 def row_summary(row: ExperimentRow, progress: list[float] | None) -> answers.ExperimentSummary:

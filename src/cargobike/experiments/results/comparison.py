@@ -12,6 +12,7 @@ import msgspec
 
 from cargobike.core.layout import ExperimentFolder
 from cargobike.core.record import ExperimentRecord
+from cargobike.experiments.finding import ExperimentLike, find_experiment
 from cargobike.experiments.reading import read_record
 from cargobike.store.history.environment import Environment
 from cargobike.store.history.snapshot import Snapshot, read_snapshot
@@ -79,12 +80,14 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
 
 
-def compare(first: ExperimentFolder, second: ExperimentFolder) -> Comparison:
-    """Compare two experiments.
+def compare(one: ExperimentLike | ExperimentFolder, other: ExperimentLike | ExperimentFolder) -> Comparison:
+    """Compare two experiments: their results, ids, summaries or folders.
 
     Raises:
+        NotFoundError: If there is no such experiment.
         StoreError: If one of their journals cannot be read.
     """
+    first, second = (each if isinstance(each, ExperimentFolder) else find_experiment(each) for each in (one, other))
     records = read_record(first), read_record(second)
     snapshots = read_snapshot(first), read_snapshot(second)
     empty = Snapshot(at=0.0)

@@ -13,7 +13,7 @@ from cargobike.core.goals import pareto_front
 from cargobike.core.layout import ExperimentFolder
 from cargobike.core.record import ExperimentRecord
 from cargobike.core.records import Curve, Direction, ExperimentState, Trial, TrialState
-from cargobike.experiments.finding import find_experiment
+from cargobike.experiments.finding import ExperimentLike, find_experiment
 from cargobike.experiments.reading import read_record
 from cargobike.experiments.results.trial import RecordedTrial, recorded
 
@@ -257,7 +257,7 @@ class Result:
         return f"{self.name} [{self.id}]: {self.state}, {counts}; {best}"
 
 
-def find_result(experiment_id: str) -> Result:
+def find_result(experiment: ExperimentLike) -> Result:
     """Return the result of an experiment of the project in use; see `experiment.load`."""
-    folder = find_experiment(experiment_id)
+    folder = find_experiment(experiment)
     return Result.from_record(read_record(folder), folder)

@@ -1,0 +1,80 @@
+"""The list of experiments: ids that know more."""
+
+from __future__ import annotations
+
+import json
+import pickle
+
+import pytest
+
+from cargobike import experiment, project
+from cargobike.errors import StoreError
+from cargobike.experiments.finding import find_experiment
+from cargobike.experiments.results import listing
+from cargobike.results import ExperimentState, ExperimentSummary, compare
+from cargobike.testing.stores import JournalBuilder
+
+FIRST, SECOND = "20270101-000000-aaaa", "20270102-000000-bbbb"
+
+
+@pytest.fixture
+def summaries() -> list[ExperimentSummary]:
+    place = project.prepare()
+    first = JournalBuilder(place, FIRST, name="digits")
+    first.complete(value=0.5, lr=0.1)
+    first.complete(value=0.9, lr=0.2)
+    first.end()
+    JournalBuilder(place, SECOND, name="mnist").let_go()
+    return experiment.list()
+
+
+def test_summaries_are_ids(summaries: list[ExperimentSummary]) -> None:
+    assert summaries == [FIRST, SECOND]
+    assert [summary.id for summary in summaries] == [FIRST, SECOND]
+    assert type(summaries[0].id) is str
+    assert json.dumps(summaries) == json.dumps([FIRST, SECOND])
+    assert f"{summaries[0]}" == FIRST
+    assert {FIRST: 1}[summaries[0]] == 1
+    assert not project.current().index.exists(), "ids alone need no index"
+
+
+@pytest.mark.parametrize("has_index", [True, False])
+def test_summaries_say_what_a_list_shows(
+    summaries: list[ExperimentSummary], has_index: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise StoreError("the database is away")
+
+    if not has_index:
+        monkeypatch.setattr(listing, "open_index", refuse)
+    first, second = summaries
+    assert (first.name, first.state, first.trials) == ("digits", ExperimentState.COMPLETED, 2)
+    assert (first.best_value, first.best_params, first.best_trial) == (0.9, {"lr": 0.2}, 1)
+    assert (first.counts, first.tags, first.reason, first.problem) == ({"completed": 2}, (), "", "")
+    assert first.ended_at is not None
+    assert first.duration_s == first.ended_at - first.started_at > 0
+    assert (second.name, second.state, second.best_value) == ("mnist", "lost", None)
+    assert second.ended_at is None
+    assert repr(first) == f"ExperimentSummary('{FIRST}', name='digits', state='completed', best_value=0.9, trials=2)"
+
+
+def test_an_experiment_that_has_hardly_begun_is_listed() -> None:
+    folder = project.prepare().experiment(FIRST)
+    folder.root.mkdir(parents=True)
+    folder.journal.touch()
+    (only,) = experiment.list()
+    assert (only.name, only.state, only.trials) == ("", ExperimentState.LOST, 0)
+    assert only.problem
+
+
+def test_summaries_and_results_work_where_an_id_is_asked_for(summaries: list[ExperimentSummary]) -> None:
+    result = experiment.load(summaries[0])
+    assert result.id == FIRST
+    assert experiment.load(result).id == FIRST
+    assert find_experiment(summaries[1]).id == project.find_experiment(SECOND).id == SECOND
+    assert compare(result, summaries[1]).results == compare(FIRST, find_experiment(SECOND)).results
+
+
+def test_a_summary_survives_a_pickle(summaries: list[ExperimentSummary]) -> None:
+    again = pickle.loads(pickle.dumps(summaries[0]))
+    assert (again, again.name, type(again)) == (FIRST, "digits", ExperimentSummary)
