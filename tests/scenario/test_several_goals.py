@@ -15,16 +15,17 @@ def train(x: float) -> dict[str, float]:
     return {"accuracy": x, "latency_ms": 100 * (x - 0.5) ** 2 + 10}
 
 
-def test_several_objectives_give_a_front_instead_of_a_best() -> None:
+def test_several_objectives_give_a_front_instead_of_a_best(capsys: pytest.CaptureFixture[str]) -> None:
     points = [{"x": x} for x in (0.2, 0.4, 0.9, 0.5, 0.7)]
     directions: dict[str, Direction] = {"accuracy": "max", "latency_ms": "min"}
-    result = experiment.launch(train, points, direction=directions, quiet=True)
+    result = experiment.launch(train, points, direction=directions)
     assert result.best is None
+    assert "3 best compromises: accuracy 0.9, latency_ms 26 in trial 2; " in capsys.readouterr().err.splitlines()[-1]
     assert [trial.params["x"] for trial in result.pareto_front] == [0.9, 0.5, 0.7]
     assert [trial.number for trial in experiment.load(result.id).pareto_front] == [2, 3, 4]
 
 
-def test_a_trial_that_breaks_a_limit_never_wins() -> None:
+def test_a_trial_that_breaks_a_limit_never_wins(capsys: pytest.CaptureFixture[str]) -> None:
     points = [{"x": 0.95}, {"x": 0.7}, {"x": 0.6}]
     result = experiment.launch(
         train,
@@ -33,11 +34,12 @@ def test_a_trial_that_breaks_a_limit_never_wins() -> None:
         metric="accuracy",
         constraints=["latency_ms <= 15"],
         start_points=points,
-        quiet=True,
     )
     assert [trial.params for trial in result.trials] == points
     assert result.best is not None
     assert result.best.params == {"x": 0.7}
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert f"best accuracy 0.7 (max) in trial {result.best.number} " in last
     assert experiment.load(result.id).best == result.best
 
 

@@ -77,6 +77,10 @@ class ExperimentRecord:
         best: The completed trial with the best finite value, the earliest one among equals.
         last_at: Time of the latest fact.
         past_worker_s: Time of workers whose names were given to others since.
+        taken_up_at: When the present driver went on with it, `None` if that is the one that began it.
+        lost_attempts: How many attempts were lost through no fault of their trial.
+        busy_workers: How many workers have an attempt to run.
+        is_exhausted: Whether the optimizer has nothing more to try.
     """
 
     header: ExperimentStarted
@@ -93,6 +97,10 @@ class ExperimentRecord:
     last_at: float = 0.0
     past_worker_s: float = 0.0
     goals: Goals = field(default_factory=Goals)
+    taken_up_at: float | None = None
+    lost_attempts: int = 0
+    busy_workers: int = 0
+    is_exhausted: bool = False
 
     def __post_init__(self) -> None:
         self.objective = self.objective or self.header.metric
@@ -180,6 +188,7 @@ class ExperimentRecord:
         attempts = self.attempts.get(trial.number)
         if attempts and attempts[-1].ended is None:
             attempts[-1].ended, attempts[-1].ended_at = how, at
+            self.busy_workers -= len(attempts[-1].workers)
 
     def _started(self, fact: ExperimentStarted) -> None:
         raise StoreError(f"Experiment {self.id} is started twice in its journal.")
@@ -204,11 +213,13 @@ class ExperimentRecord:
         if trial.started_at is None:
             trial.started_at = fact.at
         self.attempts.setdefault(fact.trial, []).append(Attempt(fact.attempt, fact.workers, fact.at))
+        self.busy_workers += len(fact.workers)
 
     def _attempt_lost(self, fact: AttemptLost) -> None:
         trial = self._trial(fact)
         self._move(trial, TrialState.PENDING)
         self._end_attempt(trial, fact.at, fact.reason or "lost")
+        self.lost_attempts += 1
 
     def _paused(self, fact: TrialPaused) -> None:
         trial = self._trial(fact)
@@ -258,13 +269,14 @@ class ExperimentRecord:
 
     def _experiment_resumed(self, fact: ExperimentResumed) -> None:
         self.state, self.reason, self.ended_at = ExperimentState.RUNNING, "", None
+        self.taken_up_at, self.is_exhausted = fact.at, False
         self.header = self.header.asking(search=replace(self.header.asked.search, num_trials=fact.num_trials))
 
     def _judged(self, fact: Judged) -> None:
         self._trial(fact)
 
     def _idled(self, fact: OptimizerIdled) -> None:
-        pass
+        self.is_exhausted = self.is_exhausted or fact.exhausted
 
 
 _HANDLERS: dict[type[Fact], Callable[[ExperimentRecord, Any], None]] = {

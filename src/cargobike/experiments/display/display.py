@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Protocol, TextIO
 
 from cargobike.core.facts import Fact
+from cargobike.core.record import ExperimentRecord
 from cargobike.experiments.display.notebook import NotebookDisplay
 from cargobike.experiments.display.plain import PlainDisplay
 from cargobike.experiments.display.terminal import TerminalDisplay
@@ -23,15 +24,15 @@ __all__ = [
 
 
 class Display(Protocol):
-    """Shows an experiment while it runs.
+    """Shows an experiment while it runs, from the record that its driver keeps.
 
     Guarantees: no method raises (a display that cannot draw falls silent: a search is worth more than its
     picture), none starts a thread, none writes to a standard output that is not a terminal. Duties of the
-    caller: pass times on the clock of the facts, call `close` in a `finally` block.
+    caller: apply facts to the record first, pass times on the clock of the facts, call `close` in a `finally` block.
     """
 
     def update(self, facts: Sequence[Fact]) -> None:
-        """Take in what happened; cheap, draws nothing."""
+        """Notice what happened; cheap, draws nothing."""
 
     def refresh(self, now_s: float) -> None:
         """Draw if it is time to; meant to be called about ten times a second."""
@@ -59,10 +60,11 @@ class QuietDisplay:
         """Do nothing."""
 
 
-def choose_display(*, quiet: bool, stream: TextIO | None = None) -> Display:
+def choose_display(record: ExperimentRecord, *, quiet: bool, stream: TextIO | None = None) -> Display:
     """Return the display for this place: notebook, terminal, plain lines, or none.
 
     Args:
+        record: The experiment to show; the caller keeps it up to date.
         quiet: Show nothing.
         stream: Where to draw outside a notebook; standard error if not given.
     """
@@ -70,10 +72,10 @@ def choose_display(*, quiet: bool, stream: TextIO | None = None) -> Display:
     if quiet:
         return QuietDisplay()
     if _is_in_notebook():
-        return NotebookDisplay()
+        return NotebookDisplay(record)
     if stream is None:  # a process without a console has no standard error
         return QuietDisplay()
-    return TerminalDisplay(stream) if _can_animate(stream) else PlainDisplay(stream)
+    return TerminalDisplay(record, stream) if _can_animate(stream) else PlainDisplay(record, stream)
 
 
 def _is_in_notebook() -> bool:

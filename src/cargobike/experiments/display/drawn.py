@@ -1,4 +1,4 @@
-"""What all displays that draw have in common: folding, pacing, and never costing a search."""
+"""What all displays that draw have in common: one record, pacing, and never costing a search."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 from cargobike.core.facts import Fact
+from cargobike.core.record import ExperimentRecord
 from cargobike.experiments.display.progress import Progress
 from cargobike.experiments.display.snapshot import ProgressSnapshot
 
@@ -14,16 +15,16 @@ _log = logging.getLogger(__name__)
 
 
 class DrawnDisplay(ABC):
-    """Folds facts and asks its subclass to draw now and then; the first error silences it for good."""
+    """Asks its subclass to draw a record now and then; the first error silences it for good."""
 
-    def __init__(self) -> None:
-        self._progress = Progress()
+    def __init__(self, record: ExperimentRecord) -> None:
+        self._progress = Progress(record)
         self._is_over = False
         self._drawn_at = float("-inf")
         self._drawn_version = -1
 
     def update(self, facts: Sequence[Fact]) -> None:
-        """Take in what happened; cheap, draws nothing."""
+        """Notice what happened; cheap, draws nothing."""
         if self._is_over:
             return
         try:
@@ -37,7 +38,7 @@ class DrawnDisplay(ABC):
 
     def refresh(self, now_s: float) -> None:
         """Draw if it is time to."""
-        if self._is_over or not self._progress.has_begun:
+        if self._is_over:
             return
         try:
             if self._is_due(now_s):
@@ -50,9 +51,8 @@ class DrawnDisplay(ABC):
         if self._is_over:
             return
         try:
-            if self._progress.has_begun:
-                self._progress.set_phase("broken off")  # without effect on an experiment that has ended
-                self._draw_last(self._progress.snapshot(now_s))
+            self._progress.set_phase("broken off")  # without effect on an experiment that has ended
+            self._draw_last(self._progress.snapshot(now_s))
         except Exception as error:  # noqa: BLE001 - a search is worth more than its picture
             self._give_up(error)
         self._is_over = True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 
+from cargobike.core.record import ExperimentRecord
 from cargobike.experiments.display import text as words
 from cargobike.experiments.display.drawn import DrawnDisplay
 from cargobike.experiments.display.plain import plain_line
@@ -23,8 +24,8 @@ class NotebookDisplay(DrawnDisplay):
     It is sent at most three times a second: every update is a message to the browser.
     """
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, record: ExperimentRecord) -> None:
+        super().__init__(record)
         self._display_id = f"cargobike-{secrets.token_hex(8)}"
         self._is_shown = False
 
@@ -49,9 +50,10 @@ class NotebookDisplay(DrawnDisplay):
 def page(snapshot: ProgressSnapshot) -> str:
     """Return an experiment's state as self-contained HTML; everything that users named is escaped."""
     rows = [("trials", _counts(snapshot))]
-    if snapshot.best is not None:
-        chosen = words.params(snapshot.best.params)
-        said = f"<b>{_escape(words.best(snapshot, snapshot.best))}</b>"
+    best = words.best(snapshot)
+    if best is not None:
+        chosen = words.best_params(snapshot)
+        said = f"<b>{_escape(best)}</b>"
         rows.append(("best", said + (f"<br><code>{_escape(chosen)}</code>" if chosen else "")))
     newest = words.latest(snapshot)
     if newest is not None:

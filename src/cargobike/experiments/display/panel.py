@@ -131,11 +131,11 @@ def _facts_grid(snapshot: ProgressSnapshot, width: int, *, is_narrow: bool) -> T
         grid.add_column(style="dim", no_wrap=True, min_width=len("workers"))
     grid.add_column(overflow="ellipsis", no_wrap=True, max_width=width if is_narrow else width - 9)
     rows: list[tuple[str, Text]] = []
-    if snapshot.best is not None:
-        rows.append(("best", Text(words.best(snapshot, snapshot.best), "bold")))
-        if snapshot.best.params:
-            chosen = words.params(snapshot.best.params, length=2 * (width - 9))
-            rows.append(("", Text(chosen, no_wrap=False, overflow="fold")))
+    best = words.best(snapshot)
+    if best is not None:
+        rows.append(("best", Text(best, "bold")))
+    if chosen := words.best_params(snapshot, length=2 * (width - 9)):
+        rows.append(("", Text(chosen, no_wrap=False, overflow="fold")))
     newest = words.latest(snapshot)
     if newest is not None:
         rows.append(("latest", Text(newest)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TextIO
 
+from cargobike.core.record import ExperimentRecord
 from cargobike.experiments.display import text as words
 from cargobike.experiments.display.drawn import DrawnDisplay
 from cargobike.experiments.display.snapshot import ProgressSnapshot
@@ -19,8 +20,8 @@ class PlainDisplay(DrawnDisplay):
     The pauses grow from 10 s to 60 s. Only a new phase during the search (such as `stopping`) does not wait.
     """
 
-    def __init__(self, stream: TextIO) -> None:
-        super().__init__()
+    def __init__(self, record: ExperimentRecord, stream: TextIO) -> None:
+        super().__init__(record)
         self._stream = stream
         self._pause_s = _FIRST_PAUSE_S
         self._next_at: float | None = None
@@ -67,10 +68,11 @@ def plain_line(snapshot: ProgressSnapshot, *, shows_failure: bool) -> str:
     parts = [f"{words.clean(snapshot.phase, 60)}, {words.ended_of_total(snapshot)}"]
     if snapshot.ended or snapshot.running:
         parts.append(", ".join(f"{count:,} {word}" for word, count in words.counts(snapshot)))
-    if snapshot.best is not None:
-        parts.append(f"best {words.best(snapshot, snapshot.best)}")
-        if snapshot.best.params:
-            parts.append(words.params(snapshot.best.params, ", "))
+    best = words.best(snapshot)
+    if best is not None:
+        parts.append(best if snapshot.objectives else f"best {best}")
+    if chosen := words.best_params(snapshot, ", "):
+        parts.append(chosen)
     newest = words.latest(snapshot)
     if newest is not None:
         parts.append(newest)

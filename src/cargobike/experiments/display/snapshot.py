@@ -1,18 +1,10 @@
-"""The records that stand between folding facts and drawing them."""
+"""The records that stand between an experiment's record and its drawing."""
 
 from __future__ import annotations
 
 import msgspec
 
-from cargobike.core.records import Direction, ExperimentState, Params
-
-
-class BestTrial(msgspec.Struct, frozen=True):
-    """The best completed trial so far."""
-
-    trial: int
-    value: float
-    params: Params
+from cargobike.core.records import Direction, ExperimentState, Trial
 
 
 class LatestReport(msgspec.Struct, frozen=True):
@@ -39,6 +31,8 @@ class ProgressSnapshot(msgspec.Struct, frozen=True, kw_only=True):
         reason: Why the experiment ended as it did; often empty.
         total: How many trials there will be, `None` while nobody knows.
         pending: Suggested trials that wait for a worker, retried ones included.
+        best: What a result would name as best now.
+        front: With several objectives, the best compromises between them.
         retries: Attempts that were lost through no fault of their trial.
         rate_per_s: Recent trials per second, `None` before the first one has ended.
         eta_s: Estimated seconds until the last trial ends, `None` while unknown or when nothing is left.
@@ -51,6 +45,7 @@ class ProgressSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
     direction: Direction
     metric: str | None
+    objectives: dict[str, Direction]
     total: int | None
     completed: int
     stopped: int
@@ -59,7 +54,8 @@ class ProgressSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     paused: int
     pending: int
     retries: int
-    best: BestTrial | None
+    best: Trial | None
+    front: tuple[Trial, ...]
     latest: LatestReport | None
     failures: tuple[Failure, ...]
     rate_per_s: float | None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 from typing import TYPE_CHECKING, TextIO
 
+from cargobike.core.record import ExperimentRecord
 from cargobike.experiments.display.drawn import DrawnDisplay
 from cargobike.experiments.display.snapshot import ProgressSnapshot
 
@@ -24,8 +25,8 @@ class TerminalDisplay(DrawnDisplay):
     on their way for a moment, or until the start takes so long that people wonder.
     """
 
-    def __init__(self, stream: TextIO) -> None:
-        super().__init__()
+    def __init__(self, record: ExperimentRecord, stream: TextIO) -> None:
+        super().__init__(record)
         self._stream = stream
         self._screen: Screen | None = None
         self._first_refresh_at: float | None = None

@@ -7,11 +7,12 @@ import re
 import reprlib
 from typing import Any
 
-from cargobike.core.records import Params
-from cargobike.experiments.display.snapshot import BestTrial, ProgressSnapshot
+from cargobike.core.records import Params, Trial
+from cargobike.experiments.display.snapshot import ProgressSnapshot
 
 _ESCAPE_SEQUENCE = r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])"
 _VALUE_LENGTH = 40
+_COMPROMISES = 2
 _ASCII = str.maketrans({"·": "-", "…": "...", "−": "-"})
 _reprs = reprlib.Repr()
 _reprs.maxstring = _reprs.maxother = _VALUE_LENGTH
@@ -102,16 +103,41 @@ def counts(snapshot: ProgressSnapshot) -> list[tuple[str, int]]:
     return [(word, count) for word, count in named if count or word in always]
 
 
-def best(snapshot: ProgressSnapshot, found: BestTrial) -> str:
-    """Return the best score and whose it is, such as `accuracy 0.9731 (max) in trial 21`."""
+def best(snapshot: ProgressSnapshot) -> str | None:
+    """Return the best score and whose it is, such as `accuracy 0.9731 (max) in trial 21`.
+
+    With several objectives these are the best compromises, as many as fit on a line.
+    """
+    if snapshot.objectives:
+        return _front(snapshot) if snapshot.front else None
+    trial = snapshot.best
+    if trial is None or trial.value is None:
+        return None
     metric = f"{clean(snapshot.metric, _VALUE_LENGTH)} " if snapshot.metric else ""
-    return f"{metric}{number(found.value)} ({snapshot.direction}) in trial {found.trial}"
+    return f"{metric}{number(trial.value)} ({snapshot.direction}) in trial {trial.number}"
+
+
+def best_params(snapshot: ProgressSnapshot, separator: str = "  ", length: int = 240) -> str:
+    """Return the parameters of the best trial; empty if there is none, or several compromises."""
+    return params(snapshot.best.params, separator, length) if snapshot.best and not snapshot.objectives else ""
+
+
+def _front(snapshot: ProgressSnapshot) -> str:
+    count = len(snapshot.front)
+    shown = "; ".join(_compromise(snapshot, trial) for trial in snapshot.front[:_COMPROMISES])
+    more = f"; … {count - _COMPROMISES} more" if count > _COMPROMISES else ""
+    return f"{count} best compromise{'' if count == 1 else 's'}: {shown}{more}"
+
+
+def _compromise(snapshot: ProgressSnapshot, trial: Trial) -> str:
+    scores = ", ".join(f"{clean(name, _VALUE_LENGTH)} {number(trial.metrics[name])}" for name in snapshot.objectives)
+    return f"{scores} in trial {trial.number}"
 
 
 def latest(snapshot: ProgressSnapshot) -> str | None:
     """Return the last report, as long as there is no completed trial to speak of."""
     report = snapshot.latest
-    if report is None or snapshot.best is not None or snapshot.is_final:
+    if report is None or snapshot.best is not None or snapshot.front or snapshot.is_final:
         return None
     metrics = params({name: number(value) for name, value in report.metrics.items()}, length=100)
     return f"trial {report.trial}, step {report.step}: {metrics}"

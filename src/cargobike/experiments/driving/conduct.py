@@ -7,14 +7,14 @@ import getpass
 import os
 import socket
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
 from cargobike.core.asked import Aim, Asked, Gang, Named, Placement, Search
 from cargobike.core.errors import CargobikeError
-from cargobike.core.facts import EXPERIMENT_FACTS, AnyFact, ExperimentEnded, ExperimentStarted
+from cargobike.core.facts import EXPERIMENT_FACTS, ExperimentEnded, ExperimentStarted
 from cargobike.core.ids import experiment_id
 from cargobike.core.layout import ExperimentFolder, ProjectFolder
 from cargobike.core.record import ExperimentRecord
@@ -66,7 +66,7 @@ def conduct(request: Request) -> tuple[ExperimentRecord, ExperimentFolder]:
         keeper = _keeper(request, folder, payload)
         exits.callback(keeper.close)
         stage = _Stage(request, folder, payload, journal, clock, (keeper,))
-        _run(stage, scheduler, session, [header], exits)
+        _run(stage, scheduler, session, exits)
     return record, folder
 
 
@@ -92,7 +92,7 @@ def take_up(request: Request, folder: ExperimentFolder) -> ExperimentRecord:
             late = (CodeKeeper(folder, {}, remark="the snapshot was taken when the experiment was taken up again"),)
             exits.callback(late[0].close)
         stage = _Stage(request, folder, payload, journal, clock, late)
-        _run(stage, scheduler, session, [header, *past], exits)
+        _run(stage, scheduler, session, exits)
     return record
 
 
@@ -111,14 +111,12 @@ def _run(
     stage: _Stage,
     scheduler: Scheduler,
     session: OptimizerSession,
-    known: Sequence[AnyFact],
     exits: contextlib.ExitStack,
 ) -> None:
     request, clock, journal = stage.request, stage.clock, stage.journal
     interrupt = InterruptWatch()
-    display = choose_display(quiet=request.quiet)
+    display = choose_display(scheduler.record, quiet=request.quiet)
     exits.callback(_close_display, display, clock)
-    display.update(known)
     display.phase(_what_takes_time(request))
     elsewhere = request.engine if isinstance(request.engine, Elsewhere) else None
     server = WireServer(decode_from_worker, elsewhere.listening if elsewhere else None)

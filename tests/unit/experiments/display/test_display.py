@@ -6,7 +6,7 @@ import pty
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from types import SimpleNamespace
 
@@ -16,6 +16,7 @@ from rich.console import Console
 from cargobike.core.facts import (
     AttemptStarted,
     ExperimentEnded,
+    ExperimentStarted,
     Fact,
     Reported,
     TrialEnded,
@@ -23,18 +24,18 @@ from cargobike.core.facts import (
     TrialSuggested,
     WorkerJoined,
 )
+from cargobike.core.record import ExperimentRecord
 from cargobike.core.records import Params
 from cargobike.experiments.display.display import (
-    Display,
     NotebookDisplay,
     PlainDisplay,
     QuietDisplay,
     TerminalDisplay,
     choose_display,
 )
+from cargobike.experiments.display.drawn import DrawnDisplay
 from cargobike.experiments.display.notebook import page
 from cargobike.experiments.display.panel import panel
-from cargobike.experiments.display.progress import Progress
 from cargobike.experiments.display.snapshot import ProgressSnapshot
 from cargobike.experiments.display.text import clean, duration, params, rate
 from cargobike.testing.journals import first_fact
@@ -77,9 +78,26 @@ def busy_search(name: str = "digits", params: Params | None = None, error: str =
 
 
 def snapshot(facts: list[Fact], now_s: float = 14.0) -> ProgressSnapshot:
-    progress = Progress()
-    progress.apply(facts)
-    return progress.snapshot(now_s)
+    display = PlainDisplay(new_record(), io.StringIO())
+    tell(display, facts)
+    return display._progress.snapshot(now_s)
+
+
+def new_record() -> ExperimentRecord:
+    """Return the record of an experiment that has just begun."""
+    return ExperimentRecord(first_fact(at=0.0, id="e", name="n"))
+
+
+def tell(display: DrawnDisplay, facts: Sequence[Fact]) -> None:
+    """Keep the record up to date, then the display, as the driver does."""
+    record = display._progress._record
+    for fact in facts:
+        if isinstance(fact, ExperimentStarted):
+            record.header = fact
+            record.__post_init__()
+        else:
+            record.apply(fact)  # type: ignore[arg-type]
+    display.update(facts)
 
 
 def drawn(state: ProgressSnapshot, width: int) -> list[str]:
@@ -197,14 +215,14 @@ def test_bar_is_as_full_as_the_search() -> None:
 
 def test_terminal_display_draws_in_place_and_leaves_the_last_state() -> None:
     stream = TtyStream()
-    display = TerminalDisplay(stream)
-    display.update(busy_search())
+    display = TerminalDisplay(new_record(), stream)
+    tell(display, busy_search())
     display.refresh(14.0)
     assert stream.getvalue() == ""  # rich is not loaded before trials have been on their way for a moment
     display.refresh(14.2)
     assert "12/60 trials" in stream.getvalue()
     assert stream.getvalue().count("\x1b[?25l") == 1
-    display.update([ExperimentEnded(at=20.0, state="interrupted", reason="Ctrl-C")])
+    tell(display, [ExperimentEnded(at=20.0, state="interrupted", reason="Ctrl-C")])
     display.close(20.0)
     last = stream.getvalue().rpartition("╭")[2]
     assert "interrupted" in last
@@ -218,10 +236,10 @@ def test_terminal_display_draws_in_place_and_leaves_the_last_state() -> None:
 
 def test_terminal_display_draws_at_most_eight_times_a_second() -> None:
     stream = TtyStream()
-    display = TerminalDisplay(stream)
-    display.update([*begin(num_trials=None), *started(0)])
+    display = TerminalDisplay(new_record(), stream)
+    tell(display, [*begin(num_trials=None), *started(0)])
     for tick in range(2_000):
-        display.update([Reported(at=1.0, trial=0, step=tick, metrics={"loss": 1.0})])
+        tell(display, [Reported(at=1.0, trial=0, step=tick, metrics={"loss": 1.0})])
         display.refresh(2.0 + tick / 1_000)
     frames = stream.getvalue().count("╭")
     assert 10 <= frames <= 17
@@ -233,8 +251,8 @@ def test_terminal_display_draws_at_most_eight_times_a_second() -> None:
 
 def test_terminal_display_shows_the_phase_of_a_slow_start() -> None:
     stream = TtyStream()
-    display = TerminalDisplay(stream)
-    display.update(begin()[:1])
+    display = TerminalDisplay(new_record(), stream)
+    tell(display, begin()[:1])
     display.phase("importing torch…")
     display.refresh(0.0)
     assert stream.getvalue() == ""
@@ -251,8 +269,8 @@ def test_what_is_printed_meanwhile_stays_above_the_panel_and_streams_come_back(
     piped = io.StringIO()
     monkeypatch.setattr(sys, "stderr", stream)
     monkeypatch.setattr(sys, "stdout", piped)
-    display = TerminalDisplay(stream)
-    display.update(busy_search())
+    display = TerminalDisplay(new_record(), stream)
+    tell(display, busy_search())
     display.refresh(14.0)
     display.refresh(15.0)
     print("a result for the next program")
@@ -268,16 +286,17 @@ def test_what_is_printed_meanwhile_stays_above_the_panel_and_streams_come_back(
 @pytest.mark.parametrize("healthy_writes", [0, 3])
 @pytest.mark.parametrize("kind", [TerminalDisplay, PlainDisplay])
 def test_a_display_that_cannot_draw_falls_silent(
-    kind: Callable[[io.StringIO], Display],
+    kind: Callable[[ExperimentRecord, io.StringIO], DrawnDisplay],
     error: Exception,
     healthy_writes: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     stream = BrokenStream(error, healthy_writes)
     monkeypatch.setattr(sys, "stderr", stream)
-    display = kind(stream)
+    display = kind(new_record(), stream)
+    tell(display, busy_search())
     for second in range(120):
-        display.update(busy_search())
+        display.update([Reported(at=14.0, trial=13, step=second, metrics={})])
         display.refresh(14.0 + second)
     display.phase("stopping")
     display.close(200.0)
@@ -289,8 +308,8 @@ def test_a_closed_stream_does_not_hurt() -> None:
     for kind in (TerminalDisplay, PlainDisplay):
         stream = TtyStream()
         stream.close()
-        display = kind(stream)
-        display.update(busy_search())
+        display = kind(new_record(), stream)
+        tell(display, busy_search())
         display.refresh(14.0)
         display.refresh(15.0)
         display.close(16.0)
@@ -300,12 +319,13 @@ def test_a_hung_up_pipe_does_not_end_the_process() -> None:
     program = """
 import os, sys
 from cargobike.testing.journals import first_fact
+from cargobike.core.record import ExperimentRecord
 from cargobike.experiments.display.display import PlainDisplay, TerminalDisplay
 reading, writing = os.pipe()
 os.close(reading)
 for kind in (TerminalDisplay, PlainDisplay):
-    display = kind(open(os.dup(writing), "w", encoding="utf-8"))
-    display.update([first_fact(at=0.0, id="e", name="n")])
+    record = ExperimentRecord(first_fact(at=0.0, id="e", name="n"))
+    display = kind(record, open(os.dup(writing), "w", encoding="utf-8"))
     display.refresh(0.0)
     display.refresh(1.0)
     display.close(2.0)
@@ -321,10 +341,10 @@ def test_the_cursor_comes_back_when_nobody_closes_the_display() -> None:
     program = """
 import sys
 from cargobike.testing.journals import first_fact
+from cargobike.core.record import ExperimentRecord
 from cargobike.experiments.display.display import TerminalDisplay, choose_display
-display = choose_display(quiet=False)
+display = choose_display(ExperimentRecord(first_fact(at=0.0, id="e", name="unclosed")), quiet=False)
 assert isinstance(display, TerminalDisplay)
-display.update([first_fact(at=0.0, id="e", name="unclosed")])
 display.refresh(0.0)
 display.refresh(1.0)
 raise RuntimeError("boom")
@@ -355,12 +375,12 @@ raise RuntimeError("boom")
 
 def test_plain_lines_come_at_the_start_at_growing_pauses_and_at_the_end() -> None:
     stream = io.StringIO()
-    display = PlainDisplay(stream)
-    display.update(begin(num_trials=None))
+    display = PlainDisplay(new_record(), stream)
+    tell(display, begin(num_trials=None))
     at: list[float] = []
     for tenth in range(6_000):
         now_s = tenth / 10
-        display.update([*started(tenth, now_s), TrialEnded(at=now_s, trial=tenth, state="completed", value=1.0)])
+        tell(display, [*started(tenth, now_s), TrialEnded(at=now_s, trial=tenth, state="completed", value=1.0)])
         before = len(stream.getvalue())
         display.refresh(now_s)
         if len(stream.getvalue()) > before:
@@ -370,7 +390,7 @@ def test_plain_lines_come_at_the_start_at_growing_pauses_and_at_the_end() -> Non
     assert pauses[0] == pytest.approx(10.0, abs=0.2)
     assert all(later >= earlier - 0.2 for earlier, later in pairwise(pauses))
     assert pauses[-1] == pytest.approx(60.0, abs=0.2)
-    display.update([ExperimentEnded(at=600.0, state="completed")])
+    tell(display, [ExperimentEnded(at=600.0, state="completed")])
     display.close(600.0)
     lines = stream.getvalue().splitlines()
     assert len(lines) == len(at) + 1
@@ -379,12 +399,12 @@ def test_plain_lines_come_at_the_start_at_growing_pauses_and_at_the_end() -> Non
 
 def test_plain_lines_say_everything_once() -> None:
     stream = io.StringIO()
-    display = PlainDisplay(stream)
-    display.update(begin())
+    display = PlainDisplay(new_record(), stream)
+    tell(display, begin())
     display.refresh(0.0)
-    display.update(busy_search()[3:])
+    tell(display, busy_search()[3:])
     display.refresh(14.0)
-    display.update(started(20, 15.0))
+    tell(display, started(20, 15.0))
     display.refresh(60.0)
     first, second, third = stream.getvalue().splitlines()
     assert first.startswith("[digits 20261115-220145-k3f9] starting workers, 0/60 trials")
@@ -402,10 +422,8 @@ def test_plain_lines_say_everything_once() -> None:
 
 def test_plain_display_is_silent_while_nothing_changes() -> None:
     stream = io.StringIO()
-    display = PlainDisplay(stream)
-    display.refresh(0.0)
-    assert stream.getvalue() == ""
-    display.update(begin())
+    display = PlainDisplay(new_record(), stream)
+    tell(display, begin())
     for second in range(1_000):
         display.refresh(float(second))
     assert len(stream.getvalue().splitlines()) == 1
@@ -413,8 +431,8 @@ def test_plain_display_is_silent_while_nothing_changes() -> None:
 
 def test_plain_display_says_at_once_that_it_is_stopping() -> None:
     stream = io.StringIO()
-    display = PlainDisplay(stream)
-    display.update([*begin(), *started(0)])
+    display = PlainDisplay(new_record(), stream)
+    tell(display, [*begin(), *started(0)])
     display.refresh(1.0)
     display.phase("stopping")
     display.phase("stopping")
@@ -426,8 +444,8 @@ def test_plain_display_says_at_once_that_it_is_stopping() -> None:
 def test_plain_lines_stay_lines_and_fit_the_encoding() -> None:
     raw = io.BytesIO()
     stream = io.TextIOWrapper(raw, encoding="ascii")
-    display = PlainDisplay(stream)
-    display.update(busy_search(name="é" + HOSTILE, params={"p\n": HOSTILE}, error=HOSTILE))
+    display = PlainDisplay(new_record(), stream)
+    tell(display, busy_search(name="é" + HOSTILE, params={"p\n": HOSTILE}, error=HOSTILE))
     display.close(14.0)
     text = raw.getvalue().decode("ascii")
     assert text.count("\n") == 1
@@ -436,17 +454,10 @@ def test_plain_lines_stay_lines_and_fit_the_encoding() -> None:
     assert " - best accuracy" in text
 
 
-def test_a_display_closed_before_the_experiment_began_says_nothing() -> None:
-    stream = TtyStream()
-    for display in (PlainDisplay(stream), TerminalDisplay(stream)):
-        display.close(1.0)
-    assert stream.getvalue() == ""
-
-
 def test_an_experiment_that_was_broken_off_says_so() -> None:
     stream = io.StringIO()
-    display = PlainDisplay(stream)
-    display.update(busy_search())
+    display = PlainDisplay(new_record(), stream)
+    tell(display, busy_search())
     display.close(20.0)
     assert "broken off, 12/60 trials" in stream.getvalue()
 
@@ -486,10 +497,10 @@ def test_notebook_display_updates_one_output_in_place() -> None:
     shell = interactive.InteractiveShell.instance()
     try:
         shell.display_pub = publisher = publishing.CapturingDisplayPublisher()
-        display = NotebookDisplay()
-        display.update(busy_search())
+        display = NotebookDisplay(new_record())
+        tell(display, busy_search())
         for tenth in range(21):
-            display.update([Reported(at=14.0, trial=13, step=tenth, metrics={"loss": 1.0})])
+            tell(display, [Reported(at=14.0, trial=13, step=tenth, metrics={"loss": 1.0})])
             display.refresh(14.0 + tenth / 10)
         display.close(17.0)
     finally:
@@ -509,11 +520,12 @@ def test_a_real_kernel_gets_the_notebook_display() -> None:
     cell = """
 from cargobike.core.facts import ExperimentEnded
 from cargobike.testing.journals import first_fact
+from cargobike.core.record import ExperimentRecord
 from cargobike.experiments.display.display import choose_display
-display = choose_display(quiet=False)
-display.update([first_fact(at=0.0, id="e", name="in a notebook")])
+record = ExperimentRecord(first_fact(at=0.0, id="e", name="in a notebook"))
+display = choose_display(record, quiet=False)
 display.refresh(0.0)
-display.update([ExperimentEnded(at=1.0, state="completed")])
+record.apply(ExperimentEnded(at=1.0, state="completed"))
 display.close(1.0)
 print(type(display).__name__)
 """
@@ -540,11 +552,11 @@ def in_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_quiet_wins_everywhere(in_kernel: None) -> None:
-    assert isinstance(choose_display(quiet=True, stream=TtyStream()), QuietDisplay)
+    assert isinstance(choose_display(new_record(), quiet=True, stream=TtyStream()), QuietDisplay)
 
 
 def test_a_kernel_gets_the_notebook_display(in_kernel: None) -> None:
-    assert isinstance(choose_display(quiet=False, stream=io.StringIO()), NotebookDisplay)
+    assert isinstance(choose_display(new_record(), quiet=False, stream=io.StringIO()), NotebookDisplay)
 
 
 @pytest.mark.parametrize(
@@ -558,35 +570,36 @@ def test_a_kernel_gets_the_notebook_display(in_kernel: None) -> None:
     ],
 )
 def test_a_terminal_gets_the_panel_if_somebody_watches(
-    variable: str, value: str, kind: type[Display], monkeypatch: pytest.MonkeyPatch
+    variable: str, value: str, kind: type[DrawnDisplay], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(variable, value)
-    assert type(choose_display(quiet=False, stream=TtyStream())) is kind
+    assert type(choose_display(new_record(), quiet=False, stream=TtyStream())) is kind
 
 
 def test_what_is_no_terminal_gets_plain_lines(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert isinstance(choose_display(quiet=False, stream=io.StringIO()), PlainDisplay)
+    assert isinstance(choose_display(new_record(), quiet=False, stream=io.StringIO()), PlainDisplay)
     closed = io.StringIO()
     closed.close()
-    assert isinstance(choose_display(quiet=False, stream=closed), PlainDisplay)
+    assert isinstance(choose_display(new_record(), quiet=False, stream=closed), PlainDisplay)
     monkeypatch.setattr(sys, "stderr", None)
-    assert isinstance(choose_display(quiet=False), QuietDisplay)
+    assert isinstance(choose_display(new_record(), quiet=False), QuietDisplay)
 
 
 def test_a_terminal_that_cannot_show_lines_gets_plain_text() -> None:
     stream = TtyStream()
     stream.encoding = "ascii"
-    assert isinstance(choose_display(quiet=False, stream=stream), PlainDisplay)
+    assert isinstance(choose_display(new_record(), quiet=False, stream=stream), PlainDisplay)
 
 
 def test_choosing_and_folding_load_neither_rich_nor_ipython() -> None:
     program = """
 import sys
 from cargobike.testing.journals import first_fact
+from cargobike.core.record import ExperimentRecord
 from cargobike.experiments.display.display import TerminalDisplay, choose_display
-choose_display(quiet=False)
-display = TerminalDisplay(sys.stderr)
-display.update([first_fact(at=0.0, id="e", name="n")])
+record = ExperimentRecord(first_fact(at=0.0, id="e", name="n"))
+choose_display(record, quiet=False)
+display = TerminalDisplay(record, sys.stderr)
 display.refresh(0.0)
 display.refresh(0.1)
 sys.stdout.write(",".join(sorted({"rich", "IPython"} & set(sys.modules))))

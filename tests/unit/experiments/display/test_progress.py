@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 import traceback
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
@@ -24,9 +25,12 @@ from cargobike.core.facts import (
     WorkerLost,
     pack_number,
 )
+from cargobike.core.goals import pareto_front
+from cargobike.core.record import ExperimentRecord
 from cargobike.core.records import Direction, ExperimentState, Trial, TrialState, best_of
 from cargobike.experiments.display.progress import Progress
 from cargobike.experiments.display.snapshot import failure_line
+from cargobike.experiments.display.text import best as best_words
 from cargobike.testing.journals import first_fact
 
 
@@ -47,8 +51,17 @@ def completed(trial: int, value: float, at: float = 102.0) -> TrialEnded:
     return TrialEnded(at=at, trial=trial, state="completed", value=pack_number(value))
 
 
-def folded(*facts: Fact) -> Progress:
-    progress = Progress()
+class Driven(Progress):
+    """A progress whose record is kept up to date first, as the driver does."""
+
+    def apply(self, facts: Sequence[Fact]) -> None:
+        for fact in facts:
+            self._record.apply(fact)  # type: ignore[arg-type]
+        super().apply(facts)
+
+
+def folded(start: ExperimentStarted, *facts: Fact) -> Progress:
+    progress = Driven(ExperimentRecord(start))
     progress.apply(facts)
     return progress
 
@@ -60,7 +73,7 @@ def test_best_follows_the_direction_and_brings_its_parameters(direction: Directi
         progress.apply([*run(trial), completed(trial, value)])
     best = progress.snapshot(103.0).best
     assert best is not None
-    assert best.trial == winner
+    assert best.number == winner
     assert best.params == {"x": winner}
 
 
@@ -82,10 +95,11 @@ def test_best_is_the_one_a_result_would_name(values: list[float | None], directi
         for trial in trials
     ]
     order.shuffle(ends)  # type: ignore[attr-defined]
+    progress.apply([fact for trial in trials for fact in run(trial.number)])
     progress.apply(ends)
     expected = best_of(trials, direction)
     best = progress.snapshot(103.0).best
-    assert (best.trial if best else None) == (expected.number if expected else None)
+    assert (best.number if best else None) == (expected.number if expected else None)
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
@@ -242,13 +256,12 @@ def test_an_exhausted_optimizer_settles_the_total() -> None:
 
 def test_another_driver_takes_over_what_the_first_left_running() -> None:
     progress = folded(begin(), WorkerJoined(at=100.5, worker="w0"), *run(0), completed(0, 0.7), *run(1), *run(2))
-    progress.apply([ExperimentResumed(at=5000.0)])
+    lost = (AttemptLost(at=5000.0, trial=trial, attempt=1, reason="its driver was lost") for trial in (1, 2))
+    progress.apply([ExperimentResumed(at=5000.0), *lost])
     now = progress.snapshot(5001.0)
     assert (now.completed, now.running, now.pending, now.workers_joined, now.workers_busy) == (1, 0, 2, 0, 0)
     assert (now.elapsed_s, now.rate_per_s, now.phase) == (1.0, None, "starting workers")
     assert now.best is not None
-    # The new driver may say that the old attempts are gone; that changes nothing but the count of retries.
-    progress.apply([AttemptLost(at=5001.0, trial=1, attempt=1, reason="driver died")])
     progress.apply([AttemptStarted(at=5002.0, trial=1, attempt=2, workers=("w0",)), completed(1, 0.9, at=5004.0)])
     now = progress.snapshot(5004.0)
     assert (now.completed, now.running, now.pending) == (2, 0, 1)
@@ -294,7 +307,7 @@ def test_the_estimate_counts_down_within_a_batch_and_grows_when_trials_are_stuck
 def test_the_rate_follows_a_change_of_speed() -> None:
     progress, at = steady(num_trials=10_000, ended=200, workers=1, length_s=1.0)
     for trial in range(200, 600):
-        progress.apply(run(trial, at=at))
+        progress.apply(run(trial, at=at)[trial == 200 :])  # that one runs already
         at += 0.1
         progress.apply([completed(trial, 1.0, at=at)])
     assert progress.snapshot(at).rate_per_s == pytest.approx(10.0, rel=0.05)
@@ -326,3 +339,37 @@ def test_memory_does_not_grow_with_ended_trials() -> None:
     kept = [value for value in vars(progress).values() if isinstance(value, dict | set | list)]
     assert sum(len(value) for value in kept) < 50
     assert len(progress._pace._samples) <= 240
+
+
+def test_the_best_keeps_the_limits_as_in_a_result() -> None:
+    start = first_fact(at=100.0, id="e1", name="digits", num_trials=3, constraints=("latency <= 50",))
+    progress = folded(start)
+    for trial, (value, latency) in enumerate([(0.5, 20.0), (0.9, 80.0), (0.7, 50.0)]):
+        end = TrialEnded(at=102.0, trial=trial, state="completed", value=value, metrics={"latency": latency})
+        progress.apply([*run(trial), end])
+    best = progress.snapshot(103.0).best
+    assert best is not None
+    assert (best.number, best.value) == (2, 0.7)
+
+
+def test_several_objectives_have_the_compromises_of_a_result() -> None:
+    objectives: dict[str, Direction] = {"accuracy": "max", "latency": "min"}
+    start = first_fact(at=100.0, id="e1", name="digits", objectives=objectives, constraints=("latency <= 50",))
+    progress = folded(start)
+    for trial, (accuracy, latency) in enumerate([(0.5, 20.0), (0.9, 80.0), (0.4, 30.0), (0.7, 40.0), (0.5, 10.0)]):
+        end = TrialEnded(at=102.0, trial=trial, state="completed", metrics={"accuracy": accuracy, "latency": latency})
+        progress.apply([*run(trial), end])
+        front = progress.snapshot(103.0).front
+        assert list(front) == pareto_front(progress._record.trials.values(), objectives)
+    assert [trial.number for trial in front] == [3, 4]
+    assert best_words(progress.snapshot(103.0)) == (
+        "2 best compromises: accuracy 0.7, latency 40 in trial 3; accuracy 0.5, latency 10 in trial 4"
+    )
+
+
+def test_an_experiment_that_is_taken_up_shows_what_it_had_reached() -> None:
+    before = folded(begin(), *run(0), completed(0, 0.7), *run(1), TrialEnded(at=103.0, trial=1, state="failed"))
+    now = Progress(before._record).snapshot(104.0)
+    assert (now.completed, now.failed) == (1, 1)
+    assert now.best is not None
+    assert [failure.trial for failure in now.failures] == [1]
