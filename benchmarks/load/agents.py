@@ -18,14 +18,14 @@ from cargobike.core.records import Resources
 from cargobike.core.version import __version__
 from cargobike.engines.engine import Engine, WorkerHandle, WorkerSpec
 from cargobike.experiments.trial.messages import AttemptEnd, Point
-from cargobike.workers.connection import AgentConfig
-from cargobike.workers.wire import (
+from cargobike.workers.wire.connection import AgentConfig
+from cargobike.workers.wire.link import Link
+from cargobike.workers.wire.messages import (
     Assign,
     Beat,
     Bye,
     Ended,
     Hello,
-    Link,
     Message,
     Release,
     Said,

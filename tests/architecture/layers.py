@@ -64,6 +64,13 @@ INNER: dict[str, list[set[str]]] = {
         {"front"},
         {"commands", "pages"},
     ],
+    "workers": [
+        {"wire", "processes", "whereabouts", "output", "quiet"},
+        {"files", "program", "agent_events", "template"},
+        {"agent", "runner"},
+        {"agent_loop", "template_loop"},
+        {"host"},
+    ],
 }
 """The rooms inside a room, from the bottom up: each may import those below it, not those beside or above it."""
 
@@ -158,10 +165,10 @@ LIBRARIES: dict[str, Library] = {
     "zmq": Library(
         (
             "experiments/driving/file_server.py",
-            "workers/server.py",
-            "workers/courier.py",
+            "workers/wire/server.py",
+            "workers/files/courier.py",
             "workers/agent_loop.py",
-            "workers/connection.py",
+            "workers/wire/connection.py",
         )
     ),
 }
@@ -192,7 +199,7 @@ DEFERRED: dict[tuple[str, str], str] = {
         "experiments/driving/conduct.py",
         "cargobike.experiments.driving.file_server",
     ): "only for workers on other machines",
-    ("workers/host.py", "cargobike.workers.courier"): "only for workers that do not see the project's disk",
+    ("workers/host.py", "cargobike.workers.files.courier"): "only for workers that do not see the project's disk",
     ("engines/spark/task.py", "cargobike.core.settings"): "an executor without it is to say so",
     ("engines/spark/task.py", "cargobike.core.records"): "an executor without it is to say so",
     ("engines/spark/task.py", "cargobike.engines.engine"): "an executor without it is to say so",

@@ -28,10 +28,10 @@ from cargobike.search.spaces.space import Searchspace
 from cargobike.store.history.archive import take_in
 from cargobike.store.journal.journal import JournalWriter, read_journal
 from cargobike.testing.journals import first_fact
-from cargobike.workers.inner_wire import decode_from_runner
-from cargobike.workers.wire import (
+from cargobike.workers.wire.inner import decode_from_runner
+from cargobike.workers.wire.link import Link
+from cargobike.workers.wire.messages import (
     Assign,
-    Link,
     NoMessage,
     Said,
     decode_driver_message,

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import pytest
 import zmq
 
-from cargobike.workers.connection import AgentConfig, Connection
-from cargobike.workers.server import WireServer
-from cargobike.workers.wire import Beat, Hello, WorkerMessage, decode_worker_message, encode_message
+from cargobike.workers.wire.connection import AgentConfig, Connection
+from cargobike.workers.wire.messages import Beat, Hello, WorkerMessage, decode_worker_message, encode_message
+from cargobike.workers.wire.server import WireServer
 
 
 @pytest.fixture

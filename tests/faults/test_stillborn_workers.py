@@ -17,7 +17,7 @@ from cargobike import experiment
 from cargobike.core.errors import ExperimentFailedError
 from cargobike.engines.engine import WorkerSpec
 from cargobike.engines.local.engine import LocalEngine, LocalHandle
-from cargobike.workers.connection import AgentConfig
+from cargobike.workers.wire.connection import AgentConfig
 from support.watching import wait_for
 
 

@@ -19,9 +19,10 @@ from zmq.utils import z85
 from cargobike import experiment, trial
 from cargobike.experiments.results.result import Result
 from cargobike.experiments.trial.messages import AttemptEnd, FromWorker, Point, decode_from_worker
-from cargobike.workers.connection import AgentConfig
-from cargobike.workers.server import WireServer
-from cargobike.workers.wire import Ended, Hello, Link, Said, encode_message
+from cargobike.workers.wire.connection import AgentConfig
+from cargobike.workers.wire.link import Link
+from cargobike.workers.wire.messages import Ended, Hello, Said, encode_message
+from cargobike.workers.wire.server import WireServer
 
 
 class Eavesdropper:

@@ -17,7 +17,7 @@ from cargobike.core.records import Resources
 from cargobike.engines.spark.engine import SparkEngine
 from cargobike.experiments.driving.file_server import ServedFiles
 from cargobike.testing.reception import wait_until
-from cargobike.workers.file_wire import Get, Listing, Put, Settle
+from cargobike.workers.files.requests import Get, Listing, Put, Settle
 
 pytestmark = pytest.mark.timeout(300)
 

@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 
 from cargobike.workers import agent_events as ev
-from cargobike.workers import inner_wire as inner
-from cargobike.workers import wire
 from cargobike.workers.agent import Agent
+from cargobike.workers.wire import inner
+from cargobike.workers.wire import messages as wire
 
 START = 100.0
 

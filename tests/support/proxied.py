@@ -9,7 +9,7 @@ import msgspec
 
 from cargobike.engines.engine import WorkerSpec
 from cargobike.engines.local.engine import LocalEngine, LocalHandle
-from cargobike.workers.connection import AgentConfig
+from cargobike.workers.wire.connection import AgentConfig
 
 
 class Proxy:

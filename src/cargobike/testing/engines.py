@@ -36,7 +36,7 @@ from cargobike.testing.reception import (
     is_running,
     wait_until,
 )
-from cargobike.workers.wire import Died, Ended
+from cargobike.workers.wire.messages import Died, Ended
 
 __all__ = ["Desk", "EngineContract", "ProcessEngineContract"]
 

@@ -16,10 +16,10 @@ from typing import Literal
 import msgspec
 
 from cargobike.workers import host
-from cargobike.workers.inner_wire import Brought, Kept, Leave
-from cargobike.workers.mailbox import Mailbox
 from cargobike.workers.program import Seat
-from cargobike.workers.wire import Assign, Beat, Bye, Died, Ended, Hello, Output, Quiet, Said, Tell
+from cargobike.workers.wire.inner import Brought, Kept, Leave
+from cargobike.workers.wire.mailbox import Mailbox
+from cargobike.workers.wire.messages import Assign, Beat, Bye, Died, Ended, Hello, Output, Quiet, Said, Tell
 
 MODULE = "cargobike.testing.programs"
 PATIENCE_S = 60.0

@@ -19,10 +19,10 @@ from cargobike.experiments.trial import WORKER_PROGRAM
 from cargobike.experiments.trial.messages import Assignment, AttemptEnd, FromWorker, decode_from_worker
 from cargobike.experiments.trial.payload import Payload
 from cargobike.testing import programs
-from cargobike.workers.connection import AgentConfig
 from cargobike.workers.processes import children_of
-from cargobike.workers.server import WireServer
-from cargobike.workers.wire import Assign, Died, Ended, Halt, Hello, Output, Release, Said, Tell
+from cargobike.workers.wire.connection import AgentConfig
+from cargobike.workers.wire.messages import Assign, Died, Ended, Halt, Hello, Output, Release, Said, Tell
+from cargobike.workers.wire.server import WireServer
 
 Heard = TypeVar("Heard")
 

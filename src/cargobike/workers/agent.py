@@ -13,11 +13,11 @@ from typing import Any
 import msgspec
 
 from cargobike.workers import agent_events as ev
-from cargobike.workers import inner_wire as inner
-from cargobike.workers import wire
 from cargobike.workers.output import OutputStream
 from cargobike.workers.quiet import QuietWatch, StackWait
-from cargobike.workers.wire import Assign, Message, StreamName, encode_message
+from cargobike.workers.wire import inner
+from cargobike.workers.wire import messages as wire
+from cargobike.workers.wire.messages import Assign, Message, StreamName, encode_message
 
 BEAT_S = 1.0
 OUTPUT_EVERY_S = 0.2

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from cargobike.workers.inner_wire import Exited, FromRunner, ToTemplate
-from cargobike.workers.wire import DriverMessage, Files, StreamName
+from cargobike.workers.wire.inner import Exited, FromRunner, ToTemplate
+from cargobike.workers.wire.messages import DriverMessage, Files, StreamName
 
 # -- events ----------------------------------------------------------------------------------------------------------
 

@@ -20,15 +20,23 @@ import zmq
 
 from cargobike.workers import agent_events as ev
 from cargobike.workers.agent import Agent
-from cargobike.workers.connection import AgentConfig, Connection
-from cargobike.workers.inner_wire import ShowStack, decode_from_runner, decode_from_template
-from cargobike.workers.packets import PacketReader
 from cargobike.workers.processes import end_descendants, processor_seconds
 from cargobike.workers.whereabouts import name_of_machine
-from cargobike.workers.wire import Assign, Ended, Hello, NoMessage, StreamName, decode_driver_message, encode_message
+from cargobike.workers.wire.connection import AgentConfig, Connection
+from cargobike.workers.wire.inner import ShowStack, decode_from_runner, decode_from_template
+from cargobike.workers.wire.messages import (
+    Assign,
+    Ended,
+    Hello,
+    NoMessage,
+    StreamName,
+    decode_driver_message,
+    encode_message,
+)
+from cargobike.workers.wire.packets import PacketReader
 
 if TYPE_CHECKING:
-    from cargobike.workers.courier import Courier
+    from cargobike.workers.files.courier import Courier
 
 _PIECE = 1 << 16
 _MOST_PIECES = 16

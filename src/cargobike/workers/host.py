@@ -24,15 +24,15 @@ import msgspec
 from cargobike.core.hosting import Begin, Fork, Forked, Gone, HostNews, HostOrder, Warm, decode_order
 from cargobike.core.settings import PROJECT
 from cargobike.workers.agent_loop import AgentLoop, Below, run_agent
-from cargobike.workers.connection import AgentConfig
 from cargobike.workers.processes import adopt_orphans, describe_exit, end_descendants
 from cargobike.workers.program import MakeProgram, Program, Seat
 from cargobike.workers.runner import open_stream
 from cargobike.workers.template_loop import serve
 from cargobike.workers.whereabouts import host_of
+from cargobike.workers.wire.connection import AgentConfig
 
 if TYPE_CHECKING:
-    from cargobike.workers.courier import Courier
+    from cargobike.workers.files.courier import Courier
 
 _encode = msgspec.msgpack.encode
 
@@ -189,7 +189,7 @@ def become_agent(program: Program, config_fd: int, gpus: tuple[str, ...], livene
     courier: Courier | None = None
     if config.marker and not os.path.exists(os.path.join(config.folder, config.marker)):
         # On the driver's own machine it is not needed, and every import delays every worker.
-        from cargobike.workers.courier import Courier, scratch_for  # noqa: PLC0415
+        from cargobike.workers.files.courier import Courier, scratch_for  # noqa: PLC0415
 
         folder = folder.relative_to(project)
         project = scratch_for(config)

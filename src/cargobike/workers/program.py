@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from cargobike.workers.wire import Ended, Message, encode_message
+from cargobike.workers.wire.messages import Ended, Message, encode_message
 
 
 @dataclass(slots=True)

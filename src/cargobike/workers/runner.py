@@ -13,11 +13,11 @@ import sys
 import sysconfig
 from typing import TextIO
 
-from cargobike.workers.inner_wire import Imported, Leave, decode_for_runner
-from cargobike.workers.packets import PacketReader
 from cargobike.workers.processes import die_with_parent
 from cargobike.workers.program import Program, Seat
-from cargobike.workers.wire import Assign
+from cargobike.workers.wire.inner import Imported, Leave, decode_for_runner
+from cargobike.workers.wire.messages import Assign
+from cargobike.workers.wire.packets import PacketReader
 
 _LIBRARIES = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 _MOST_NAMES = 4000

@@ -6,7 +6,7 @@ from collections import deque
 
 import msgspec
 
-from cargobike.workers.inner_wire import CheckUnread, Exited, Import, Kill, ShowStack, Start, ToTemplate
+from cargobike.workers.wire.inner import CheckUnread, Exited, Import, Kill, ShowStack, Start, ToTemplate
 
 _SPARE_FROM = 2
 

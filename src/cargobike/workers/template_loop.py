@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from cargobike.workers import runner, template
-from cargobike.workers.inner_wire import decode_for_runner, decode_for_template
-from cargobike.workers.packets import LARGEST
 from cargobike.workers.processes import die_with_parent, volunteer
 from cargobike.workers.program import Program, Seat
-from cargobike.workers.wire import Assign, encode_message
+from cargobike.workers.wire.inner import decode_for_runner, decode_for_template
+from cargobike.workers.wire.messages import Assign, encode_message
+from cargobike.workers.wire.packets import LARGEST
 
 _SPARE_AFTER_MS = 5  # by then the one that was just given its assignment is on its way
 

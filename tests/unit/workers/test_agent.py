@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cargobike.workers import inner_wire as inner
-from cargobike.workers import wire
 from cargobike.workers.agent import BEAT_S, EXIT_GRACE_S, MOST_IN_FLIGHT, Runner
 from cargobike.workers.agent_events import BringFile, BringFolders, DeliverFiles, KeepFolder
 from cargobike.workers.output import HEAD_BYTES
+from cargobike.workers.wire import inner
+from cargobike.workers.wire import messages as wire
 from support.agent_world import World, raw
 
 FILES = wire.Files(bring=("trials/7/checkpoints",), follow="trials/7/logs", deliver=("files/7",), prune="")

@@ -9,7 +9,6 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cargobike.workers.inner_wire import CheckUnread, Exited, Import, Kill, ShowStack, Start
 from cargobike.workers.template import (
     AskForStack,
     Drop,
@@ -25,6 +24,7 @@ from cargobike.workers.template import (
     Template,
     Unread,
 )
+from cargobike.workers.wire.inner import CheckUnread, Exited, Import, Kill, ShowStack, Start
 
 
 def start(packet: bytes = b"\x01") -> Heard:

@@ -38,8 +38,8 @@ from cargobike.experiments.trial.messages import FromWorker, decode_from_worker
 from cargobike.experiments.trial.payload import Payload
 from cargobike.store.files.locking import DriverLock
 from cargobike.store.journal.journal import JournalWriter, read_journal
-from cargobike.workers.connection import AgentConfig
-from cargobike.workers.server import WireServer
+from cargobike.workers.wire.connection import AgentConfig
+from cargobike.workers.wire.server import WireServer
 
 if TYPE_CHECKING:
     from cargobike.experiments.tensorboard.server import TensorboardKeeper

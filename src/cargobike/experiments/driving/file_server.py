@@ -17,7 +17,7 @@ import msgspec
 import zmq
 
 from cargobike.core.layout import ExperimentFolder, ProjectFolder
-from cargobike.workers.file_wire import (
+from cargobike.workers.files.requests import (
     CHUNK_BYTES,
     TEMPORARY,
     File,

@@ -28,8 +28,8 @@ from cargobike.experiments.scheduling.scheduler import Scheduler
 from cargobike.experiments.trial import messages
 from cargobike.experiments.trial.death import end_of_dead, with_last_output
 from cargobike.store.journal.journal import JournalWriter
-from cargobike.workers import wire
-from cargobike.workers.server import WireServer
+from cargobike.workers.wire import messages as wire
+from cargobike.workers.wire.server import WireServer
 
 if TYPE_CHECKING:
     from cargobike.experiments.driving.board import Board

@@ -12,8 +12,8 @@ from cargobike.engines.engine import Engine, WorkerHandle, WorkerSpec
 from cargobike.experiments.driving.request import Patience
 from cargobike.experiments.scheduling.events import Event, WorkerArrived, WorkerGone
 from cargobike.experiments.trial.messages import FromWorker
-from cargobike.workers.server import WireServer
-from cargobike.workers.wire import Hello
+from cargobike.workers.wire.messages import Hello
+from cargobike.workers.wire.server import WireServer
 
 log = logging.getLogger(__name__)
 

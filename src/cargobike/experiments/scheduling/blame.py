@@ -10,7 +10,7 @@ import msgspec
 RUNNER = "cargobike/experiments/trial/program.py"
 """Our file that calls the train function."""
 OWN_WAITS = tuple(
-    f"cargobike/{name}.py" for name in ("experiments/trial/gang", "workers/mailbox", "training/collectives")
+    f"cargobike/{name}.py" for name in ("experiments/trial/gang", "workers/wire/mailbox", "training/collectives")
 )
 """Our files in which a rank waits for others."""
 

@@ -25,10 +25,10 @@ from cargobike.experiments.trial.messages import (
     Verdict,
     decode_for_runner,
 )
-from cargobike.workers.inner_wire import Bring, Brought, Keep, Kept
-from cargobike.workers.mailbox import Mailbox
 from cargobike.workers.program import Seat
-from cargobike.workers.wire import Assign, Said, Tell
+from cargobike.workers.wire.inner import Bring, Brought, Keep, Kept
+from cargobike.workers.wire.mailbox import Mailbox
+from cargobike.workers.wire.messages import Assign, Said, Tell
 
 if TYPE_CHECKING:
     from cargobike.experiments.trial.checkpoints.checkpoint import Checkpoints

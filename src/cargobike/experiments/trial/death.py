@@ -6,7 +6,7 @@ import signal
 
 from cargobike.experiments.trial.messages import AttemptEnd
 from cargobike.workers.processes import describe_exit
-from cargobike.workers.wire import Died
+from cargobike.workers.wire.messages import Died
 
 
 def end_of_dead(died: Died, *, has_peers: bool) -> AttemptEnd:

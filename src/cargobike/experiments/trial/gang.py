@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from cargobike.core.errors import InvalidInputError, TrialStopped, WaitError
 from cargobike.core.member import Of, Role
 from cargobike.experiments.trial.messages import ForRunner, FromTrial, Gathered, Membership, Published, Wanted
-from cargobike.workers.mailbox import Mailbox
 from cargobike.workers.whereabouts import address_towards
-from cargobike.workers.wire import Tell
+from cargobike.workers.wire.mailbox import Mailbox
+from cargobike.workers.wire.messages import Tell
 
 PATIENCE_S = 600.0
 _LAST_QUESTION_S = 10.0

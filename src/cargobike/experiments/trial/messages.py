@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from cargobike.workers.inner_wire import Brought, Kept, Leave
-from cargobike.workers.wire import Assign, Beat, Bye, Died, Ended, Hello, Output, Quiet, Said, Tell
+from cargobike.workers.wire.inner import Brought, Kept, Leave
+from cargobike.workers.wire.messages import Assign, Beat, Bye, Died, Ended, Hello, Output, Quiet, Said, Tell
 
 Outcome = Literal["completed", "stopped", "paused", "failed", "lost"]
 

@@ -24,7 +24,7 @@ from cargobike.experiments.trial.seeding import seed_everything
 from cargobike.workers import host
 from cargobike.workers.program import Seat
 from cargobike.workers.runner import flush_streams
-from cargobike.workers.wire import Assign, Ended, encode_message
+from cargobike.workers.wire.messages import Assign, Ended, encode_message
 
 
 class TrialProgram:

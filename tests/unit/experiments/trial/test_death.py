@@ -7,7 +7,7 @@ import signal
 import pytest
 
 from cargobike.experiments.trial.death import end_of_dead, with_last_output
-from cargobike.workers.wire import Died
+from cargobike.workers.wire.messages import Died
 
 
 def died(code: int = -signal.SIGSEGV, *, halted: bool = False, killed: bool = False) -> Died:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from cargobike.workers.packets import LARGEST
+from cargobike.workers.wire.packets import LARGEST
 
 _LOOK_UP_S = 0.1
 

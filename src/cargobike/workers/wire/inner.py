@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from cargobike.workers.wire import Assign, Ended, Message, Said, Tell
+from cargobike.workers.wire.messages import Assign, Ended, Message, Said, Tell
 
 # -- agent to template -----------------------------------------------------------------------------------------------
 

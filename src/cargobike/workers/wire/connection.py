@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import zmq
 
-from cargobike.workers.wire import Link
+from cargobike.workers.wire.link import Link
 
 
 class AgentConfig(msgspec.Struct, frozen=True):

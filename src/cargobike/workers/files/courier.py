@@ -21,8 +21,7 @@ import zmq
 
 from cargobike.core import settings
 from cargobike.core.errors import StoreError
-from cargobike.workers.connection import AgentConfig, secured
-from cargobike.workers.file_wire import (
+from cargobike.workers.files.requests import (
     CHUNK_BYTES,
     TEMPORARY,
     File,
@@ -34,7 +33,8 @@ from cargobike.workers.file_wire import (
     decode_reply,
     encode,
 )
-from cargobike.workers.wire import Files
+from cargobike.workers.wire.connection import AgentConfig, secured
+from cargobike.workers.wire.messages import Files
 
 FOLLOW_EVERY_S = 1.0
 _ASK_AGAIN_S = 20.0

@@ -18,7 +18,8 @@ from zmq.utils import z85
 
 from cargobike.core.errors import EngineError
 from cargobike.core.hosting import Listening
-from cargobike.workers.wire import Hello, Link, Message, NoMessage, encode_message
+from cargobike.workers.wire.link import Link
+from cargobike.workers.wire.messages import Hello, Message, NoMessage, encode_message
 
 log = logging.getLogger(__name__)
 

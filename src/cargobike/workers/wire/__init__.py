@@ -1,0 +1,1 @@
+"""What driver, agent, template and runner say to each other, and the connections that they say it over."""
