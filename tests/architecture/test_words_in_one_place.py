@@ -44,3 +44,40 @@ def _literals(tree: ast.Module) -> Iterator[tuple[int, str]]:
 def test_environment_variables_are_spelled_in_settings_alone(modules: dict[str, Module]) -> None:
     is_variable = re.compile(r"\bCARGOBIKE_[A-Z]").search
     assert spelled_elsewhere(modules, "core/settings.py", lambda text: bool(is_variable(text))) == []
+
+
+FILES = {
+    "journal.jsonl",
+    "snapshot.json",
+    "payload.msgpack",
+    "function.py",
+    "sources.zip",
+    "requirements.lock",
+    "git.diff",
+    "index.sqlite",
+    "settings.toml",
+    "project-key",
+    "remote-url",
+    "stdout.log",
+    "stderr.log",
+}
+"""Files that only the layout names."""
+
+LISTS_OF_FILES = ("store/files/uploading.py", "store/history/archive.py")
+"""What is sent or packed, by names that are relative to an experiment and may lie elsewhere."""
+
+
+def test_files_of_a_project_are_spelled_in_the_layout_alone(modules: dict[str, Module]) -> None:
+    mistakes = spelled_elsewhere(modules, "core/layout.py", lambda text: text.rpartition("/")[2] in FILES)
+    assert [mistake for mistake in mistakes if not mistake.startswith(LISTS_OF_FILES)] == []
+
+
+def test_only_the_layout_knows_how_deep_an_experiment_lies(modules: dict[str, Module]) -> None:
+    climbing = [
+        f"{module.file}:{node.lineno}"
+        for module in modules.values()
+        if module.file not in {"core/layout.py", "experiments/trial/context.py"}
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Attribute) and ast.unparse(node).endswith(".root.parent.parent")
+    ]
+    assert climbing == []

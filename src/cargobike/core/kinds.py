@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cargobike.core.facts import Facts
+from cargobike.core.layout import JOURNAL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +30,7 @@ class Kind:
     folder: str
     id: re.Pattern[str]
     facts: Facts[Any, Any]
-    journal: str = "journal.jsonl"
+    journal: str = JOURNAL
     left_out: frozenset[str] = frozenset()
 
     def folders(self, project_root: Path) -> Iterator[Path]:

@@ -25,9 +25,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
+
+JOURNAL = "journal.jsonl"
 
 
 class TrialFolder(msgspec.Struct, frozen=True):
@@ -76,9 +79,14 @@ class ExperimentFolder(msgspec.Struct, frozen=True):
         return self.root.name
 
     @property
+    def project(self) -> ProjectFolder:
+        """The project that it belongs to."""
+        return ProjectFolder(self.root.parent.parent)
+
+    @property
     def journal(self) -> Path:
         """The truth."""
-        return self.root / "journal.jsonl"
+        return self.root / JOURNAL
 
     @property
     def lock(self) -> Path:
@@ -99,6 +107,36 @@ class ExperimentFolder(msgspec.Struct, frozen=True):
     def snapshot(self) -> Path:
         """What was run, in which environment."""
         return self.code / "snapshot.json"
+
+    @property
+    def payload(self) -> Path:
+        """The function as it was sent to workers, with what it needs."""
+        return self.code / "payload.msgpack"
+
+    @property
+    def function(self) -> Path:
+        """The train function's source, for people."""
+        return self.code / "function.py"
+
+    @property
+    def sources(self) -> Path:
+        """The user's own files, as they were at launch."""
+        return self.code / "sources.zip"
+
+    @property
+    def unpacked_sources(self) -> Path:
+        """The same files, unpacked for a repetition; derived."""
+        return self.code / "unpacked"
+
+    @property
+    def requirements(self) -> Path:
+        """The packages that it ran with."""
+        return self.code / "requirements.lock"
+
+    @property
+    def git_diff(self) -> Path:
+        """What had not been committed at launch."""
+        return self.code / "git.diff"
 
     @property
     def resources(self) -> Path:
@@ -149,6 +187,16 @@ class ProjectFolder(msgspec.Struct, frozen=True):
     def experiments(self) -> Path:
         """One folder for each experiment."""
         return self.root / "experiments"
+
+    @property
+    def journals(self) -> Iterator[Path]:
+        """The journals of all experiments, in no particular order; hidden folders are not looked at."""
+        return self.experiments.glob(f"[!.]*/{JOURNAL}")
+
+    @property
+    def environments(self) -> Path:
+        """Virtual environments made for repetitions, each under a hash of its packages; derived."""
+        return self.root / "environments"
 
     @property
     def tensorboard(self) -> Path:

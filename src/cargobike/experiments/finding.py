@@ -25,7 +25,7 @@ ExperimentLike = str | HasId
 def experiment_ids() -> list[str]:
     """Return the ids of all experiments of the project, oldest first."""
     _refresh()
-    return sorted(path.parent.name for path in current().experiments.glob("[!.]*/journal.jsonl"))
+    return sorted(path.parent.name for path in current().journals)
 
 
 def find_experiment(experiment: ExperimentLike, *, with_checkpoints: bool = False) -> ExperimentFolder:
@@ -48,7 +48,7 @@ def find_experiment(experiment: ExperimentLike, *, with_checkpoints: bool = Fals
     text = str(experiment) if isinstance(experiment, str) else experiment.id
     project = current()
     _refresh()
-    journals = sorted(project.experiments.glob("[!.]*/journal.jsonl"), reverse=True)  # ids sort by time
+    journals = sorted(project.journals, reverse=True)  # ids sort by time
     folders = [ExperimentFolder(journal.parent) for journal in journals]
     known = {folder.id for folder in folders}
     found = text if text in known else resolve(text, [(folder.id, name_of(folder)) for folder in folders])

@@ -65,11 +65,11 @@ def make_environment(folder: ExperimentFolder, snapshot: Snapshot) -> Path:
     Raises:
         StoreError: If the Python is not there, or a package cannot be installed.
     """
-    lock = (folder.code / "requirements.lock").read_text("utf-8")
+    lock = folder.requirements.read_text("utf-8")
     wanted = [line for line in lock.splitlines() if line and not line.startswith("#")]
     version = ".".join(snapshot.environment.python.split(".")[:2])
     key = hashlib.sha256("\n".join([version, *wanted]).encode()).hexdigest()[:16]
-    place = project.prepare().root / "environments" / key
+    place = project.prepare().environments / key
     python = place / "bin" / "python"
     if (place / "complete").exists():
         return python
@@ -82,7 +82,7 @@ def make_environment(folder: ExperimentFolder, snapshot: Snapshot) -> Path:
         _run(
             [*install, "--no-deps", "--no-compile", "-r", str(place / "requirements.txt")],
             "the recorded packages cannot be installed (those built here, or no longer offered, have to be by hand: "
-            f"edit {folder.code / 'requirements.lock'})",
+            f"edit {folder.requirements})",
         )
     (place / "complete").touch()
     return python

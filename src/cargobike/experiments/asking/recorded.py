@@ -31,7 +31,7 @@ def recorded_payload(folder: ExperimentFolder, snapshot: Snapshot | None) -> Pay
     Raises:
         StoreError: If the function was not kept, or its files cannot be unpacked.
     """
-    path = folder.code / "payload.msgpack"
+    path = folder.payload
     try:
         payload = Payload.decode(path.read_bytes())
     except OSError as error:
@@ -54,14 +54,14 @@ def unpack_sources(folder: ExperimentFolder, snapshot: Snapshot) -> dict[Path, P
         StoreError: If they are damaged, or have names that lead elsewhere.
     """
     roots = snapshot.sources.roots
-    place = folder.code / "unpacked"
+    place = folder.unpacked_sources
     if not place.is_dir():
         place = _unpack(folder, place)
     return {Path(root): place / str(number) for number, root in enumerate(roots) if (place / str(number)).is_dir()}
 
 
 def _unpack(folder: ExperimentFolder, place: Path) -> Path:
-    archive = folder.code / "sources.zip"
+    archive = folder.sources
     temporary = Path(tempfile.mkdtemp(prefix=".unpacking-", dir=folder.code))
     try:
         with zipfile.ZipFile(archive) as packed:

@@ -136,7 +136,7 @@ def _request(
     space, optimizer = Searchspace(), Repeat(trials)
     optimizer.setup(space, num_trials=plan.num_trials, direction=header.direction, seed=plan.seed)
     optimizer.initialize()
-    source = folder.code / "function.py"
+    source = folder.function
     return Request(
         shipment=Shipment(
             title=header.function,

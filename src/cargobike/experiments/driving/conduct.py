@@ -16,7 +16,7 @@ from cargobike.core.asked import Aim, Asked, Gang, Named, Placement, Search
 from cargobike.core.errors import CargobikeError
 from cargobike.core.facts import EXPERIMENT_FACTS, ExperimentEnded, ExperimentStarted
 from cargobike.core.ids import experiment_id
-from cargobike.core.layout import ExperimentFolder, ProjectFolder
+from cargobike.core.layout import ExperimentFolder
 from cargobike.core.record import ExperimentRecord
 from cargobike.core.records import Resources
 from cargobike.engines.capabilities import Elsewhere
@@ -44,7 +44,6 @@ from cargobike.workers.wire.server import WireServer
 if TYPE_CHECKING:
     from cargobike.experiments.tensorboard.server import TensorboardKeeper
 
-PAYLOAD = "payload.msgpack"
 _WITHOUT_GPU = Resources(gpus=0)  # what a parameter server gets
 
 
@@ -86,7 +85,7 @@ def take_up(request: Request, folder: ExperimentFolder) -> ExperimentRecord:
         replay.run(past)
         scheduler = Scheduler(request.plan, record)
         scheduler.take_up(replay, clock.now())
-        payload = (folder.code / PAYLOAD).read_bytes()
+        payload = (folder.payload).read_bytes()
         late: tuple[CodeKeeper, ...] = ()
         if not folder.snapshot.exists():
             late = (CodeKeeper(folder, {}, remark="the snapshot was taken when the experiment was taken up again"),)
@@ -156,7 +155,7 @@ def _run(
 
 def _share(folder: ExperimentFolder, exits: contextlib.ExitStack) -> None:
     """Bring the experiment to shared storage while it runs, if its project is on one."""
-    project = ProjectFolder(folder.root.parent.parent)
+    project = folder.project
     if project.remote_url.exists():
         from cargobike.store.files.remote import open_remote  # noqa: PLC0415 - only for shared storage
         from cargobike.store.files.uploading import Uploader  # noqa: PLC0415
@@ -239,7 +238,11 @@ def _keeper(request: Request, folder: ExperimentFolder, payload: bytes) -> CodeK
     shipment = request.shipment
     return CodeKeeper(
         folder,
-        {PAYLOAD: payload, RECIPE: request.recipe, "function.py": shipment.source.encode("utf-8", "backslashreplace")},
+        {
+            folder.payload.name: payload,
+            RECIPE: request.recipe,
+            folder.function.name: shipment.source.encode("utf-8", "backslashreplace"),
+        },
         function_file=shipment.file,
         resources=request.versioned_resources,
     )

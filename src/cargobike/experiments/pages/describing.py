@@ -194,7 +194,7 @@ def snapshot_told(folder: ExperimentFolder) -> answers.SnapshotAnswer | None:
     return answers.SnapshotAnswer(
         **{name: told[name] for name in plain},
         at=utc(snapshot.at),
-        function=read_part(folder.code / "function.py", 0, _LONGEST_SOURCE, is_final=True).text,
+        function=read_part(folder.function, 0, _LONGEST_SOURCE, is_final=True).text,
         files=sorted(snapshot.sources.files),
     )
 

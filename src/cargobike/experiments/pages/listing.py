@@ -139,7 +139,7 @@ class Listing:
         """Return experiments that the index has not seen yet, as the first lines of their journals tell them."""
         ids = {row.id for row in known}
         rows = []
-        for journal in self.project.experiments.glob("[!.]*/journal.jsonl"):
+        for journal in self.project.journals:
             folder = self.project.experiment(journal.parent.name)
             header = None if folder.id in ids else read_header(journal, EXPERIMENT_FACTS)
             if header is not None:

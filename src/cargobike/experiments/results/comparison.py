@@ -152,7 +152,7 @@ def _code(first: ExperimentFolder, second: ExperimentFolder) -> list[FileDiffere
 
 def _function(folder: ExperimentFolder) -> dict[str, str]:
     try:
-        return {"the train function": (folder.code / "function.py").read_text("utf-8", "replace")}
+        return {"the train function": folder.function.read_text("utf-8", "replace")}
     except OSError:
         return {}
 
@@ -164,7 +164,7 @@ def _own_files(folder: ExperimentFolder) -> dict[str, str]:
         return {}
     found: dict[str, str] = {}
     try:
-        with zipfile.ZipFile(folder.code / "sources.zip") as packed:
+        with zipfile.ZipFile(folder.sources) as packed:
             for entry in packed.namelist():
                 short = entry.partition("/")[2]
                 found[entry if short in found else short] = packed.read(entry).decode("utf-8", "replace")

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from cargobike.core.errors import CargobikeError
-from cargobike.core.layout import ExperimentFolder, ProjectFolder
+from cargobike.core.layout import ExperimentFolder
 from cargobike.experiments.tensorboard.curves_view import CurvesView
 from cargobike.experiments.tensorboard.server import TensorboardOrder
 from cargobike.store.files.mirror import refresh
@@ -50,7 +50,7 @@ def main() -> None:
 def _follow(views: list[CurvesView]) -> None:
     for view in views:
         try:
-            refresh(ProjectFolder(view.folder.root.parent.parent))
+            refresh(view.folder.project)
             while view.update():
                 pass
         except CargobikeError as error:

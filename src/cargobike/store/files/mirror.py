@@ -54,7 +54,7 @@ def refresh(project: ProjectFolder, *, at_once: bool = False) -> None:
 
 def fetch(folder: ExperimentFolder, *, with_checkpoints: bool = False) -> None:
     """Bring all files of one experiment here; checkpoints only if they are wanted."""
-    project = ProjectFolder(folder.root.parent.parent)
+    project = folder.project
     remote = remote_of(project)
     if remote is None or _is_ours(folder):
         return
@@ -214,7 +214,7 @@ def share_arrival(folder: ExperimentFolder) -> None:
 
 
 def _remote_of(folder: ExperimentFolder) -> RemoteProject | None:
-    return remote_of(ProjectFolder(folder.root.parent.parent))
+    return remote_of(folder.project)
 
 
 @contextlib.contextmanager

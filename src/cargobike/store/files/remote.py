@@ -248,7 +248,7 @@ def remote_of(project: ProjectFolder) -> RemoteProject | None:
 
 def remote_of_experiment(folder: ExperimentFolder) -> RemoteProject | None:
     """Return the shared storage that an experiment belongs to."""
-    return remote_of(ProjectFolder(folder.root.parent.parent))
+    return remote_of(folder.project)
 
 
 @functools.lru_cache(maxsize=16)

@@ -16,7 +16,7 @@ from typing import Final
 import msgspec
 
 from cargobike.core.errors import InvalidInputError, StoreError
-from cargobike.core.layout import ExperimentFolder, ProjectFolder
+from cargobike.core.layout import ExperimentFolder
 
 LONGEST_TAG: Final = 100
 LONGEST_NOTE: Final = 20_000
@@ -89,7 +89,7 @@ def annotate(
             _append(folder, msgspec.json.encode(line) + b"\n")
         except OSError as error:
             raise StoreError(f"Cannot write to {folder.annotations}: {error.strerror}.") from error
-        if ProjectFolder(folder.root.parent.parent).remote_url.exists():
+        if folder.project.remote_url.exists():
             from cargobike.store.files.mirror import share_annotations  # noqa: PLC0415 - only for shared storage
 
             share_annotations(folder)

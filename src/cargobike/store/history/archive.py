@@ -135,7 +135,7 @@ def take_in(archive: Path, project: ProjectFolder, *, most_bytes: int = MOST_BYT
         with zipfile.ZipFile(archive) as packed:
             for name, (digest, size) in manifest.files.items():
                 _unpack(packed, name, temporary / name, digest, size)
-        header = read_header(temporary / "journal.jsonl", EXPERIMENT_FACTS)
+        header = read_header(ExperimentFolder(temporary).journal, EXPERIMENT_FACTS)
         if header is None or header.id != manifest.id:
             raise InvalidInputError(f"{archive} is not what it says: it has no journal of {manifest.id}.")
         temporary.chmod(0o755)

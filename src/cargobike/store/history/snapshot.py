@@ -18,7 +18,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from cargobike.core.errors import CargobikeError
-from cargobike.core.layout import ExperimentFolder, ProjectFolder
+from cargobike.core.layout import ExperimentFolder
 from cargobike.store.files.resources import Resource, keep_bytes, keep_resources
 from cargobike.store.history.environment import Environment, read_environment
 from cargobike.store.history.git_state import GitState, read_git
@@ -93,12 +93,12 @@ def take_snapshot(
     home = start.parent if start is not None else Path(directory)
     found = read_git(home)
     if found is not None:
-        _write(code / "git.diff", found[1])
+        _write(folder.git_diff, found[1])
     repository = Path(found[0].root) if found is not None else None
     sources, packed = collect_sources(repository, None if start is None else home)
-    keep_bytes(packed, code / "sources.zip", ProjectFolder(folder.root.parent.parent).resource_pool)
+    keep_bytes(packed, folder.sources, folder.project.resource_pool)
     environment = read_environment()
-    _write(code / "requirements.lock", environment.lock().encode())
+    _write(folder.requirements, environment.lock().encode())
     snapshot = Snapshot(
         at=time.time(),
         directory=directory,
@@ -135,7 +135,7 @@ def without_secrets(arguments: list[str]) -> list[str]:
 
 
 def _with_resources(snapshot: Snapshot, folder: ExperimentFolder, paths: tuple[Path, ...]) -> Snapshot:
-    project = ProjectFolder(folder.root.parent.parent)
+    project = folder.project
     try:
         kept = keep_resources(paths, folder.resources, project.resource_pool, Path(snapshot.directory))
     except (OSError, CargobikeError) as error:
