@@ -14,6 +14,7 @@ from multiprocessing.connection import Connection
 import msgspec
 import zmq
 
+from cargobike.core.ending import Ending, EndKind
 from cargobike.core.records import Resources
 from cargobike.core.version import __version__
 from cargobike.engines.engine import Engine, WorkerHandle, WorkerSpec
@@ -139,8 +140,9 @@ class FakeHandle(WorkerHandle):
         self._process = process
         self._is_killed = False
 
-    def poll(self) -> str | None:
-        return "was ended" if self._is_killed or not self._process.is_alive() else None
+    def poll(self) -> Ending | None:
+        has_ended = self._is_killed or not self._process.is_alive()
+        return Ending(EndKind.ENDED, "was ended") if has_ended else None
 
     def kill(self) -> None:
         self._is_killed = True

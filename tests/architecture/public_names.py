@@ -14,8 +14,8 @@ PUBLIC: dict[str, str] = {
     "cargobike.dashboard": "ServerState create_app",
     "cargobike.devices": "accelerator get_gpus get_num_cpus get_num_gpus",
     "cargobike.engines": (
-        "AvoidsBadMachines ChecksWorkers Elsewhere Engine Listening LocalEngine SimulatedEngine SparkEngine "
-        "TellsWaiting WarmsUp WorkerHandle WorkerSpec"
+        "AvoidsBadMachines ChecksWorkers Elsewhere EndKind Ending Engine Listening LocalEngine SimulatedEngine "
+        "SparkEngine TellsWaiting WarmsUp WorkerHandle WorkerSpec"
     ),
     "cargobike.errors": (
         "CargobikeError EngineError ExperimentFailedError FunctionError InvalidInputError MissingLibraryError "

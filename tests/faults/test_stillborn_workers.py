@@ -101,4 +101,4 @@ def test_a_worker_that_the_driver_refuses_ends_by_itself(tmp_path: Path) -> None
 
     result = experiment.launch(train, {"x": [1, 2]}, workers=2, engine=engine, callbacks=[Watch()], quiet=True)
     assert result.counts == {"completed": 2}
-    assert engine.handles[0].poll() == "exited with code 1"
+    assert str(engine.handles[0].poll()) == "exited with code 1"

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cargobike.core import facts
+from cargobike.core.ending import Ending, EndKind
 from cargobike.core.record import ExperimentRecord, fold
 from cargobike.core.records import IDLE, Decision, Suggestion, Trial, TrialState
 from cargobike.experiments.scheduling import events as ev
@@ -21,6 +22,7 @@ from cargobike.experiments.scheduling.scheduler import Scheduler
 from cargobike.testing.journals import first_fact
 
 HEADER = first_fact(at=0.0, id="20270115-080000-test", name="test")
+KILLED = Ending(EndKind.KILLED, "was killed")
 MOST_STEPS = 8
 
 
@@ -261,7 +263,7 @@ class World:
         self.gone[worker.name] = worker
         if worker.job is not None:
             worker.history.append(worker.job)
-        return ev.WorkerGone(at=self.at, worker=worker.name, reason="was killed")
+        return ev.WorkerGone(at=self.at, worker=worker.name, ending=KILLED)
 
     def end(self, worker: Worker, outcome: ev.Outcome, choice: int = 0, *, is_symptom: bool = False) -> ev.Event:
         job = worker.job
@@ -347,8 +349,8 @@ class World:
         for worker in [*self.gone.values(), *self.workers.values()]:
             if worker.name in self.gone or worker.joined:
                 stale.append(ev.WorkerArrived(at=self.at, worker=worker.name))
-        stale += [ev.WorkerGone(at=self.at, worker=name, reason="is gone") for name in self.gone]
-        stale += [ev.WorkerGone(at=self.at, worker=name, reason="is gone") for name in self.released]
+        stale += [ev.WorkerGone(at=self.at, worker=name, ending=KILLED) for name in self.gone]
+        stale += [ev.WorkerGone(at=self.at, worker=name, ending=KILLED) for name in self.released]
         stale.append(ev.WorkerArrived(at=self.at, worker="stranger"))
         event = stale[choice % len(stale)]
         if isinstance(event, ev.PointsReported) and self._running(event.trial, event.attempt):

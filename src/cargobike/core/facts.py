@@ -14,7 +14,9 @@ from typing import Any, Generic, Literal, Protocol, TypeVar
 import msgspec
 
 from cargobike.core.asked import Aim, Asked, Search
+from cargobike.core.ending import EndKind
 from cargobike.core.flat_header import FlatHeader
+from cargobike.core.member import Role
 from cargobike.core.packed_numbers import Number as Number
 from cargobike.core.packed_numbers import pack_number as pack_number
 from cargobike.core.packed_numbers import pack_numbers as pack_numbers
@@ -201,13 +203,18 @@ class WorkerJoined(Fact, frozen=True, tag="worker-joined"):
     host: str = ""
     pid: int = 0
     gpus: tuple[str, ...] = ()
+    role: Role = Role.WORKER
 
 
 class WorkerLost(Fact, frozen=True, tag="worker-lost"):
-    """A worker is gone: released on purpose, or lost for the reason given."""
+    """A worker is gone: released on purpose, or lost for the reason given.
+
+    `cause` is what programs decide by; journals that were written before there were causes have none.
+    """
 
     worker: str
     reason: str = ""
+    cause: EndKind | None = None
 
 
 class TrialSuggested(Fact, frozen=True, tag="trial-suggested"):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from cargobike.core.ending import Ending
+
 
 class Listening(msgspec.Struct, frozen=True, kw_only=True):
     """Where the driver listens for an engine's workers.
@@ -56,7 +58,7 @@ class Gone(msgspec.Struct, frozen=True, tag="gone"):
     """An agent has ended."""
 
     name: str
-    how: str
+    ending: Ending
 
 
 HostOrder = Begin | Fork

@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from cargobike.core.ending import EndKind
 from cargobike.core.errors import StoreError
 from cargobike.core.facts import (
     AnyFact,
@@ -32,6 +33,7 @@ from cargobike.core.facts import (
     unpack_returned,
 )
 from cargobike.core.goals import Goals, read_constraints
+from cargobike.core.member import Role
 from cargobike.core.records import ExperimentState, Trial, TrialState, best_of, better
 
 
@@ -57,6 +59,8 @@ class WorkerSeen:
     joined_at: float
     lost_at: float | None = None
     reason: str = ""
+    role: Role = Role.WORKER
+    cause: EndKind | None = None
 
 
 @dataclass(slots=True)
@@ -253,12 +257,12 @@ class ExperimentRecord:
         before = self.workers.get(fact.worker)
         if before is not None:  # names begin anew with each driver
             self.past_worker_s += (fact.at if before.lost_at is None else before.lost_at) - before.joined_at
-        self.workers[fact.worker] = WorkerSeen(fact.worker, fact.host, fact.pid, fact.gpus, fact.at)
+        self.workers[fact.worker] = WorkerSeen(fact.worker, fact.host, fact.pid, fact.gpus, fact.at, role=fact.role)
 
     def _worker_lost(self, fact: WorkerLost) -> None:
         worker = self.workers.get(fact.worker)
         if worker is not None:  # one that was given up before it had joined
-            worker.lost_at, worker.reason = fact.at, fact.reason
+            worker.lost_at, worker.reason, worker.cause = fact.at, fact.reason, fact.cause
 
     def _checkpoint_saved(self, fact: CheckpointSaved) -> None:
         self._trial(fact).has_checkpoint = True

@@ -10,6 +10,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from cargobike.core.ending import Ending, EndKind
     from cargobike.core.hosting import Listening
     from cargobike.engines.capabilities import (
         AvoidsBadMachines,
@@ -27,6 +28,8 @@ __all__ = [
     "AvoidsBadMachines",
     "ChecksWorkers",
     "Elsewhere",
+    "EndKind",
+    "Ending",
     "Engine",
     "Listening",
     "LocalEngine",
@@ -42,6 +45,8 @@ _SOURCES = {
     "AvoidsBadMachines": "cargobike.engines.capabilities",
     "ChecksWorkers": "cargobike.engines.capabilities",
     "Elsewhere": "cargobike.engines.capabilities",
+    "EndKind": "cargobike.core.ending",
+    "Ending": "cargobike.core.ending",
     "Engine": "cargobike.engines.engine",
     "Listening": "cargobike.core.hosting",
     "LocalEngine": "cargobike.engines.local.engine",

@@ -6,7 +6,9 @@ from abc import ABC, abstractmethod
 
 import msgspec
 
+from cargobike.core.ending import Ending
 from cargobike.core.errors import InvalidInputError
+from cargobike.core.member import Role
 from cargobike.core.records import Resources
 
 NO_LIMIT = 1 << 30
@@ -22,6 +24,7 @@ class WorkerSpec(msgspec.Struct, frozen=True, kw_only=True):
         config: Opaque settings for that program (address, keys, identity), to be handed over in memory or through a
             private pipe: never on a command line, in an environment variable or in a file that others can read.
         payload: The pickled train function and its surroundings, handed over the same way.
+        role: What the worker is for.
         resources: What the worker gets.
         peers: How many workers share the place, for dividing its cores.
         libraries: Libraries that the train function imports, whose versions should be the same everywhere.
@@ -32,6 +35,7 @@ class WorkerSpec(msgspec.Struct, frozen=True, kw_only=True):
     module: str
     config: bytes
     payload: bytes
+    role: Role = Role.WORKER
     resources: Resources = Resources()
     peers: int = 1
     version: str = ""
@@ -49,8 +53,8 @@ class WorkerHandle(ABC):
     """Devices that the engine reserved for this worker until it is gone."""
 
     @abstractmethod
-    def poll(self) -> str | None:
-        """Return `None` while the worker lives or is being started, else a sentence that says how it ended."""
+    def poll(self) -> Ending | None:
+        """Return `None` while the worker lives or is being started, else how it ended."""
 
     @abstractmethod
     def kill(self) -> None:
@@ -63,7 +67,7 @@ class Engine(ABC):
     What only some engines do stands in `capabilities.py`, as classes to inherit from besides.
 
     Guarantees: `start_worker` returns at once, the worker appears by connecting back; a worker that ends or dies is not
-    restarted by the engine; what was reserved for it (devices) is free again once `poll` has returned a sentence;
+    restarted by the engine; what was reserved for it (devices) is free again once `poll` has said how it ended;
     `shutdown` leaves nothing running and may be called twice; when the process that owns the engine dies, even by
     `kill -9`, its workers end by themselves within seconds.
     """

@@ -25,6 +25,7 @@ from typing import ClassVar, Protocol
 
 import pytest
 
+from cargobike.core.ending import Ending, EndKind
 from cargobike.core.errors import EngineError
 from cargobike.core.records import Resources
 from cargobike.engines.engine import Engine, WorkerHandle, WorkerSpec
@@ -92,9 +93,12 @@ class EngineContract(ABC):
         wait_until(lambda: desk.has_come(worker), desk.let_time_pass, f"{worker} has come")
         return handle
 
-    def _await_end(self, handle: WorkerHandle, desk: Desk) -> str:
+    def _await_end(self, handle: WorkerHandle, desk: Desk) -> Ending:
         wait_until(lambda: handle.poll() is not None, desk.let_time_pass, f"{handle.name} is gone")
-        return handle.poll() or ""
+        ending = handle.poll()
+        assert ending is not None
+        assert str(ending), "it says in words how it ended"
+        return ending
 
     def test_it_has_a_name(self, engine: Engine) -> None:
         """The name that `engine="…"` finds it by."""
@@ -113,7 +117,7 @@ class EngineContract(ABC):
         """The others live on, and a new one can be started."""
         first, second = self._start(engine, desk, "w0"), self._start(engine, desk, "w1")
         first.kill()
-        assert self._await_end(first, desk)
+        self._await_end(first, desk)
         assert second.poll() is None
         third = self._start(engine, desk, "w2")
         assert [handle.poll() for handle in (second, third)] == [None, None]
@@ -122,7 +126,7 @@ class EngineContract(ABC):
         """It may just be on its way."""
         handle = engine.start_worker(desk.spec("w0"))
         handle.kill()
-        assert self._await_end(handle, desk)
+        self._await_end(handle, desk)
 
     def test_a_handle_can_be_used_after_the_worker_has_ended(self, engine: Engine, desk: Desk) -> None:
         """Its methods may be called at any time, and say the same every time."""
@@ -217,7 +221,9 @@ class ProcessEngineContract(EngineContract):
         """The driver decides about replacements."""
         handle = self._start(engine, desk, "w0")
         os.kill(desk.greetings["w0"].pid, signal.SIGKILL)
-        assert "SIGKILL" in self._await_end(handle, desk)
+        ending = self._await_end(handle, desk)
+        assert ending.kind is EndKind.KILLED
+        assert "SIGKILL" in str(ending)
         assert not is_running(desk.greetings["w0"].pid)
 
     def test_nothing_is_left_after_shutdown(self, engine: Engine, desk: Reception) -> None:

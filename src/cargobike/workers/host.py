@@ -21,10 +21,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from cargobike.core.ending import process_ending
 from cargobike.core.hosting import Begin, Fork, Forked, Gone, HostNews, HostOrder, Warm, decode_order
 from cargobike.core.settings import PROJECT
 from cargobike.workers.agent_loop import AgentLoop, Below, run_agent
-from cargobike.workers.processes import adopt_orphans, describe_exit, end_descendants
+from cargobike.workers.processes import adopt_orphans, end_descendants
 from cargobike.workers.program import MakeProgram, Program, Seat
 from cargobike.workers.runner import open_stream
 from cargobike.workers.template_loop import serve
@@ -133,7 +134,7 @@ class Host:
             # Agents are all that should be below us; anything else was left by one that died.
             end_descendants(spare=self._agents)
             if name is not None:
-                self._send(Gone(name, describe_exit(os.waitstatus_to_exitcode(status))))
+                self._send(Gone(name, process_ending(os.waitstatus_to_exitcode(status))))
 
 
 def become_agent(program: Program, config_fd: int, gpus: tuple[str, ...], liveness_fd: int, version: str) -> None:

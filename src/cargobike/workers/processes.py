@@ -84,14 +84,3 @@ def _tree(pid: int) -> Iterator[int]:
     yield pid
     for child in children_of(pid):
         yield from _tree(child)
-
-
-def describe_exit(code: int) -> str:
-    """Say in words how a process ended, from its exit code, which is negative for a signal."""
-    if code >= 0:
-        return f"exited with code {code}"
-    try:
-        name = signal.Signals(-code).name
-    except ValueError:
-        name = f"signal {-code}"
-    return f"was ended by {name}"

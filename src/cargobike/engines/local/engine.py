@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import msgspec
 
 from cargobike.core import settings
+from cargobike.core.ending import Ending, EndKind
 from cargobike.core.hosting import Begin, Fork, Forked, Gone, HostOrder, decode_news
 from cargobike.core.records import Resources
 from cargobike.engines.capabilities import WarmsUp
@@ -100,7 +101,7 @@ class LocalEngine(Engine, WarmsUp):
         for handle in self._handles.values():
             handle.wait(timeout_s)
             handle.kill()
-            handle.gone = handle.gone or "was ended with its engine"
+            handle.gone = handle.gone or Ending(EndKind.ENDED, "was ended with its engine")
             self._gpus.give_back(handle.name)
             handle.close()
         self._handles.clear()
@@ -113,7 +114,7 @@ class LocalEngine(Engine, WarmsUp):
             if isinstance(news, Forked) and news.name in self._handles:
                 self._handles[news.name].born(news.pid)
             elif isinstance(news, Gone) and news.name in self._handles:
-                self._handles[news.name].gone = news.how
+                self._handles[news.name].gone = news.ending
 
     def forget(self, handle: LocalHandle) -> None:
         """Take back the devices of a worker that is gone."""
@@ -128,7 +129,7 @@ class LocalHandle(WorkerHandle):
     def __init__(self, name: str, engine: LocalEngine, host: _HostProcess, gpus: tuple[str, ...]) -> None:
         self.name = name
         self.gpus = gpus
-        self.gone: str | None = None
+        self.gone: Ending | None = None
         self.pid: int | None = None
         self._pidfd = -1
         self._engine = engine
@@ -143,14 +144,15 @@ class LocalHandle(WorkerHandle):
         if self._kill_when_born:
             self.kill()
 
-    def poll(self) -> str | None:
+    def poll(self) -> Ending | None:
         """Return how the worker ended, or `None`."""
         if self.gone is None:
             self._engine._hear()
         if self.gone is None:
             host_ended = self._host.process.poll()
             if host_ended is not None and (self.pid is None or self._has_exited()):
-                self.gone = f"ended with its host process (exit code {host_ended}): {self._host.process.last_words()}"
+                how = f"ended with its host process (exit code {host_ended}): {self._host.process.last_words()}"
+                self.gone = Ending(EndKind.PLACE_LOST, how)
         if self.gone is not None:
             self._engine.forget(self)
         return self.gone

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from cargobike.core.ending import Ending, EndKind
 from cargobike.core.records import Decision, Milestones, Params, Resources
 from cargobike.engines.engine import Engine, WorkerHandle, WorkerSpec
 from cargobike.engines.local.gpus import GpuPool
@@ -99,18 +100,18 @@ class SimulatedEngine(Engine):
             return worker
         chance = random.Random(f"{cluster.seed}/{spec.name}")
         if chance.random() < cluster.failed_starts:
-            self._put(arrives_at, Lost(spec.name, "did not start"))
+            self._put(arrives_at, Lost(spec.name, Ending(EndKind.NOT_STARTED, "did not start")))
             return worker
         self._put(arrives_at, worker)
         if cluster.mean_time_to_failure_s is not None:
             lives_s = chance.expovariate(1 / cluster.mean_time_to_failure_s)
-            self._put(arrives_at + lives_s, Lost(spec.name, "died"))
+            self._put(arrives_at + lives_s, Lost(spec.name, Ending(EndKind.CRASHED, "died")))
         return worker
 
     def shutdown(self, timeout_s: float = 5.0) -> None:
         """End all workers."""
         for worker in list(self._workers.values()):
-            self._bury(worker, "was ended with its engine")
+            self._bury(worker, Ending(EndKind.ENDED, "was ended with its engine"))
         self._agenda.clear()
 
     # -- what the driver tells workers ---------------------------------------------------------------------------
@@ -166,7 +167,7 @@ class SimulatedEngine(Engine):
         """Send a worker home."""
         handle = self._workers.get(worker)
         if handle is not None:
-            self._bury(handle, "was released")
+            self._bury(handle, Ending(EndKind.LEFT, "was released"))
 
     # -- virtual time --------------------------------------------------------------------------------------------
 
@@ -187,7 +188,7 @@ class SimulatedEngine(Engine):
             worker = self._workers.get(what.worker)
             if worker is None:
                 return ()
-            self._bury(worker, what.reason)
+            self._bury(worker, what.ending)
         return (what,)  # type: ignore[return-value]
 
     @property
@@ -255,7 +256,7 @@ class SimulatedEngine(Engine):
         self._busy -= 1
         worker.run = None
 
-    def _bury(self, worker: SimulatedHandle, how: str) -> None:
+    def _bury(self, worker: SimulatedHandle, ending: Ending) -> None:
         """Strike a worker off; what it ran comes to a halt."""
         if self._workers.pop(worker.name, None) is None:
             return
@@ -265,7 +266,7 @@ class SimulatedEngine(Engine):
             run.due = 0
         self._account()
         self._joined -= worker.joined
-        worker.gone = how
+        worker.gone = ending
         heapq.heappush(self._free_places, worker.place)
         self._gpus.give_back(worker.name)
 
@@ -286,17 +287,17 @@ class SimulatedHandle(WorkerHandle):
         self.place = place
         self.speed = speed
         self.joined = False
-        self.gone: str | None = None
+        self.gone: Ending | None = None
         self.run: _Run | None = None
         self._engine = engine
 
-    def poll(self) -> str | None:
+    def poll(self) -> Ending | None:
         """Return how the worker ended, or `None`."""
         return self.gone
 
     def kill(self) -> None:
         """End the worker."""
-        self._engine._bury(self, "was killed")
+        self._engine._bury(self, Ending(EndKind.KILLED, "was killed"))
 
 
 def _is_milestone(step: int, milestones: Any) -> bool:

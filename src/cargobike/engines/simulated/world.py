@@ -7,6 +7,7 @@ from typing import Literal
 
 import msgspec
 
+from cargobike.core.ending import Ending
 from cargobike.core.errors import InvalidInputError
 from cargobike.core.records import Params
 
@@ -72,7 +73,7 @@ class Lost(msgspec.Struct, frozen=True):
     """A worker is gone."""
 
     worker: str
-    reason: str
+    ending: Ending
 
 
 class Reported(msgspec.Struct, frozen=True):

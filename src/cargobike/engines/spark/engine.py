@@ -12,6 +12,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from cargobike.core.ending import Ending, EndKind
 from cargobike.core.errors import EngineError, InvalidInputError
 from cargobike.core.hosting import Listening
 from cargobike.core.records import Resources
@@ -226,7 +227,7 @@ class SparkEngine(Engine, Elsewhere, ChecksWorkers, AvoidsBadMachines, TellsWait
                 with contextlib.suppress(Exception):  # its Java may be dead already
                     payload.destroy()
         for handle in handles:
-            handle.end("was ended with its engine")
+            handle.end(Ending(EndKind.ENDED, "was ended with its engine"))
         self._cluster, self._context, self._enough = None, None, None
 
     def pull(self, worker: str) -> bool:
@@ -248,7 +249,7 @@ class SparkEngine(Engine, Elsewhere, ChecksWorkers, AvoidsBadMachines, TellsWait
                 return spark_task.GO if came_back else spark_task.NOT_WANTED
             if place.obstacles:
                 self._unfit.append(f"cannot run on {place.host}: {'; '.join(place.obstacles)}")
-                handle.end(self._unfit[-1])
+                handle.end(Ending(EndKind.NOT_STARTED, self._unfit[-1]))
                 return spark_task.NOT_WANTED
             if self._exclusion.is_excluded(place.executor):
                 return spark_task.ELSEWHERE
@@ -260,14 +261,14 @@ class SparkEngine(Engine, Elsewhere, ChecksWorkers, AvoidsBadMachines, TellsWait
                 log.warning("versions differ on an executor: %s", line)
         return spark_task.GO
 
-    def ended(self, worker: str, how: str) -> None:
+    def ended(self, worker: str, ending: Ending) -> None:
         """Take in how a worker has ended."""
         with self._lock:
             handle = self._handles.get(worker)
         if handle is not None:
-            if "exited with code 0" not in how:
+            if ending.kind is not EndKind.LEFT:
                 self._judge(handle, died=True)
-            handle.end(how)
+            handle.end(ending)
 
     def cut(self, worker: str, task: str) -> None:
         """Wait a moment whether a worker comes back whose connection has closed."""
@@ -288,7 +289,7 @@ class SparkEngine(Engine, Elsewhere, ChecksWorkers, AvoidsBadMachines, TellsWait
     def lost(self, handle: SparkHandle, place: Placed) -> None:
         """Give up a worker whose connection has closed and which has not come back."""
         self._judge(handle, died=True)
-        handle.end(f"was lost with its executor on {place.host}, or killed there")
+        handle.end(Ending(EndKind.PLACE_LOST, f"was lost with its executor on {place.host}, or killed there"))
 
     def work_ended(self, worker: str, *, died: bool) -> None:
         """Count what dies on an executor and what does not."""

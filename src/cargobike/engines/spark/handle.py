@@ -8,6 +8,9 @@ import time
 import uuid
 from typing import Any, Protocol
 
+import msgspec
+
+from cargobike.core.ending import Ending, EndKind
 from cargobike.engines.engine import WorkerHandle
 from cargobike.engines.spark import task as spark_task
 from cargobike.engines.spark.cluster import Cluster, Need
@@ -20,7 +23,7 @@ COME_BACK_S = 0.3
 """How long a worker whose connection has closed may take to connect again before it counts as lost."""
 
 _TRY_ELSEWHERE_AFTER_S = 2.0
-_TURNED_AWAY = "was turned away from an excluded executor"
+_TURNED_AWAY = Ending(EndKind.NOT_STARTED, "was turned away from an excluded executor")
 
 
 class Owner(Protocol):
@@ -44,7 +47,7 @@ class SparkHandle(WorkerHandle):
         self.name = name
         self.need = need
         self.place: Placed | None = None
-        self.gone: str | None = None
+        self.gone: Ending | None = None
         self.is_killed = False
         self.cut_at: float | None = None
         self._engine = engine
@@ -61,7 +64,7 @@ class SparkHandle(WorkerHandle):
 
     # -- what the driver calls -----------------------------------------------------------------------------------
 
-    def poll(self) -> str | None:
+    def poll(self) -> Ending | None:
         """Return how the worker ended, or `None`."""
         cut_at, place = self.cut_at, self.place
         if self.gone is None and cut_at is not None and place is not None and time.monotonic() - cut_at > COME_BACK_S:
@@ -89,10 +92,10 @@ class SparkHandle(WorkerHandle):
         """Wait for the end of the job."""
         self._job_is_over.wait(timeout_s)
 
-    def end(self, how: str) -> None:
+    def end(self, ending: Ending) -> None:
         """Remember how the worker ended; only the first word counts. Its job has no reason to go on."""
         if self.gone is None:
-            self.gone = how
+            self.gone = ending
             self._cancel_at = self._cancel_at or time.monotonic() + CANCEL_AFTER_S
 
     def submit(self, context: Any, profile: Any, task: Any) -> None:
@@ -114,7 +117,8 @@ class SparkHandle(WorkerHandle):
                 self.submit(self._context, self._profile, self._task)
             return
         if self.place is None and self.gone is None and now - self._since > wait_s:
-            self.end(f"waited {wait_s:g} s in vain for a place. {self._engine.cluster.describe()}")
+            how = f"waited {wait_s:g} s in vain for a place. {self._engine.cluster.describe()}"
+            self.end(Ending(EndKind.NOT_STARTED, how))
         if self._cancel_at is not None and now >= self._cancel_at:
             self._cancel_at = now + 1.0  # a job that was just being submitted has not heard the first call
             self._cancel()
@@ -130,36 +134,38 @@ class SparkHandle(WorkerHandle):
             self._context.cancelJobsWithTag(self._tag)
 
     def _run(self) -> None:
-        how = "was cancelled before it had a place"
+        ending = Ending(EndKind.ENDED, "was cancelled before it had a place")
         try:
             if not self.is_killed:
-                how = self._run_job()
+                ending = self._run_job()
         except Exception as error:  # noqa: BLE001 - Py4J raises many kinds, and all mean that the job is over
-            how = self._explain(error)
+            ending = self._explain(error)
         self._submit_at = None
-        if how is _TURNED_AWAY and self.gone is None and not self.is_killed:
+        if ending is _TURNED_AWAY and self.gone is None and not self.is_killed:
             self._submit_at = time.monotonic() + _TRY_ELSEWHERE_AFTER_S
-        elif how:
-            self.end(how)
+        else:
+            self.end(ending)
         self._job_is_over.set()
 
-    def _run_job(self) -> str:
+    def _run_job(self) -> Ending:
         context = self._context
         context.addJobTag(self._tag)
         context.setJobDescription(f"cargobike worker {self.name}")
         rdd = context.parallelize([0], 1)
         if self._profile is not None:
             rdd = rdd.withResources(self._profile)
-        said: list[str] = rdd.mapPartitions(self._task).collect()
-        return said[0] if said else "ended without a word"
+        said: list[dict[str, str]] = rdd.mapPartitions(self._task).collect()
+        return msgspec.convert(said[0], Ending) if said else Ending(EndKind.PLACE_LOST, "ended without a word")
 
-    def _explain(self, error: Exception) -> str:
+    def _explain(self, error: Exception) -> Ending:
         text = str(error)
         if self.is_killed:
-            return "was cancelled"
+            return Ending(EndKind.ENDED, "was cancelled")
         if "is excluded, because workers kept dying" in text:
             return _TURNED_AWAY
         if "PYTHON_VERSION_MISMATCH" in text:
-            return "cannot run: executors have another version of Python than the driver; set PYSPARK_PYTHON for them"
+            how = "cannot run: executors have another version of Python than the driver; set PYSPARK_PYTHON for them"
+            return Ending(EndKind.NOT_STARTED, how)
         cause = next((line.strip() for line in text.splitlines() if "Lost task" in line or "Caused by" in line), "")
-        return f"ended with its Spark job: {(cause or text.partition(chr(10))[0])[:500]}"
+        how = f"ended with its Spark job: {(cause or text.partition(chr(10))[0])[:500]}"
+        return Ending(EndKind.PLACE_LOST, how)

@@ -39,31 +39,32 @@ _LOOK_S = 0.1
 _COME_BACK_S = 1.0
 
 
-def run_worker(order: dict[str, Any], payload: Any, _: Iterator[Any]) -> Iterator[str]:
-    """Be a worker until it has ended; yields how it did."""
+def run_worker(order: dict[str, Any], payload: Any, _: Iterator[Any]) -> Iterator[dict[str, str]]:
+    """Be a worker until it has ended; yields how it did: the fields of an `Ending`, which may not be known here."""
     place = look_around(order)
     tether = Tether(order, place)
     try:
         answer = tether.attach(_CONNECT_S)
     except OSError as error:
         host, port = order["address"]
-        yield (
+        text = (
             f"could not reach the driver at {host}:{port} from {place['host']} ({error}); "
             "the driver's address must be one that executors can connect to"
         )
+        yield {"kind": "never-came", "text": text}
         return
     if answer == ELSEWHERE:
         time.sleep(1.0)  # else Spark's retries would come back to us before another executor has a free slot
         raise RuntimeError(f"cargobike: the executor on {place['host']} is excluded, because workers kept dying on it")
     if answer != GO:
-        yield "was not wanted any more"
+        yield {"kind": "ended", "text": "was not wanted any more"}
         return
-    how = _work(order, payload.value, place, tether)
-    tether.let_go(how)
-    yield how
+    ending = _work(order, payload.value, place, tether)
+    tether.let_go(ending)
+    yield ending
 
 
-def _work(order: dict[str, Any], payload: bytes, place: dict[str, Any], tether: Tether) -> str:
+def _work(order: dict[str, Any], payload: bytes, place: dict[str, Any], tether: Tether) -> dict[str, str]:
     from cargobike.core import settings  # noqa: PLC0415 - may not exist here; then we have said so before
     from cargobike.core.records import Resources  # noqa: PLC0415
     from cargobike.engines.engine import WorkerSpec  # noqa: PLC0415
@@ -85,11 +86,11 @@ def _work(order: dict[str, Any], payload: bytes, place: dict[str, Any], tether: 
                 version=order["version"],
             )
         )
-        while (how := handle.poll()) is None:
+        while (ending := handle.poll()) is None:
             if tether.is_pulled(_LOOK_S):
                 handle.kill()
-                return "was ended by its engine"
-        return str(how)
+                return {"kind": "ended", "text": "was ended by its engine"}
+        return {"kind": ending.kind.value, "text": ending.text}
     finally:
         engine.shutdown()
         shutil.rmtree(scratch, ignore_errors=True)
@@ -213,11 +214,11 @@ class Tether:
             said = b""
         return said == STOP or not self._comes_back()
 
-    def let_go(self, how: str) -> None:
+    def let_go(self, ending: dict[str, str]) -> None:
         """Say how the worker ended, and close."""
         if self._socket is not None:
             with contextlib.suppress(OSError):
-                self._say({"worker": self._place["worker"], "how": how})
+                self._say({"worker": self._place["worker"], "ending": ending})
             self._socket.close()
             self._socket = None
 

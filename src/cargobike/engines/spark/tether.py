@@ -20,6 +20,7 @@ from typing import Protocol
 
 import msgspec
 
+from cargobike.core.ending import Ending
 from cargobike.core.errors import EngineError
 from cargobike.engines.spark.task import GO, LONGEST_FRAME, MAC_BYTES, NONCE_BYTES, STOP
 
@@ -49,7 +50,7 @@ class Farewell(msgspec.Struct, frozen=True, kw_only=True):
     """How a worker has ended, said by itself."""
 
     worker: str
-    how: str
+    ending: Ending
 
 
 class Tethered(Protocol):
@@ -58,7 +59,7 @@ class Tethered(Protocol):
     def placed(self, place: Placed) -> bytes:
         """Hear where a worker is; returns the answer to it."""
 
-    def ended(self, worker: str, how: str) -> None:
+    def ended(self, worker: str, ending: Ending) -> None:
         """Hear that a worker has ended by itself."""
 
     def cut(self, worker: str, task: str) -> None:
@@ -213,7 +214,7 @@ class TetherServer:
             else:
                 farewell = msgspec.json.decode(body, type=Farewell)
                 line.said_goodbye = True
-                self._owner.ended(line.place.worker, farewell.how)
+                self._owner.ended(line.place.worker, farewell.ending)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             log.warning("a worker on Spark sent something that is not a message (%s); ignored", error)
 

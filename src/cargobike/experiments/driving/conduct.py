@@ -17,6 +17,7 @@ from cargobike.core.errors import CargobikeError
 from cargobike.core.facts import EXPERIMENT_FACTS, ExperimentEnded, ExperimentStarted
 from cargobike.core.ids import experiment_id
 from cargobike.core.layout import ExperimentFolder
+from cargobike.core.member import Role
 from cargobike.core.record import ExperimentRecord
 from cargobike.core.records import Resources
 from cargobike.engines.capabilities import Elsewhere
@@ -326,8 +327,8 @@ def _asked(request: Request) -> Asked:
 
 def _spec_maker(
     request: Request, server: WireServer[FromWorker], folder: ExperimentFolder, payload: bytes, travel: _Travel
-) -> Callable[[str, tuple[bytes, bytes]], WorkerSpec]:
-    def make(worker: str, keys: tuple[bytes, bytes]) -> WorkerSpec:
+) -> Callable[[str, Role, tuple[bytes, bytes]], WorkerSpec]:
+    def make(worker: str, role: Role, keys: tuple[bytes, bytes]) -> WorkerSpec:
         config = AgentConfig(
             worker=worker,
             address=server.address,
@@ -346,7 +347,8 @@ def _spec_maker(
             module=WORKER_PROGRAM,
             config=config.encode(),
             payload=payload,
-            resources=_WITHOUT_GPU if worker.startswith("s") else request.resources,
+            role=role,
+            resources=_WITHOUT_GPU if role is Role.SERVER else request.resources,
             peers=request.plan.workers,
             version=request.version,
             libraries=request.shipment.libraries,

@@ -361,7 +361,7 @@ class Loop:
         self._p.server.send(command.worker, wire.Halt(command.trial, command.attempt, grace_s, command.stack))
 
     def _start_worker(self, command: ev.StartWorker) -> None:
-        self._p.pool.start(command.worker, self._now)
+        self._p.pool.start(command.worker, command.role, self._now)
 
     def _release_worker(self, command: ev.ReleaseWorker) -> None:
         self._p.server.send(command.worker, wire.Release())

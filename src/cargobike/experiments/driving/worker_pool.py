@@ -6,7 +6,9 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from cargobike.core.ending import Ending, EndKind
 from cargobike.core.errors import EngineError
+from cargobike.core.member import Role
 from cargobike.engines.capabilities import AvoidsBadMachines, Elsewhere, TellsWaiting
 from cargobike.engines.engine import Engine, WorkerHandle, WorkerSpec
 from cargobike.experiments.driving.request import Patience
@@ -38,7 +40,7 @@ class WorkerPool:
         self,
         engine: Engine,
         server: WireServer[FromWorker],
-        make_spec: Callable[[str, tuple[bytes, bytes]], WorkerSpec],
+        make_spec: Callable[[str, Role, tuple[bytes, bytes]], WorkerSpec],
         patience: Patience,
     ) -> None:
         self._engine = engine
@@ -49,7 +51,7 @@ class WorkerPool:
         self._members: dict[str, _Member] = {}
         self._newcomers: dict[str, _Member] = {}
         self._suspects: dict[str, float] = {}
-        self._stillborn: list[tuple[str, str]] = []
+        self._stillborn: list[tuple[str, Ending]] = []
         self._next_round = 0.0
         self._next_roll_call = 0.0
         self._somebody_came = False
@@ -64,13 +66,13 @@ class WorkerPool:
         """When `check` has something to do at the latest, in the driver's time."""
         return 0.0 if self._stillborn else self._next_round
 
-    def start(self, worker: str, now_s: float) -> None:
+    def start(self, worker: str, role: Role, now_s: float) -> None:
         """Start a worker; a failure to do so is reported by `check`."""
         keys = self._server.admit(worker)
         try:
-            handle = self._engine.start_worker(self._make_spec(worker, keys))
+            handle = self._engine.start_worker(self._make_spec(worker, role, keys))
         except EngineError as error:
-            self._stillborn.append((worker, str(error)))
+            self._stillborn.append((worker, Ending(EndKind.NOT_STARTED, str(error))))
             return
         member = _Member(handle, now_s)
         self._members[worker] = member
@@ -131,7 +133,7 @@ class WorkerPool:
 
     def check(self, now_s: float) -> list[Event]:
         """Return who is gone, looking no more often than useful."""
-        gone = [WorkerGone(at=now_s, worker=worker, reason=why) for worker, why in self._stillborn]
+        gone = [WorkerGone(at=now_s, worker=worker, ending=ending) for worker, ending in self._stillborn]
         self._stillborn.clear()
         if now_s < self._next_round:
             return list[Event](gone)
@@ -142,12 +144,12 @@ class WorkerPool:
         else:
             looked_at = {**self._newcomers, **{worker: self._members[worker] for worker in self._suspects}}
         for worker, member in list(looked_at.items()):
-            reason = self._why_gone(worker, member, now_s)
-            if reason is not None:
+            ending = self._ending_of(worker, member, now_s)
+            if ending is not None:
                 released = member.released
                 self.left(worker)
                 if not released:
-                    gone.append(WorkerGone(at=now_s, worker=worker, reason=reason))
+                    gone.append(WorkerGone(at=now_s, worker=worker, ending=ending))
         pause_s = _LOOK_AT_SUSPECTS_S if self._suspects else _LOOK_AT_NEWCOMERS_S if self._newcomers else _LOOK_AT_ALL_S
         self._next_round = min(now_s + pause_s, self._next_roll_call)
         return list[Event](gone)
@@ -159,19 +161,24 @@ class WorkerPool:
                 member.since = now_s
             self._suspects = dict.fromkeys(self._suspects, now_s)
 
-    def _why_gone(self, worker: str, member: _Member, now_s: float) -> str | None:
+    def _ending_of(self, worker: str, member: _Member, now_s: float) -> Ending | None:
+        """Say how a worker ended, `None` if it lives as far as is known; one that has been away too long is ended."""
         ended = member.handle.poll()
         if ended is not None:
-            return f"its process {ended}"
-        patience = self._patience
-        suspect_since = self._suspects.get(worker)
-        why = None
-        if suspect_since is not None and now_s - suspect_since > patience.reconnect_s:
-            why = f"its connection closed and did not come back within {patience.reconnect_s:g} s"
-        elif not member.joined and now_s - member.since > (join_s := self._join_s):
-            why = f"it did not connect within {join_s:g} s"
-        elif member.joined and now_s - member.since > patience.silence_s:
-            why = f"it has been silent for {patience.silence_s:g} s"
-        if why is not None:
+            return Ending(ended.kind, f"its process {ended}")
+        ending = self._too_long_away(worker, member, now_s)
+        if ending is not None:
             member.handle.kill()
-        return why
+        return ending
+
+    def _too_long_away(self, worker: str, member: _Member, now_s: float) -> Ending | None:
+        patience, away_s = self._patience, now_s - member.since
+        suspect_since = self._suspects.get(worker)
+        if suspect_since is not None and now_s - suspect_since > patience.reconnect_s:
+            text = f"its connection closed and did not come back within {patience.reconnect_s:g} s"
+            return Ending(EndKind.DISCONNECTED, text)
+        if not member.joined and away_s > (join_s := self._join_s):
+            return Ending(EndKind.NEVER_CAME, f"it did not connect within {join_s:g} s")
+        if member.joined and away_s > patience.silence_s:
+            return Ending(EndKind.SILENT, f"it has been silent for {patience.silence_s:g} s")
+        return None

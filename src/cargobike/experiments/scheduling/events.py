@@ -11,7 +11,9 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
+from cargobike.core.ending import Ending
 from cargobike.core.facts import AnyFact, Fact
+from cargobike.core.member import Role
 from cargobike.core.record import ExperimentRecord
 from cargobike.core.records import Decision, Suggestion
 
@@ -35,7 +37,7 @@ class WorkerGone(Event, frozen=True):
     """A worker is dead, silent for too long, or never came."""
 
     worker: str
-    reason: str
+    ending: Ending
 
 
 class SuggestionMade(Event, frozen=True, gc=True):
@@ -201,6 +203,7 @@ class StartWorker(Command, frozen=True):
     """Ask the engine for a worker with this name."""
 
     worker: str
+    role: Role = Role.WORKER
 
 
 class ReleaseWorker(Command, frozen=True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from cargobike.core.member import Role
 from cargobike.experiments.scheduling import events as ev
 from cargobike.experiments.scheduling.attempt import Attempt
 from cargobike.experiments.scheduling.plan import Plan
@@ -25,12 +26,12 @@ class Gangs:
     def __init__(self, plan: Plan, out: ev.Outbox) -> None:
         self._plan = plan
         self.roster = Roster(out, plan.workers, plan.max_worker_losses)
-        self.servers = Roster(out, plan.servers * plan.most_gangs, plan.max_worker_losses, prefix="s")
+        self.servers = Roster(out, plan.servers * plan.most_gangs, plan.max_worker_losses, Role.SERVER)
         self._waits_since: float | None = None
 
     def roster_of(self, worker: str) -> Roster:
         """Return the roster that a worker is on."""
-        return self.servers if worker.startswith("s") else self.roster
+        return self.servers if self._plan.servers and worker in self.servers else self.roster
 
     def arrived(self, event: ev.WorkerArrived) -> None:
         """Take in a worker."""

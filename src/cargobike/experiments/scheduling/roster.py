@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import Iterable
 
 from cargobike.core.facts import WorkerJoined, WorkerLost
+from cargobike.core.member import Role
 from cargobike.experiments.scheduling.events import Outbox, ReleaseWorker, StartWorker, WorkerArrived, WorkerGone
 
 
@@ -16,15 +17,16 @@ class Roster:
         out: Where facts and commands go.
         most: How many workers there may be.
         max_losses: How many may be lost in a row while they have no trial, without any attempt ending in between.
-        prefix: What their names begin with.
+        role: What they are for; their names begin with its first letter.
 
     Attributes:
         losses_in_row: How many were.
     """
 
-    def __init__(self, out: Outbox, most: int, max_losses: int, prefix: str = "w") -> None:
+    def __init__(self, out: Outbox, most: int, max_losses: int, role: Role = Role.WORKER) -> None:
         self._out = out
-        self._prefix = prefix
+        self._role = role
+        self._prefix = role[0]
         self._hosts: dict[str, str] = {}
         self._most = most
         self._max_losses = max_losses
@@ -40,6 +42,9 @@ class Roster:
         self._started = 1 + max(
             (int(name[1:]) for name in taken if name[1:].isdigit() and name.startswith(self._prefix)), default=-1
         )
+
+    def __contains__(self, worker: str) -> bool:
+        return worker in self._busy or worker in self._idle or worker in self._starting
 
     @property
     def idle(self) -> int:
@@ -72,7 +77,7 @@ class Roster:
             name = f"{self._prefix}{self._started}"
             self._started += 1
             self._starting[name] = None
-            self._out.command(StartWorker(name))
+            self._out.command(StartWorker(name, self._role))
 
     def arrived(self, event: WorkerArrived) -> None:
         """Take in a worker that was started; any other is a repetition, or was given up in the meantime."""
@@ -82,7 +87,14 @@ class Roster:
             self._hosts[event.worker] = event.host
             self._somebody_came = True
             self._out.fact(
-                WorkerJoined(at=event.at, worker=event.worker, host=event.host, pid=event.pid, gpus=event.gpus)
+                WorkerJoined(
+                    at=event.at,
+                    worker=event.worker,
+                    host=event.host,
+                    pid=event.pid,
+                    gpus=event.gpus,
+                    role=self._role,
+                )
             )
 
     def gone(self, event: WorkerGone) -> int | None:
@@ -96,7 +108,7 @@ class Roster:
             del group[worker]
             self.losses_in_row += 1  # one that was busy is counted by its trial, which is not tried for ever
         self._hosts.pop(worker, None)
-        self._out.fact(WorkerLost(at=event.at, worker=worker, reason=event.reason))
+        self._out.fact(WorkerLost(at=event.at, worker=worker, reason=str(event.ending), cause=event.ending.kind))
         return trial
 
     def take(self, count: int, trial: int) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ import heapq
 from collections.abc import Iterator, Mapping
 
 from cargobike.core import facts
+from cargobike.core.ending import Ending
 from cargobike.core.records import Decision, Trial
 from cargobike.experiments.scheduling import events as ev
 from cargobike.experiments.scheduling.attempt import ASKED_TO_END, KILLED, Attempt
@@ -208,11 +209,11 @@ class Running:
             self._answer_waiting(attempt)
         return attempt
 
-    def lost(self, trial: int, worker: str, reason: str) -> Attempt:
+    def lost(self, trial: int, worker: str, ending: Ending) -> Attempt:
         """Take in that a worker of an attempt is gone; returns the attempt."""
         attempt = self._attempts[trial]
         who = f"{attempt.name_of(worker)}, worker {worker}," if attempt.is_gang else f"worker {worker}"
-        attempt.lost = attempt.lost or f"{who} was lost: {reason}"
+        attempt.lost = attempt.lost or f"{who} was lost: {ending}"
         self._leave(attempt, worker)
         self._halt(attempt, KILLED)
         return attempt

@@ -260,9 +260,9 @@ class Scheduler:
         roster = self._gangs.roster_of(event.worker)
         trial = roster.gone(event)
         if trial is not None:
-            self._settle(self._running.lost(trial, event.worker, event.reason), event.at)
+            self._settle(self._running.lost(trial, event.worker, event.ending), event.at)
         if roster.loses_too_many and not (self._gangs.is_elastic and self._running):
-            why = f"{roster.losses_in_row} workers were lost in a row, the last one: {event.reason}"
+            why = f"{roster.losses_in_row} workers were lost in a row, the last one: {event.ending}"
             self._end("failed", why, event.at)
 
     def _settle(self, attempt: Attempt, at: float) -> None:

@@ -308,4 +308,4 @@ def _as_event(what: world.Happening, at: float) -> ev.Event:
         )
     if isinstance(what, world.Joined):
         return ev.WorkerArrived(at=at, worker=what.worker, host="simulated")
-    return ev.WorkerGone(at=at, worker=what.worker, reason=what.reason)
+    return ev.WorkerGone(at=at, worker=what.worker, ending=what.ending)

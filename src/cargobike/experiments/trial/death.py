@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import signal
 
+from cargobike.core.ending import process_ending
 from cargobike.experiments.trial.messages import AttemptEnd
-from cargobike.workers.processes import describe_exit
 from cargobike.workers.wire.messages import Died
 
 
@@ -17,7 +17,7 @@ def end_of_dead(died: Died, *, has_peers: bool) -> AttemptEnd:
         has_peers: Whether other members of a gang run the attempt together with it. A rank that was about to be ended
             because another one failed may have been the cause itself, so that only the kill excuses it.
     """
-    how = describe_exit(died.code)
+    how = str(process_ending(died.code))
     error = ""
     by_itself = not (died.killed if has_peers else died.halted)
     if by_itself:

@@ -116,7 +116,7 @@ def test_a_failure_is_shown_with_the_optimizers_own_traceback_alone() -> None:
     assert said.reason.startswith("the optimizer Scripted failed:\nTraceback")
     assert "in fail" in said.reason
     assert said.reason.endswith("ZeroDivisionError: no luck")
-    assert "optimizer_session.py" not in said.reason
+    assert "scheduling/optimizer_session.py" not in said.reason
 
 
 def test_what_was_shown_does_not_change_when_the_trial_goes_on() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from cargobike.experiments.scheduling.attempt import Attempt
+from cargobike.experiments.scheduling.blame import RUNNER
 from cargobike.experiments.scheduling.conclusion import conclude
 from cargobike.experiments.scheduling.events import AttemptEnded, Outcome
 
@@ -103,7 +104,7 @@ def test_a_lost_worker_comes_before_a_value() -> None:
 
 
 def test_a_stall_names_the_rank_that_kept_the_others_waiting() -> None:
-    waits = 'Thread 1:\n  File "torch/distributed/c.py", line 1\n  File "cargobike/experiments/trial/runner.py", line 3'
+    waits = f'Thread 1:\n  File "torch/distributed/c.py", line 1\n  File "{RUNNER}", line 3'
     attempt = gang(end("w0", "stopped", stack=waits), end("w1", "stopped"), stall="nothing was reported for 3 s")
     state, why = told(attempt)
     assert state == "lost"
