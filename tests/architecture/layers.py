@@ -65,8 +65,8 @@ INNER: dict[str, list[set[str]]] = {
         {"commands", "pages"},
     ],
     "workers": [
-        {"wire", "processes", "whereabouts", "output", "quiet"},
-        {"files", "program", "agent_events", "template"},
+        {"wire", "processes", "whereabouts", "quiet"},
+        {"files", "program", "output", "agent_events", "template"},
         {"agent", "runner"},
         {"agent_loop", "template_loop"},
         {"host"},

@@ -13,14 +13,13 @@ from typing import Any
 import msgspec
 
 from cargobike.workers import agent_events as ev
-from cargobike.workers.output import OutputStream
+from cargobike.workers.output import CapturedOutput
 from cargobike.workers.quiet import QuietWatch, StackWait
 from cargobike.workers.wire import inner
 from cargobike.workers.wire import messages as wire
-from cargobike.workers.wire.messages import Assign, Message, StreamName, encode_message
+from cargobike.workers.wire.messages import Assign, Message, encode_message
 
 BEAT_S = 1.0
-OUTPUT_EVERY_S = 0.2
 EXIT_GRACE_S = 10.0
 KILL_AGAIN_S = 0.1
 MOST_IN_FLIGHT = 512
@@ -47,6 +46,16 @@ class _Current(msgspec.Struct):
     kill_at: float | None = None
     quiet: QuietWatch | None = None
     stack: StackWait | None = None
+
+    @property
+    def deadlines(self) -> tuple[float | None, ...]:
+        """When something is due."""
+        quiet, stack = self.quiet, self.stack
+        return (
+            self.kill_at,
+            quiet.next_look if quiet is not None else None,
+            stack.next_look if stack is not None else None,
+        )
 
     def is_meant(self, message: wire.Tell[Any] | wire.Halt | wire.Said[Any] | wire.Ended[Any]) -> bool:
         """Tell whether a message belongs to this assignment; others are late, or meant for an earlier one."""
@@ -85,8 +94,7 @@ class Agent:
         self._releasing = False
         self._leave_by: float | None = None
         self._printing_task = 0
-        self._output: dict[StreamName, OutputStream] = {"stdout": OutputStream(), "stderr": OutputStream()}
-        self._output_due: float | None = None
+        self._output = CapturedOutput()
         self._errands: dict[int, Callable[[str], None]] = {}
         self._last_errand = 0
         self._last_sent = 0.0
@@ -123,12 +131,11 @@ class Agent:
     @property
     def next_deadline(self) -> float:
         """When a `Ticked` has something to do at the latest."""
-        deadlines = [self._last_sent + BEAT_S, self._leave_by, self._output_due]
-        if (current := self._current) is not None:
-            deadlines.append(current.kill_at)
-            deadlines.append(current.quiet.next_look if current.quiet is not None else None)
-            deadlines.append(current.stack.next_look if current.stack is not None else None)
-        return min(deadline for deadline in deadlines if deadline is not None)
+        due, current = self._last_sent + BEAT_S, self._current
+        for other in (self._leave_by, self._output.due, *(current.deadlines if current is not None else ())):
+            if other is not None and other < due:
+                due = other
+        return due
 
     @property
     def wants_stack(self) -> bool:
@@ -188,7 +195,7 @@ class Agent:
 
         def start(error: str) -> None:
             if error:
-                self._complain(f"checkpoints could not be fetched from the driver: {error}")
+                self._complain(f"files could not be fetched from the driver: {error}")
             self._start(packet)
 
         self._commands.append(ev.BringFolders(self._errand(start), assign.files))
@@ -241,7 +248,7 @@ class Agent:
     def _ended(self, current: _Current, message: wire.Ended[msgspec.Raw], packet: bytes) -> None:
         stack = current.stack.text if current.stack is not None else ""
         if message.failed or stack:
-            last_output = self._last_output() if message.failed else ""
+            last_output = self._output.last_lines() if message.failed else ""
             packet = encode_message(msgspec.structs.replace(message, last_output=last_output, stack=stack))
         self._close(current, packet)
         if self._reuse:
@@ -289,7 +296,7 @@ class Agent:
             current.halted,
             current.killed,
             exited.peak_memory_bytes,
-            self._last_output(),
+            self._output.last_lines(),
             current.stack.text if current.stack is not None else "",
         )
         self._close(current, encode_message(died))
@@ -305,7 +312,7 @@ class Agent:
 
         def tell(error: str) -> None:
             if error:
-                self._complain(f"files of the trial could not be sent to the driver: {error}")
+                self._complain(f"files could not be sent to the driver: {error}")
             self._send_packet(packet)
 
         self._commands.append(ev.DeliverFiles(self._errand(tell), files))
@@ -331,28 +338,18 @@ class Agent:
     # -- output --------------------------------------------------------------------------------------------------
 
     def _printed(self, event: ev.Printed) -> None:
-        self._output[event.stream].add(event.data)
+        self._output.add(event.stream, event.data, event.at)
         if self._current is not None and self._current.quiet is not None:
             self._current.quiet.heard(event.at)
-        if self._output_due is None:
-            self._output_due = event.at + OUTPUT_EVERY_S
 
     def _pass_on_output(self) -> None:
-        self._output_due = None
-        for name, stream in self._output.items():
-            while stream.has_news:
-                self._send(wire.Output(self._printing_task, name, stream.take()))
+        for stream, data in self._output.take():
+            self._send(wire.Output(self._printing_task, stream, data))
 
     def _finish_output(self) -> None:
         """Attribute everything printed so far to the assignment that printed it."""
-        self._output_due = None
-        for name, stream in self._output.items():
-            rest = stream.finish()
-            if rest:
-                self._send(wire.Output(self._printing_task, name, rest))
-
-    def _last_output(self) -> str:
-        return "".join(stream.last_lines() for stream in self._output.values())
+        for stream, data in self._output.finish():
+            self._send(wire.Output(self._printing_task, stream, data))
 
     # -- time ----------------------------------------------------------------------------------------------------
 
@@ -363,7 +360,7 @@ class Agent:
         if self._leave_by is not None and now >= self._leave_by:
             self._leave_by = now + EXIT_GRACE_S
             self._commands.append(ev.TellTemplate(inner.Kill()))
-        if self._output_due is not None and now >= self._output_due:
+        if self._output.due is not None and now >= self._output.due:
             self._pass_on_output()
         # A runner that reports faster than the driver hears it must wait, not fill our memory.
         listens = event.in_flight <= MOST_IN_FLIGHT

@@ -101,7 +101,6 @@ class AgentLoop:
             os.set_blocking(fd, False)
         self._poller = zmq.Poller()
         self._actions: dict[type, Callable[[Any], None]] = {
-            ev.SendDriver: lambda command: self._batch.append(command.packet),
             ev.SendRunner: self._send_runner,
             ev.TellTemplate: self._tell_template,
             ev.SetStopFlag: self._set_stop_flag,
@@ -163,7 +162,10 @@ class AgentLoop:
 
     def _happen(self, event: ev.Event) -> None:
         for command in self._agent.handle(event):
-            self._actions[type(command)](command)
+            if type(command) is ev.SendDriver:  # nearly all are
+                self._batch.append(command.packet)
+            else:
+                self._actions[type(command)](command)
 
     # -- hearing -------------------------------------------------------------------------------------------------
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from cargobike.workers.wire.messages import StreamName
+
+PASS_ON_EVERY_S = 0.2
 HEAD_BYTES = 8 << 20
 TAIL_BYTES = 1 << 20
 _LAST_LINES_BYTES = 2000
@@ -68,3 +71,40 @@ class OutputStream:
         self._passed_on = 0
         self._left_out = 0
         return rest
+
+
+class CapturedOutput:
+    """What a worker has printed, on both streams.
+
+    Attributes:
+        due: When something is to be passed on; `None` while there is nothing new.
+    """
+
+    def __init__(self) -> None:
+        self._streams: dict[StreamName, OutputStream] = {"stdout": OutputStream(), "stderr": OutputStream()}
+        self.due: float | None = None
+
+    def add(self, name: StreamName, data: bytes, now: float) -> None:
+        """Add what was printed."""
+        self._streams[name].add(data)
+        if self.due is None:
+            self.due = now + PASS_ON_EVERY_S
+
+    def take(self) -> list[tuple[StreamName, bytes]]:
+        """Return what is new."""
+        self.due = None
+        pieces: list[tuple[StreamName, bytes]] = []
+        for name, stream in self._streams.items():
+            while stream.has_news:
+                pieces.append((name, stream.take()))
+        return pieces
+
+    def finish(self) -> list[tuple[StreamName, bytes]]:
+        """Return everything that is left, and start over for the next assignment."""
+        self.due = None
+        rests = [(name, stream.finish()) for name, stream in self._streams.items()]
+        return [(name, rest) for name, rest in rests if rest]
+
+    def last_lines(self) -> str:
+        """Return the end of what was printed, for the report of a failure."""
+        return "".join(stream.last_lines() for stream in self._streams.values())
