@@ -15,6 +15,7 @@ from rich.text import Text
 
 from cargobike.cli.terminal import neutralized
 from cargobike.core.facts import pack_number
+from cargobike.core.words import number
 
 
 def print_json(value: object) -> None:
@@ -54,31 +55,10 @@ def cell(value: object, style: str = "") -> Text:
     return Text(neutralized(str(value)).replace("\n", " "), style=style)
 
 
-def number(value: float | None) -> str:
-    """Write a number with six digits that count, a missing one as a dash."""
-    return "–" if value is None else f"{value:.6g}"
-
-
 def parameters(params: Mapping[str, Any] | None) -> str:
     """Write parameters on one line, such as `lr=0.01 act=relu`."""
     shown = (f"{name}={number(value) if isinstance(value, float) else value}" for name, value in (params or {}).items())
     return " ".join(shown)
-
-
-def duration(seconds: float | None) -> str:
-    """Write a duration in two units at most, such as `3 min 20 s`."""
-    if seconds is None:
-        return "–"
-    if seconds < 10:
-        return f"{max(0.0, seconds):.1f} s"
-    whole = round(seconds)
-    units = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
-    parts: list[str] = []
-    for size, name in units:
-        count, whole = divmod(whole, size)
-        if count or parts:
-            parts.append(f"{count} {name}")
-    return " ".join(parts[:2])
 
 
 def age(since_s: float) -> str:

@@ -5,29 +5,10 @@ import math
 
 import pytest
 
-from cargobike.cli.printing import duration, number, parameters, print_json
+from cargobike.cli.printing import parameters, print_json
 
 
-@pytest.mark.parametrize(
-    ("seconds", "expected"),
-    [
-        (None, "–"),
-        (0.04, "0.0 s"),
-        (9.94, "9.9 s"),
-        (59.6, "1 min 0 s"),
-        (3600, "1 h 0 min"),
-        (90061, "1 d 1 h"),
-        (-5, "0.0 s"),
-    ],
-)
-def test_durations_have_two_units_at_most(seconds: float | None, expected: str) -> None:
-    assert duration(seconds) == expected
-
-
-def test_numbers_and_parameters_are_short() -> None:
-    assert number(1 / 3) == "0.333333"
-    assert number(math.nan) == "nan"
-    assert number(None) == "–"
+def test_parameters_are_short() -> None:
     assert parameters({"lr": 1 / 3, "act": "relu", "n": 3}) == "lr=0.333333 act=relu n=3"
 
 

@@ -8,6 +8,7 @@ import reprlib
 from typing import Any
 
 from cargobike.core.records import Params, Trial
+from cargobike.core.words import count, duration, number
 from cargobike.experiments.display.snapshot import ProgressSnapshot
 
 _ESCAPE_SEQUENCE = r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])"
@@ -38,28 +39,6 @@ def for_encoding(text: str, encoding: str | None) -> str:
     return text.translate(_ASCII).encode(encoding or "ascii", "replace").decode(encoding or "ascii")
 
 
-def number(value: float) -> str:
-    """Return a score or parameter with six significant digits."""
-    return f"{value:.6g}"
-
-
-def duration(seconds: float) -> str:
-    """Return a length of time in whole units, the two largest.
-
-    Example:
-        >>> duration(8.4), duration(125), duration(4320)
-        ('8 s', '2 min 05 s', '1 h 12 min')
-    """
-    whole = int(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60:02d} s"
-    if whole < 86400:
-        return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
-    return f"{whole // 86400} d {whole % 86400 // 3600:02d} h"
-
-
 def rate(per_s: float) -> str:
     """Return a rate per second, minute or hour, whichever gives a figure of at least one."""
     for factor, unit in ((1, "s"), (60, "min")):
@@ -85,8 +64,8 @@ def params(values: Params, separator: str = "  ", length: int = 240) -> str:
 def ended_of_total(snapshot: ProgressSnapshot) -> str:
     """Return how far it is, such as `37/60 trials`."""
     if snapshot.total is None:
-        return f"{snapshot.ended:,} trial{'' if snapshot.ended == 1 else 's'}"
-    return f"{snapshot.ended:,}/{snapshot.total:,} trial{'' if snapshot.total == 1 else 's'}"
+        return count(snapshot.ended, "trial")
+    return f"{snapshot.ended:,}/{count(snapshot.total, 'trial')}"
 
 
 def counts(snapshot: ProgressSnapshot) -> list[tuple[str, int]]:
@@ -100,7 +79,7 @@ def counts(snapshot: ProgressSnapshot) -> list[tuple[str, int]]:
         ("retried", snapshot.retries),
     ]
     always = {"completed"} if snapshot.is_final else {"completed", "running"}
-    return [(word, count) for word, count in named if count or word in always]
+    return [(word, many) for word, many in named if many or word in always]
 
 
 def best(snapshot: ProgressSnapshot) -> str | None:
@@ -123,10 +102,10 @@ def best_params(snapshot: ProgressSnapshot, separator: str = "  ", length: int =
 
 
 def _front(snapshot: ProgressSnapshot) -> str:
-    count = len(snapshot.front)
+    compromises = len(snapshot.front)
     shown = "; ".join(_compromise(snapshot, trial) for trial in snapshot.front[:_COMPROMISES])
-    more = f"; … {count - _COMPROMISES} more" if count > _COMPROMISES else ""
-    return f"{count} best compromise{'' if count == 1 else 's'}: {shown}{more}"
+    more = f"; … {compromises - _COMPROMISES} more" if compromises > _COMPROMISES else ""
+    return f"{count(compromises, 'best compromise')}: {shown}{more}"
 
 
 def _compromise(snapshot: ProgressSnapshot, trial: Trial) -> str:
@@ -149,8 +128,8 @@ def pace(snapshot: ProgressSnapshot) -> list[str]:
     if snapshot.rate_per_s is not None and snapshot.total != 1:
         said.append(rate(snapshot.rate_per_s))
     if snapshot.eta_s is not None:
-        said.append(f"{duration(math.ceil(snapshot.eta_s))} left")
-    said.append(f"{duration(snapshot.elapsed_s)} elapsed")
+        said.append(f"{duration(math.ceil(snapshot.eta_s), tenths=False)} left")
+    said.append(f"{duration(snapshot.elapsed_s, tenths=False)} elapsed")
     return said
 
 

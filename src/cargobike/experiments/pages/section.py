@@ -5,10 +5,10 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from cargobike.analysis.axes import text_of
+from cargobike.core.words import duration
 from cargobike.experiments.pages import pages
 from cargobike.experiments.pages.api import comparing, events, experiments, figures, files, trials
 from cargobike.experiments.pages.state import NAME, ExperimentPages
-from cargobike.experiments.results.report_parts import duration_text
 from cargobike.ui.web.section import Link, Section
 from cargobike.ui.web.state import ServerState
 
@@ -27,7 +27,7 @@ def experiment_section(server: ServerState) -> Section:
         api=api,
         package="cargobike.experiments.pages",
         state=state,
-        filters={"number": _number, "shown": text_of, "duration": duration_text},
+        filters={"number": _number, "shown": text_of, "duration": duration},
         prepare=state.listing.prepare,
         close=state.listing.close,
     )

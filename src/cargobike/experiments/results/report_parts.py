@@ -14,6 +14,7 @@ from cargobike.core.goals import pareto_front
 from cargobike.core.layout import ExperimentFolder
 from cargobike.core.record import ExperimentRecord
 from cargobike.core.records import Trial, TrialState
+from cargobike.core.words import duration
 from cargobike.ui.markup import fact_list, text
 
 _MOST_COMPROMISES = 8
@@ -37,23 +38,6 @@ def head(record: ExperimentRecord) -> str:
 def overview(record: ExperimentRecord) -> str:
     """Return the best trial and the facts, side by side."""
     return f'<div class="pair">{_best(record)}{_facts(record)}</div>'
-
-
-def duration_text(seconds: float) -> str:
-    """Return a length of time for people.
-
-    Example:
-        >>> duration_text(8.44), duration_text(125), duration_text(4320)
-        ('8.4 s', '2 min 05 s', '1 h 12 min')
-    """
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    whole = round(seconds)
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60:02d} s"
-    if whole < 86400:
-        return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
-    return f"{whole // 86400} d {whole % 86400 // 3600:02d} h"
 
 
 def _best(record: ExperimentRecord) -> str:
@@ -107,7 +91,7 @@ def _facts(record: ExperimentRecord) -> str:
         "limits": ", ".join(header.constraints),
         "trials": f"{len(record.trials):,}{asked}",
         "began": began.strftime("%Y-%m-%d %H:%M:%S %z"),
-        "took": duration_text(record.duration_s),
+        "took": duration(record.duration_s),
         "workers": f"{header.workers} on {header.engine}" + (f", gangs of {header.gang}" if header.gang > 1 else ""),
         "seed": str(header.seed),
         "by": " on ".join(part for part in (header.user, header.host) if part),

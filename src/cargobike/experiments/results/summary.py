@@ -8,7 +8,7 @@ from cargobike.analysis.progress import best_so_far, place_of
 from cargobike.analysis.scores import goodness_of, objective_name, scored, thinned
 from cargobike.analysis.views import seen_by
 from cargobike.core.record import ExperimentRecord
-from cargobike.experiments.results.report_parts import duration_text
+from cargobike.core.words import duration
 from cargobike.ui.markup import text
 
 _BEST = 5
@@ -25,7 +25,7 @@ def summary_html(record: ExperimentRecord) -> str:
     record = seen_by(record)
     counts = ", ".join(f"{count:,} {state.value}" for state, count in record.counts.items() if count) or "no trials"
     name = text(record.header.name or record.id)
-    line = f"<b>{name}</b> · {text(record.state.value)} · {counts} · {duration_text(record.duration_s)}"
+    line = f"<b>{name}</b> · {text(record.state.value)} · {counts} · {duration(record.duration_s)}"
     parts = [f'<div style="margin-bottom:4px">{line} <code style="opacity:.6">{text(record.id)}</code></div>']
     if len(scored(record)) > 1:
         parts.append(_drawing(record))

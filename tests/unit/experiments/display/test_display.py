@@ -37,7 +37,7 @@ from cargobike.experiments.display.drawn import DrawnDisplay
 from cargobike.experiments.display.notebook import page
 from cargobike.experiments.display.panel import panel
 from cargobike.experiments.display.snapshot import ProgressSnapshot
-from cargobike.experiments.display.text import clean, duration, params, rate
+from cargobike.experiments.display.text import clean, params, rate
 from cargobike.testing.journals import first_fact
 
 HOSTILE = "<script>alert(1)</script>[bold red]\x1b[2J\x07\n\u202e"
@@ -634,11 +634,3 @@ def test_parameters_of_any_kind_are_shown() -> None:
 )
 def test_rates_have_a_unit_that_fits(per_s: float, text: str) -> None:
     assert rate(per_s) == text
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(0.0, "0 s"), (59.9, "59 s"), (60.0, "1 min 00 s"), (3661.0, "1 h 01 min"), (90000.0, "1 d 01 h")],
-)
-def test_durations_have_two_units(seconds: float, text: str) -> None:
-    assert duration(seconds) == text

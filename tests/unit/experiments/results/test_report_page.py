@@ -14,7 +14,6 @@ from test_ablation_table import ablated
 
 from cargobike.core.layout import ExperimentFolder
 from cargobike.experiments.results.report import report_page, write_report
-from cargobike.experiments.results.report_parts import duration_text
 from cargobike.experiments.results.summary import summary_html
 from support.sample_records import HOSTILE, SPACE, Story, compromising, hostile, lively
 
@@ -202,14 +201,6 @@ def test_the_file_is_written_whole_and_replaces_an_older_one(tmp_path: Path) -> 
     assert first == second == target
     assert len(blocks(target.read_text(encoding="utf-8"))["table-data"]["rows"]) == 12
     assert [path.name for path in target.parent.iterdir()] == ["report.html"]
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(0.04, "0.0 s"), (59.94, "59.9 s"), (125, "2 min 05 s"), (4320, "1 h 12 min"), (180000, "2 d 02 h")],
-)
-def test_times_are_told_for_people(seconds: float, text: str) -> None:
-    assert duration_text(seconds) == text
 
 
 def test_a_notebook_shows_a_table_and_a_drawing() -> None:
