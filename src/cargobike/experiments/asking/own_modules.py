@@ -13,7 +13,8 @@ from types import ModuleType
 
 from cargobike.core.package import PACKAGE_FOLDER
 
-_NOT_OWN = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")})
+_INSTALLED = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")})
+_LIBRARY_FOLDERS = ("site-packages", "dist-packages")
 _PACKAGE = PACKAGE_FOLDER + os.sep
 _MOST_BYTES = 32 << 20
 
@@ -52,20 +53,30 @@ def _is_own(module: object) -> bool:
 
 
 def _is_own_file(file: str) -> bool:
-    return file.endswith(".py") and not os.path.abspath(file).startswith((*_NOT_OWN, _PACKAGE))
+    return file.endswith(".py") and not _is_installed(file)
+
+
+def _is_installed(file: str) -> bool:
+    """Tell whether a file belongs to Python, a library or Cargobike.
+
+    An environment may see the libraries of another one (`--system-site-packages`, a `.pth` file): those lie in a
+    folder of the usual name, wherever that is.
+    """
+    path = os.path.abspath(file)
+    return path.startswith((*_INSTALLED, _PACKAGE)) or any(name in _LIBRARY_FOLDERS for name in path.split(os.sep))
 
 
 def _file_of(name: str) -> tuple[str | None, bool]:
     try:
         spec = getattr(sys.modules.get(name), "__spec__", None) or importlib.util.find_spec(name)
-    except (ImportError, ValueError, AttributeError):
+    except Exception:  # noqa: BLE001 - looking for a module imports its package, which may raise anything
         return None, False
     if spec is None:
         return None, False
     is_package = spec.submodule_search_locations is not None
     if spec.origin is None and is_package:  # a folder without __init__.py
         places = [str(place) for place in spec.submodule_search_locations or ()]
-        own = any(not os.path.abspath(place).startswith((*_NOT_OWN, _PACKAGE)) for place in places)
+        own = any(not _is_installed(place) for place in places)
         return (os.path.join(places[0], "__init__.py") if own and places else None), True
     return (spec.origin if spec.origin and _is_own_file(spec.origin) else None), is_package
 
