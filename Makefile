@@ -4,6 +4,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 PYTEST_ARGS ?=
+COVERAGE_ARGS ?= -m "not slow" tests/unit tests/contract tests/scenario
 CHAOS_ARGS ?=
 
 # Named in every install command: this is the release whose default build runs without a GPU on every machine that
@@ -14,17 +15,25 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format docs-test bench bench-search chaos audit clean distclean system-packages
+.PHONY: help demo test test-slow coverage lint format docs-test layer-table bench bench-search chaos audit clean distclean system-packages
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.demo-installed ## Install the package and search a small real model on this machine
 	@$(BIN)/cargobike demo
 	@echo "  . $(BIN)/activate       puts the cargobike command on your path"
 
-test: system-packages lint ## Install what the tests need, then check style, types and behaviour
-	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+test: system-packages lint ## Install what the tests need, then check style, types and behaviour: what is quick, and one of each kind
+	@$(BIN)/python -m pytest -m "not slow" $(PYTEST_ARGS)
+
+test-slow: system-packages $(VENV)/.dev-installed ## Run the tests that take long: Spark, chaos, fresh environments, browser tours, frameworks
+	@$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
+
+coverage: $(VENV)/.dev-installed ## Print how much of each room the quick tests run (COVERAGE_ARGS="tests/unit/store")
+	@mkdir -p build
+	@$(BIN)/python -m pytest --quiet --cov --cov-report=json:build/coverage.json $(COVERAGE_ARGS)
+	@$(BIN)/python tests/support/covered_rooms.py build/coverage.json
 
 lint: $(VENV)/.dev-installed ## Check style and types
 	@$(BIN)/ruff check
@@ -45,6 +54,9 @@ chaos: $(VENV)/.dev-installed ## Let 200 random schedules of faults loose on sea
 audit: $(VENV)/.dev-installed ## Look up known weaknesses of the installed packages; needs the public database
 	@$(PIP) install --quiet pip-audit
 	@$(BIN)/python -m pip_audit --skip-editable
+
+layer-table: $(VENV)/.dev-installed ## Write the table of rooms and layers in docs/architecture.md
+	@$(BIN)/python tests/architecture/layer_table.py
 
 bench: $(VENV)/.dev-installed ## Measure, beside peers installed in environments of their own
 	@$(BIN)/python benchmarks/run.py

@@ -6,7 +6,13 @@ import os
 
 import hypothesis
 
-pytest_plugins = ["support.surroundings", "support.spark_applications", "support.rank_fixtures", "support.skips"]
+pytest_plugins = [
+    "support.surroundings",
+    "support.spark_applications",
+    "support.rank_fixtures",
+    "support.skips",
+    "support.slow",
+]
 
 # No deadlines anywhere: how long an example takes says more about the machine than about the code. `ci` tries
 # the same examples each time, so that a red run is about the change; `dev` tries new ones and prints how to

@@ -10,6 +10,7 @@ import pytest
 
 from architecture import layers
 from architecture.import_graph import Module, find_cycles, read_package
+from architecture.layer_table import PAGE, with_tables
 
 SOURCE = Path(__file__).resolve().parents[2] / "src" / layers.PACKAGE
 
@@ -72,3 +73,8 @@ def test_the_tables_hold_nothing_that_is_gone(modules: dict[str, Module]) -> Non
     deferred = {(item.file, item.target) for item in imports if item.deferred}
     assert set(layers.LIBRARIES) - imported == set()
     assert set(layers.DEFERRED) - deferred == set()
+
+
+def test_the_page_on_architecture_shows_these_layers() -> None:
+    text = PAGE.read_text()
+    assert with_tables(text) == text, "run `make layer-table`"

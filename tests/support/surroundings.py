@@ -15,8 +15,8 @@ from support import left_running
 from support.left_running import PROJECT_VARIABLE
 
 ROOT = Path(__file__).resolve().parents[2]
-MAY_APPEAR = {".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", "__pycache__"}
-"""What tools keep in the folder of the repository, and git ignores; `.coverage` and its parts too."""
+STRAYS = frozenset({"project-key", "experiments", "index.sqlite", "resources", ".cargobike", ".schemathesis"})
+"""What tests would leave in the repository if they took its folder for their project."""
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -30,12 +30,11 @@ def _signals_of_a_terminal() -> Iterator[None]:
 @pytest.fixture(scope="session", autouse=True)
 def _no_test_writes_beside_the_code(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Give fixtures that live longer than a test a project too, and see that no test writes into the repository."""
-    before = set(os.listdir(ROOT))
+    before = STRAYS & set(os.listdir(ROOT))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(PROJECT_VARIABLE, str(tmp_path_factory.mktemp("session-project")))
         yield
-    after = {name for name in os.listdir(ROOT) if not name.startswith(".coverage")}
-    if strays := after - before - MAY_APPEAR:
+    if strays := STRAYS & set(os.listdir(ROOT)) - before:
         pytest.fail(f"the tests wrote beside the code: {', '.join(sorted(strays))}")
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 import shutil
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -176,10 +177,12 @@ class IndexContract(ABC):
         return ProjectFolder(tmp_path / "project")
 
     @pytest.fixture
-    def index(self, project: ProjectFolder) -> Index:
-        """Return an index of the project."""
+    def index(self, project: ProjectFolder) -> Iterator[Index]:
+        """Open an index of the project, and close it after the test."""
         project.experiments.mkdir(parents=True)
-        return self.make_index(project)
+        index = self.make_index(project)
+        yield index
+        index.close()
 
     def test_an_empty_project_has_no_rows(self, index: Index) -> None:
         """Nothing in, nothing out."""

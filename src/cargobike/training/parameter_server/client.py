@@ -78,7 +78,12 @@ class ParameterClient:
         self.rank = rank
         self.traffic = Traffic()
         self.applied = self.dropped = self.delay = 0
-        self._start()
+        try:
+            self._start()
+        except BaseException:
+            for link in self._links:
+                link.close()
+            raise
 
     def _start(self) -> None:
         """Agree on what servers hold: worker 0 tells them, the others check that their model is the same."""

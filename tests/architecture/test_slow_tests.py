@@ -1,0 +1,31 @@
+"""The table of slow tests names tests that exist, and leaves one of each kind to the quick run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from support.slow import SLOW, is_slow
+
+TESTS = Path(__file__).resolve().parents[1]
+
+
+@pytest.mark.parametrize("file", SLOW)
+def test_what_is_listed_exists(file: str) -> None:
+    text = (TESTS / file).read_text()
+    assert [name for name in SLOW[file] if f"def {name.partition('[')[0]}(" not in text] == []
+
+
+@pytest.mark.parametrize("folder", sorted({file.partition("/")[0] for file in SLOW}))
+def test_each_folder_has_quick_tests_too(folder: str) -> None:
+    files = [path.relative_to(TESTS).as_posix() for path in (TESTS / folder).rglob("test_*.py")]
+    assert any(SLOW.get(file) != () for file in files)
+
+
+def test_names_are_matched_with_and_without_their_parameters() -> None:
+    assert is_slow("faults/test_chaos.py", "test_a_search_survives_its_misfortunes[7]")
+    assert not is_slow("faults/test_chaos.py", "test_a_search_survives_its_misfortunes[5]")
+    assert is_slow("docs/test_examples.py", "test_ranks_train_with_tensorflow[ps]")
+    assert is_slow("spark/test_spark_data.py", "anything")
+    assert not is_slow("docs/test_links.py", "anything")

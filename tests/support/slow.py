@@ -1,0 +1,103 @@
+"""Which tests are slow: `make test` leaves them out, `make test-slow` runs them.
+
+`make test` is what one waits for: at most fifteen minutes on two cores, with at least one test of each kind. What takes
+long, and what tries one thing in every variation after the first, is here, in one table that can be weighed as a whole.
+A test may be marked with `pytest.mark.slow` just as well.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+SLOW: dict[str, tuple[str, ...]] = {
+    # A cluster, and executors that come and go; one search on it stays quick.
+    "spark/test_spark_contract.py": (),
+    "spark/test_spark_data.py": (),
+    "spark/test_spark_faults.py": (),
+    "spark/test_spark_files.py": (),
+    "spark/test_spark_networks.py": (),
+    "spark/test_spark_places.py": (),
+    "spark/test_spark_search.py": (
+        "test_the_command_line_runs_on_spark",
+        "test_a_search_on_a_session_of_our_own_with_java_from_pypi",
+        "test_executors_come_and_go_with_the_work",
+    ),
+    # Tours through the dashboard; the list, the hostile experiment and the token stay quick.
+    "browser/test_dashboard.py": (
+        "test_every_figure_is_drawn_and_saved",
+        "test_brushing_selects_trials_in_the_table",
+        "test_ten_thousand_trials_are_scrolled_sorted_and_filtered",
+        "test_chosen_trials_and_experiments_are_compared",
+        "test_a_failed_trial_shows_why",
+        "test_a_running_experiment_is_followed_and_stopped",
+        "test_a_phone_needs_no_sideways_scrolling",
+        "test_colours_follow_the_system_until_somebody_chooses",
+        "test_the_keyboard_reaches_everything",
+    ),
+    # Frameworks that take seconds to import in each rank; jax and one gang on torch stay quick.
+    "docs/test_examples.py": (
+        "test_digits_is_searched",
+        "test_ranks_train_with_torch_and_survive_a_death",
+        "test_ranks_train_with_tensorflow",
+        "test_ranks_train_with_keras",
+        "test_a_gang_trains_digits[diloco]",
+        "test_workers_train_digits_through_servers",
+        "test_a_model_split_over_two_processes_learns",
+        "test_keras_fits_digits_with_a_gang_on_tensorflow",
+    ),
+    "docs/test_snippets.py": (
+        "test_the_code_of_a_page_runs[docs/guides/training-in-a-rank.md]",
+        "test_the_code_of_a_page_runs[docs/guides/spark.md]",
+        "test_the_code_of_a_page_runs[docs/guides/distributed.md]",
+    ),
+    "scenario/test_bench_train.py": (
+        "test_every_way_is_measured",
+        "test_what_is_sent_is_what_the_way_needs",
+        "test_synchronous_ways_learn_the_same",
+        "test_only_servers_know_of_delays",
+    ),
+    "scenario/test_torch_training.py": (),
+    "scenario/test_gang_checkpoints.py": (),
+    "unit/training/test_prepare_gang.py": ("test_all_strategies_that_average_gradients_compute_the_same",),
+    "unit/training/test_prepare_states.py": (
+        "test_a_state_goes_on_under_every_strategy_and_alone",
+        "test_every_compression_reaches_nearly_what_plain_gradients_reach",
+    ),
+    "unit/training/test_keras_averaging.py": ("test_ranks_that_begin_differently_end_alike",),
+    # A new environment with everything installed.
+    "scenario/test_reproduce.py": ("test_a_fresh_environment_is_made_from_the_recorded_packages",),
+    # The same for every optimizer; the contract of each stays quick.
+    "scenario/test_resume_each_optimizer.py": (),
+    "scenario/test_warm_start.py": ("test_every_optimizer_can_begin_warm_and_be_resumed",),
+    "unit/search/optimizers/test_hyperband.py": ("test_a_longer_function_gets_more_brackets",),
+    # Waiting: for storage that is away, for searches that were killed, for ranks that hang.
+    "scenario/test_shared_storage.py": (
+        "test_a_running_search_is_followed_and_stopped_from_elsewhere",
+        "test_what_a_killed_driver_had_not_sent_is_sent_by_the_next_command",
+        "test_a_storage_that_is_away_for_a_while_costs_nothing",
+        "test_segments_are_merged_and_readers_do_not_notice",
+    ),
+    "faults/test_lost_ranks.py": (
+        "test_ranks_that_die_stall_or_leave_early_in_torch",
+        "test_a_gang_that_stands_still_is_ended",
+    ),
+    "faults/test_chaos.py": (
+        "test_a_search_survives_its_misfortunes[7]",
+        "test_a_search_survives_its_misfortunes[8]",
+        "test_a_search_survives_its_misfortunes[104]",
+    ),
+}
+"""By file below `tests`: the tests that are slow, without their parameters or with those that are; none means all."""
+
+
+def is_slow(file: str, test: str) -> bool:
+    """Tell whether a test is in the table, by its file below `tests` and its name with parameters."""
+    names = SLOW.get(file)
+    return names is not None and (not names or test in names or test.partition("[")[0] in names)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    tests = config.rootpath / "tests"
+    for item in items:
+        if item.path.is_relative_to(tests) and is_slow(item.path.relative_to(tests).as_posix(), item.name):
+            item.add_marker(pytest.mark.slow)
