@@ -291,7 +291,13 @@ class ProcessEngineContract(EngineContract):
         assert end.last_output == "hello\n5\n"
         assert not is_running(started)
         calculators.begin("w0", 1)
-        assert calculators.ask("w0", 1, "square", 3).number == 9
+        calculators.tell("w0", 1, "raise", 13)
+        end = calculators.await_end()
+        assert isinstance(end, Died)
+        assert (end.task, end.code > 0, end.halted) == (1, True, False)
+        assert "ValueError: 13 is no number" in end.last_output
+        calculators.begin("w0", 2)
+        assert calculators.ask("w0", 2, "square", 3).number == 9
 
     def test_any_program_is_asked_to_end_and_then_made_to(
         self, engine: Engine, calculators: CalculatorReception

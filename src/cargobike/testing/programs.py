@@ -25,7 +25,7 @@ MODULE = "cargobike.testing.programs"
 PATIENCE_S = 60.0
 
 
-Kind = Literal["square", "print", "start", "hang", "crash", "finish"]
+Kind = Literal["square", "print", "start", "hang", "crash", "raise", "finish"]
 
 
 class Session(msgspec.Struct, frozen=True):
@@ -39,7 +39,7 @@ class Question(msgspec.Struct, frozen=True):
 
     Attributes:
         kind: `square` a number, `print` it, `start` a process, `hang` without listening, `crash` with a signal of that
-            number, or `finish` the session.
+            number, `raise` an error, or `finish` the session.
         number: The number.
     """
 
@@ -101,6 +101,8 @@ class CalculatorProgram:
 def _answer(question: Question) -> int:
     if question.kind == "crash":
         os.kill(os.getpid(), question.number)
+    elif question.kind == "raise":
+        raise ValueError(f"{question.number} is no number")
     elif question.kind == "hang":
         time.sleep(1000)
     elif question.kind == "start":

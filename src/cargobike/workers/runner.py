@@ -68,9 +68,9 @@ def _work(program: Program, seat: Seat, packet: bytes, modules: set[str]) -> Non
     flush_streams()
     if os.getpid() != me:
         os._exit(0)  # a copy of this process that came out of the program: the original speaks for both
-    with contextlib.suppress(OSError):
-        if not seat.reuse:
-            _tell_imports(seat, modules)
+    if not seat.reuse:
+        _tell_imports(seat, modules)
+    with contextlib.suppress(BrokenPipeError, ConnectionError):
         seat.send(ended)
 
 
@@ -101,7 +101,8 @@ def _tell_imports(seat: Seat, before: set[str]) -> None:
         return
     names = [name for name in sys.modules if name not in before and _is_library(name)]
     if names:
-        seat.send(Imported(names[:_MOST_NAMES]))
+        with contextlib.suppress(OSError):  # it is only advice
+            seat.send(Imported(names[:_MOST_NAMES]))
 
 
 def _is_library(name: str) -> bool:

@@ -12,6 +12,7 @@ import os
 import select
 import signal
 import socket
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -23,6 +24,7 @@ from cargobike.workers.wire.inner import decode_for_runner, decode_for_template
 from cargobike.workers.wire.messages import Assign, encode_message
 from cargobike.workers.wire.packets import LARGEST
 
+_FAILED = 70  # the exit code of a program that has raised what it should have told
 _SPARE_AFTER_MS = 5  # by then the one that was just given its assignment is on its way
 
 
@@ -147,8 +149,10 @@ class TemplateLoop:
                 for other in self._runners.values():
                     other.forget()
                 runner.main(self._program, self._seat, theirs, me, is_spare=command.is_spare)
+            except BaseException:  # noqa: BLE001 - nothing may leave a forked child but its exit status
+                traceback.print_exc()
             finally:
-                os._exit(70)
+                os._exit(_FAILED)
         theirs.close()
         forked = _Runner(command.runner, pid, os.pidfd_open(pid), ours)
         self._runners[forked.number] = self._by_fd[forked.fd] = forked
