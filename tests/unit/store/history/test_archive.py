@@ -142,7 +142,7 @@ def test_an_archive_that_lies_about_a_size_is_refused(elsewhere: ProjectFolder, 
 @pytest.mark.parametrize(
     ("changes", "match"),
     [
-        ({"id": "../../x"}, "no id"),
+        ({"id": "../../x"}, "not an id"),
         ({"id": "20270101-000000-bbbb"}, "not what it says"),
         ({"format": 99, "cargobike": "9.9"}, "newer Cargobike"),
         ({"files": {}}, "does not hold what it lists"),
