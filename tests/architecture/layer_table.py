@@ -46,17 +46,18 @@ def layer_tables() -> str:
     ]
     for room, floors in layers.INNER.items():
         parts += ["", f"Inside `{room}`, from the top down, each may import what stands below it:", ""]
-        parts += ["| rooms and files | job |", "| --- | --- |"]
+        parts += ["| rooms and files | what they do |", "| --- | --- |"]
         for floor in reversed(floors):
-            parts += [f"| `{name}` | {_job(room, name)} |" for name in sorted(floor)]
+            folders = sorted(name for name in floor if (SOURCE / room / name).is_dir())
+            files = sorted(floor - set(folders))
+            parts += [f"| `{name}/` | {_job(SOURCE / room / name)} |" for name in folders]
+            parts += [f"| {', '.join(f'`{name}.py`' for name in files)} | |"] if files else []
     return "\n".join([*parts, END])
 
 
-def _job(room: str, name: str) -> str:
-    """Return the first sentence with which a room or file introduces itself."""
-    folder = SOURCE / room / name
-    file = folder / "__init__.py" if folder.is_dir() else folder.with_suffix(".py")
-    found = re.match(r'"""(.+?)(?:"""|\n\n|\.(?=\s))', file.read_text(), re.DOTALL)
+def _job(folder: Path) -> str:
+    """Return the first sentence with which a room introduces itself."""
+    found = re.match(r'"""(.+?)(?:"""|\n\n|\.(?=\s))', (folder / "__init__.py").read_text(), re.DOTALL)
     return " ".join(found[1].split()).rstrip(".").replace("|", "\\|") if found else ""
 
 

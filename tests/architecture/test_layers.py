@@ -77,4 +77,4 @@ def test_the_tables_hold_nothing_that_is_gone(modules: dict[str, Module]) -> Non
 
 def test_the_page_on_architecture_shows_these_layers() -> None:
     text = PAGE.read_text()
-    assert with_tables(text) == text, "run `make layer-table`"
+    assert with_tables(text) == text, "run `make layer-table`, or python tests/architecture/layer_table.py"

@@ -51,14 +51,15 @@ class Script:
         (folder / name).write_text(textwrap.dedent(text))
         path = os.pathsep.join(part for part in (SOURCES, os.environ.get("PYTHONPATH", "")) if part)
         self.folder = folder
-        self.process = subprocess.Popen(
-            [sys.executable, "-u", name],
-            cwd=folder,
-            env={**os.environ, "PYTHONPATH": path},
-            stdout=(folder / "stdout").open("w"),
-            stderr=(folder / "stderr").open("w"),
-            start_new_session=True,
-        )
+        with (folder / "stdout").open("w") as stdout, (folder / "stderr").open("w") as stderr:
+            self.process = subprocess.Popen(
+                [sys.executable, "-u", name],
+                cwd=folder,
+                env={**os.environ, "PYTHONPATH": path},
+                stdout=stdout,
+                stderr=stderr,
+                start_new_session=True,
+            )
 
     def wait_for_file(self, name: str) -> None:
         """Wait until the script has made a file in its folder."""
