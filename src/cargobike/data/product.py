@@ -6,4 +6,9 @@ from typing import Final
 
 from cargobike.core.products import Product
 
-PRODUCT: Final = Product(name="data", title="Data", kind="cargobike.data.kind:DATA")
+PRODUCT: Final = Product(
+    name="data",
+    title="Data",
+    kind="cargobike.data.kind:DATA",
+    pages="cargobike.data.pages.section:data_section",
+)

@@ -1,7 +1,6 @@
-"""Looking at results: analysis (numbers), figures (data for Plotly) and pages made of them.
+"""The shell of the dashboard, and pages that stand alone in one file.
 
-Everything here reads a folded journal (`core.record.ExperimentRecord`) and never a driver's memory, so that a running
-experiment, a finished one and one from last year look the same. Nothing here decides or changes anything.
+It knows no product: each registers its pages, its REST routes and the files behind them (`web.section`).
 
 Internal: public is `cargobike.dashboard`.
 """

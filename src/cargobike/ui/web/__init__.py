@@ -1,5 +1,5 @@
-"""The dashboard's server: a REST API over the store, pages that use it, and who may ask.
+"""The dashboard's server: what products registered, the frame around it, and the rules of access.
 
-It reads journals and the index like everybody else and never talks to a driver; the one thing that it can change is to
-ask an experiment to stop, in the way `cargobike stop` does. Needs the extra `ui` (FastAPI, Uvicorn, Jinja2, Plotly).
+What it shows is read from journals and the index; it never talks to a driver. Needs the extra `ui` (FastAPI,
+Uvicorn, Jinja2, Plotly).
 """

@@ -1,0 +1,1 @@
+"""The dashboard page and REST route of tables."""
