@@ -73,6 +73,12 @@ class Ports:
         self._held.append(holder)
         return int(holder.getsockname()[1])
 
+    def close(self) -> None:
+        """Give all of them back; a runner leaves that to the end of its process."""
+        for holder in self._held:
+            holder.close()
+        self._held.clear()
+
 
 class Way(ABC):
     """How the ranks of one framework meet. One is made for each attempt, and lives as long as it."""

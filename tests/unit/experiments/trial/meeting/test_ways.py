@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -37,8 +38,10 @@ def party(*, is_open: bool = False, roles: tuple[str, ...] = ("worker", "worker"
 
 
 @pytest.fixture
-def ports() -> Ports:
-    return Ports("127.0.0.1")
+def ports() -> Iterator[Ports]:
+    ports = Ports("127.0.0.1")
+    yield ports
+    ports.close()
 
 
 def test_torch_is_told_what_torchrun_would_tell() -> None:
