@@ -22,6 +22,7 @@ from cargobike import experiment, project, trial
 from cargobike.cli.app import app
 from cargobike.core.errors import InvalidInputError, StoreError
 from cargobike.core.records import ExperimentState
+from cargobike.experiments.kind import EXPERIMENTS
 from cargobike.experiments.reading import read_record
 from cargobike.store.files import mirror, uploading
 from cargobike.store.files.remote import RemoteProject, Segment, open_remote
@@ -119,8 +120,8 @@ def test_tags_notes_and_removal_reach_everybody(url: str, elsewhere: Callable[[]
     done = CliRunner().invoke(app, ["rm", result.id, "--yes"])
     assert done.exit_code == 0, done.output
     assert experiment.list() == []
-    assert open_remote(url).heads() == {}
-    assert open_remote(url).segments(result.id) == []
+    assert open_remote(url).heads(EXPERIMENTS) == {}
+    assert open_remote(url).segments(EXPERIMENTS, result.id) == []
 
 
 def test_it_is_removed_here_when_it_was_removed_elsewhere(
@@ -201,7 +202,7 @@ def test_a_killed_search_goes_on_elsewhere(
     remote = open_remote(url)
     wait_until(experiment.list)
     (experiment_id,) = experiment.list()
-    wait_until(lambda: sum(name.startswith(checkpoint) for name in remote.listing(experiment_id)) >= 2)
+    wait_until(lambda: sum(name.startswith(checkpoint) for name in remote.listing(EXPERIMENTS, experiment_id)) >= 2)
     os.kill(driver.pid, signal.SIGKILL)
     driver.wait()
     monkeypatch.setattr("cargobike.store.files.remote.ALIVE_S", 0.0)  # nobody waits a minute here
@@ -278,7 +279,7 @@ def test_segments_are_merged_and_readers_do_not_notice(
     monkeypatch.setattr(uploading, "JOURNAL_EVERY_S", 0.01)
     result = experiment.launch(train, {"x": list(range(12))}, quiet=True)
     remote = open_remote(url)
-    segments = remote.segments(result.id)
+    segments = remote.segments(EXPERIMENTS, result.id)
     assert len(segments) <= 3
     assert segments[0].start == 0
     elsewhere()

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from cargobike.core.facts import Facts
 from cargobike.core.layout import JOURNAL
+
+_NOTHING = re.compile(r"(?!)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +24,9 @@ class Kind:
         journal: The name of the journal.
         left_out: Files and folders, by their path in the thing's folder, that neither go to shared storage nor into an
             archive: derived from others, or true on this host only.
+        on_demand: Which paths in the thing's folder are large, and brought or packed only if they are wanted.
+        heads: The folder on shared storage that holds one small object for each thing, replaced whenever something of
+            the thing has changed; empty for things that stay on the host that made them.
     """
 
     name: str
@@ -32,11 +35,13 @@ class Kind:
     facts: Facts[Any, Any]
     journal: str = JOURNAL
     left_out: frozenset[str] = frozenset()
+    on_demand: re.Pattern[str] = _NOTHING
+    heads: str = ""
 
-    def folders(self, project_root: Path) -> Iterator[Path]:
-        """Yield the folders of all things of this kind; what begins with a dot is being made or removed."""
-        try:
-            names = sorted(entry.name for entry in (project_root / self.folder).iterdir())
-        except (FileNotFoundError, NotADirectoryError):
-            return
-        yield from (project_root / self.folder / name for name in names if not name.startswith("."))
+    def place(self, thing_id: str, *names: str) -> str:
+        """Return where a thing, or a file of it, lies in a project, here and on shared storage."""
+        return "/".join((self.folder, thing_id, *names))
+
+    def head(self, thing_id: str) -> str:
+        """Return where the head of a thing lies on shared storage."""
+        return f"{self.heads}/{thing_id}"

@@ -68,20 +68,20 @@ class TrialFolder(msgspec.Struct, frozen=True):
         return self.root / (f"{stream}.log" if rank == 0 else f"{stream}.rank{rank}.log")
 
 
-class ExperimentFolder(msgspec.Struct, frozen=True):
-    """The folder of one experiment."""
+class ThingFolder(msgspec.Struct, frozen=True):
+    """The folder of one thing that a project keeps: what is the same for every kind of thing."""
 
     root: Path
-
-    @property
-    def id(self) -> str:
-        """The experiment's id."""
-        return self.root.name
 
     @property
     def project(self) -> ProjectFolder:
         """The project that it belongs to."""
         return ProjectFolder(self.root.parent.parent)
+
+    @property
+    def id(self) -> str:
+        """The thing's id."""
+        return self.root.name
 
     @property
     def journal(self) -> Path:
@@ -97,6 +97,25 @@ class ExperimentFolder(msgspec.Struct, frozen=True):
     def stop_request(self) -> Path:
         """Exists when the driver was asked to stop."""
         return self.root / "stop"
+
+    @property
+    def unsent(self) -> Path:
+        """Exists while shared storage does not hold everything that is here."""
+        return self.root / "unsent"
+
+    @property
+    def remote_head(self) -> Path:
+        """What shared storage said last about the driver, in a local copy."""
+        return self.root / "remote.json"
+
+    @property
+    def annotations(self) -> Path:
+        """Tags and notes."""
+        return self.root / "annotations.jsonl"
+
+
+class ExperimentFolder(ThingFolder, frozen=True):
+    """The folder of one experiment."""
 
     @property
     def code(self) -> Path:
@@ -147,21 +166,6 @@ class ExperimentFolder(msgspec.Struct, frozen=True):
     def tensorboard(self) -> Path:
         """Event files made from the journal; derived."""
         return self.root / "tensorboard"
-
-    @property
-    def unsent(self) -> Path:
-        """Exists while shared storage does not hold everything that is here."""
-        return self.root / "unsent"
-
-    @property
-    def remote_head(self) -> Path:
-        """What shared storage said last about the driver, in a local copy."""
-        return self.root / "remote.json"
-
-    @property
-    def annotations(self) -> Path:
-        """Tags and notes."""
-        return self.root / "annotations.jsonl"
 
     @property
     def trials(self) -> Path:

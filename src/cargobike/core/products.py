@@ -11,7 +11,11 @@ import importlib
 import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from cargobike.core.kinds import Kind
 
 ENTRY_POINTS: Final = "cargobike.products"
 """The group of entry points by which another package adds products: `name = "package.module:PRODUCT"`."""
@@ -93,6 +97,21 @@ def products() -> tuple[Product, ...]:
     """
     mine = own_products()
     return (*mine, *_others({product.name for product in mine}))
+
+
+@functools.cache
+def kinds() -> tuple[Kind, ...]:
+    """Return the kinds of things that the products keep in a project."""
+    return tuple(load(product.kind) for product in products() if product.kind)
+
+
+def kind_of(folder: Path) -> Kind:
+    """Return the kind of the thing that lies in a folder of a project.
+
+    Raises:
+        KeyError: If no product keeps its things there.
+    """
+    return {kind.folder: kind for kind in kinds()}[folder.parent.name]
 
 
 def commands(described: tuple[Product, ...]) -> dict[str, Command]:

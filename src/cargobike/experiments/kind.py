@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from cargobike.core.facts import EXPERIMENT_FACTS
@@ -14,4 +15,6 @@ EXPERIMENTS: Final = Kind(
     id=EXPERIMENT_ID,
     facts=EXPERIMENT_FACTS,
     left_out=frozenset({"driver.lock", "stop", "tensorboard", "code/unpacked", "remote.json", "unsent"}),
+    on_demand=re.compile(r"trials/[^/]+/checkpoints(/|$)"),
+    heads="heads",
 )

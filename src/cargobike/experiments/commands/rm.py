@@ -33,7 +33,7 @@ def rm(
         names = "\n  ".join(folder.id for folder in folders)
         typer.confirm(f"Remove for good:\n  {names}\n?", abort=True)
     for folder in folders:
-        share_removal(folder.id, project.current())
+        share_removal(folder)
         _remove(folder)
     sweep_pool(project.current().resource_pool)
     if as_json:

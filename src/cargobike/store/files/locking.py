@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 
 from cargobike.core.errors import StoreError
-from cargobike.core.layout import ExperimentFolder
+from cargobike.core.layout import ThingFolder
 
 _PATIENCE_S: Final = 0.5
 
@@ -27,7 +27,7 @@ class DriverLock:
         StoreError: From `acquire` and `with`, if another driver holds the experiment.
     """
 
-    def __init__(self, folder: ExperimentFolder) -> None:
+    def __init__(self, folder: ThingFolder) -> None:
         self.folder = folder
         self._fd = -1
 
@@ -67,12 +67,12 @@ class DriverLock:
         self.release()
 
 
-def is_held(folder: ExperimentFolder) -> bool:
+def is_held(folder: ThingFolder) -> bool:
     """Tell whether a driver is running this experiment now, here or, on shared storage, elsewhere."""
     return holds_lock(folder) or bool(_told_alive(folder))
 
 
-def _told_alive(folder: ExperimentFolder) -> str:
+def _told_alive(folder: ThingFolder) -> str:
     """Return the host on which a driver has been heard of lately, as the local copy of shared storage knows."""
     try:
         head = folder.remote_head.read_bytes()
@@ -87,7 +87,7 @@ def _told_alive(folder: ExperimentFolder) -> str:
     return told.host if told.is_alive and told.pid else ""
 
 
-def holds_lock(folder: ExperimentFolder) -> bool:
+def holds_lock(folder: ThingFolder) -> bool:
     """Tell whether a driver on this host, or one that shares its disk, holds the lock."""
     try:
         fd = os.open(folder.lock, os.O_RDONLY | os.O_CLOEXEC)
@@ -101,7 +101,7 @@ def holds_lock(folder: ExperimentFolder) -> bool:
         os.close(fd)
 
 
-def holder(folder: ExperimentFolder) -> str:
+def holder(folder: ThingFolder) -> str:
     """Say who took the lock last, such as `process 4711 on host tower`."""
     elsewhere = _told_alive(folder)
     if elsewhere and not holds_lock(folder):

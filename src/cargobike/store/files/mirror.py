@@ -16,11 +16,13 @@ from typing import Final
 import msgspec
 
 from cargobike.core.errors import StoreError
-from cargobike.core.ids import EXPERIMENT_ID
-from cargobike.core.layout import ExperimentFolder, ProjectFolder
+from cargobike.core.kinds import Kind
+from cargobike.core.layout import ProjectFolder, ThingFolder
+from cargobike.core.products import kind_of, kinds
 from cargobike.store.files.locking import holds_lock
-from cargobike.store.files.remote import Head, RemoteProject, Segment, remote_of
+from cargobike.store.files.remote import Head, RemoteProject, Segment, remote_of, remote_of_thing
 from cargobike.store.files.resources import safe_name
+from cargobike.store.files.things import folders_of
 from cargobike.store.files.uploading import Sender, SupersededError
 
 _SMALL_BYTES: Final = 1 << 20
@@ -52,44 +54,55 @@ def refresh(project: ProjectFolder, *, at_once: bool = False) -> None:
         _last_pull[project.root] = time.monotonic()
 
 
-def fetch(folder: ExperimentFolder, *, with_checkpoints: bool = False) -> None:
-    """Bring all files of one experiment here; checkpoints only if they are wanted."""
-    project = folder.project
-    remote = remote_of(project)
+def fetch(folder: ThingFolder, *, with_checkpoints: bool = False) -> None:
+    """Bring all files of one thing here; what is large and not always needed, such as checkpoints, only if wanted."""
+    remote = remote_of_thing(folder)
     if remote is None or _is_ours(folder):
         return
-    with _turn, _alone(project):
+    with _turn, _alone(folder.project):
         _pull_files(folder, remote, with_checkpoints=with_checkpoints, most_bytes=None)
 
 
 def _pull(project: ProjectFolder, remote: RemoteProject) -> None:
     state = project.root / _STATE
     try:
-        known = msgspec.json.decode(state.read_bytes(), type=dict[str, str])
+        tokens = msgspec.json.decode(state.read_bytes(), type=dict[str, str])
     except (OSError, msgspec.DecodeError):
-        known = {}
-    there = remote.heads()
-    for experiment_id, token in there.items():
-        folder = project.experiment(experiment_id)
-        if known.get(experiment_id) == token and folder.journal.exists():
+        tokens = {}
+    present: dict[str, str] = {}
+    for kind in kinds():
+        if kind.heads:
+            present |= _pull_kind(kind, project, remote, tokens)
+    state.write_bytes(msgspec.json.encode(present))
+
+
+def _pull_kind(kind: Kind, project: ProjectFolder, remote: RemoteProject, tokens: dict[str, str]) -> dict[str, str]:
+    """Bring the things of one kind here that have changed; returns the tokens of all that there are."""
+    heads = remote.heads(kind)
+    for thing_id, token in heads.items():
+        folder = ThingFolder(project.root / kind.place(thing_id))
+        if tokens.get(_token_name(kind, thing_id)) == token and folder.journal.exists():
             continue
         if not _is_ours(folder):
-            _pull_experiment(folder, remote)
-        known[experiment_id] = token
-    for entry in project.experiments.iterdir():
-        folder = ExperimentFolder(entry)
-        if entry.name not in there and EXPERIMENT_ID.fullmatch(entry.name) and not _is_ours(folder):
-            shutil.rmtree(entry, ignore_errors=True)  # removed by somebody elsewhere
-    state.write_bytes(msgspec.json.encode({one: token for one, token in known.items() if one in there}))
+            _pull_thing(folder, remote)
+    for path in folders_of(kind, project.root):
+        if path.name not in heads and kind.id.fullmatch(path.name) and not _is_ours(ThingFolder(path)):
+            shutil.rmtree(path, ignore_errors=True)  # removed on another host
+    return {_token_name(kind, thing_id): token for thing_id, token in heads.items()}
 
 
-def _is_ours(folder: ExperimentFolder) -> bool:
+def _token_name(kind: Kind, thing_id: str) -> str:
+    """Return what the token of a thing is remembered under; for experiments it is the id alone, as it always was."""
+    return thing_id if kind.heads == "heads" else kind.head(thing_id)
+
+
+def _is_ours(folder: ThingFolder) -> bool:
     """Tell whether what is here counts, and not what is on the storage."""
     return folder.unsent.exists() or holds_lock(folder)
 
 
-def _pull_experiment(folder: ExperimentFolder, remote: RemoteProject) -> None:
-    head = remote.read_head(folder.id)
+def _pull_thing(folder: ThingFolder, remote: RemoteProject) -> None:
+    head = remote.read_head(kind_of(folder.root), folder.id)
     if head is None:
         return
     folder.root.mkdir(parents=True, exist_ok=True)
@@ -98,14 +111,14 @@ def _pull_experiment(folder: ExperimentFolder, remote: RemoteProject) -> None:
     _pull_journal(folder, remote, head)
 
 
-def _pull_journal(folder: ExperimentFolder, remote: RemoteProject, head: Head) -> None:
+def _pull_journal(folder: ThingFolder, remote: RemoteProject, head: Head) -> None:
     """Append what is new; segments may be merged while we read, then what is there now is read again."""
     for _ in range(_TRIES):
         position = folder.journal.stat().st_size if folder.journal.exists() else 0
         if position >= head.journal_bytes:
             return
         with folder.journal.open("ab") as file:
-            for segment in remote.segments(folder.id):
+            for segment in remote.segments(kind_of(folder.root), folder.id):
                 data = _part(remote, folder, segment, position)
                 if data is None:
                     break
@@ -119,26 +132,26 @@ def _pull_journal(folder: ExperimentFolder, remote: RemoteProject, head: Head) -
     )
 
 
-def _part(remote: RemoteProject, folder: ExperimentFolder, segment: Segment, position: int) -> bytes | None:
+def _part(remote: RemoteProject, folder: ThingFolder, segment: Segment, position: int) -> bytes | None:
     """Return the part of a segment that follows a position; nothing if it is behind, `None` if it cannot be had."""
     if segment.end <= position:
         return b""
     if segment.start > position:
         return None
-    return remote.read(f"experiments/{folder.id}/journal/{segment.name}", start=position - segment.start)
+    name = kind_of(folder.root).place(folder.id, "journal", segment.name)
+    return remote.read(name, start=position - segment.start)
 
 
-def _pull_files(
-    folder: ExperimentFolder, remote: RemoteProject, *, with_checkpoints: bool, most_bytes: int | None
-) -> None:
-    listing = remote.listing(folder.id)
+def _pull_files(folder: ThingFolder, remote: RemoteProject, *, with_checkpoints: bool, most_bytes: int | None) -> None:
+    kind = kind_of(folder.root)
+    listing = remote.listing(kind, folder.id)
     wanted = [
         safe_name(name).as_posix()
         for name, (size, _) in listing.items()
-        if (with_checkpoints or "/checkpoints/" not in name) and (most_bytes is None or size <= most_bytes)
+        if (with_checkpoints or not kind.on_demand.match(name)) and (most_bytes is None or size <= most_bytes)
     ]
     changed = [name for name in wanted if _mark(folder.root / name) != listing[name]]
-    for name in remote.download(f"experiments/{folder.id}", changed, folder.root):
+    for name in remote.download(kind.place(folder.id), changed, folder.root):
         os.utime(folder.root / name, ns=(listing[name][1], listing[name][1]))
 
 
@@ -152,8 +165,9 @@ def _mark(path: Path) -> tuple[int, int] | None:
 
 def _send_what_was_left(project: ProjectFolder, remote: RemoteProject) -> None:
     """Send what drivers of this host could not: they were killed, or the storage was out of reach."""
-    for mark in project.experiments.glob("*/unsent"):
-        folder = ExperimentFolder(mark.parent)
+    marks = [mark for kind in kinds() if kind.heads for mark in project.root.glob(f"{kind.folder}/*/unsent")]
+    for mark in marks:
+        folder = ThingFolder(mark.parent)
         if holds_lock(folder) or not folder.journal.exists():
             continue
         try:
@@ -166,12 +180,13 @@ def _send_what_was_left(project: ProjectFolder, remote: RemoteProject) -> None:
             _log.warning("%s could not be sent: %s", folder.id, error)
 
 
-def share_annotations(folder: ExperimentFolder) -> None:
+def share_annotations(folder: ThingFolder) -> None:
     """Bring the annotations of others here, and ours there."""
-    remote = _remote_of(folder)
+    remote = remote_of_thing(folder)
     if remote is None:
         return
-    name = f"experiments/{folder.id}/annotations.jsonl"
+    kind = kind_of(folder.root)
+    name = kind.place(folder.id, folder.annotations.name)
     theirs = (remote.read(name) or b"").splitlines()
     ours = folder.annotations.read_bytes().splitlines() if folder.annotations.exists() else []
     lines = list(dict.fromkeys([*theirs, *ours]))
@@ -183,38 +198,35 @@ def share_annotations(folder: ExperimentFolder) -> None:
         return  # its driver sends it
     remote.write(name, data)
     status = folder.annotations.stat()
-    listing = remote.listing(folder.id)
-    listing["annotations.jsonl"] = (status.st_size, status.st_mtime_ns)
-    remote.write(f"experiments/{folder.id}/files.json", msgspec.json.encode(listing))
-    head = remote.read_head(folder.id)
+    listing = remote.listing(kind, folder.id)
+    listing[folder.annotations.name] = (status.st_size, status.st_mtime_ns)
+    remote.write(kind.place(folder.id, "files.json"), msgspec.json.encode(listing))
+    head = remote.read_head(kind, folder.id)
     if head is not None and not head.is_alive:
-        remote.write_head(folder.id, head.journal_bytes, is_over=True)
+        remote.write_head(kind, folder.id, head.journal_bytes, is_over=True)
 
 
-def share_stop(folder: ExperimentFolder) -> None:
+def share_stop(folder: ThingFolder) -> None:
     """Tell a driver elsewhere that somebody wants it to stop."""
-    remote = _remote_of(folder)
+    remote = remote_of_thing(folder)
     if remote is not None and not holds_lock(folder):
-        remote.write(f"experiments/{folder.id}/stop", b"")
+        remote.write(kind_of(folder.root).place(folder.id, "stop"), b"")
 
 
-def share_removal(experiment_id: str, project: ProjectFolder) -> None:
-    """Remove an experiment from the storage, its head first, so that nobody sees half of it."""
-    remote = remote_of(project)
+def share_removal(folder: ThingFolder) -> None:
+    """Remove a thing from the storage, its head first, so that its readers never see half of it."""
+    remote = remote_of_thing(folder)
     if remote is not None:
-        remote.delete(f"heads/{experiment_id}", f"experiments/{experiment_id}")
+        kind = kind_of(folder.root)
+        remote.delete(kind.head(folder.id), kind.place(folder.id))
 
 
-def share_arrival(folder: ExperimentFolder) -> None:
+def share_arrival(folder: ThingFolder) -> None:
     """Send an experiment that did not run here, such as an imported one."""
-    remote = _remote_of(folder)
+    remote = remote_of_thing(folder)
     if remote is not None:
         folder.unsent.touch()
         Sender(folder, remote).send_all()
-
-
-def _remote_of(folder: ExperimentFolder) -> RemoteProject | None:
-    return remote_of(folder.project)
 
 
 @contextlib.contextmanager

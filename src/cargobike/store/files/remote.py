@@ -2,12 +2,14 @@
 
 ```
 <url>/
-  heads/<id>                        small, replaced at each change: how far the experiment has come, and who runs it
+  heads/<id>                        small, replaced at each change: how far an experiment has come, and where it runs
   experiments/<id>/
     journal/<from>-<to>.jsonl       the journal in segments, named by the bytes that they hold
     files.json                      which other files there are, with size and time of change
     annotations.jsonl, code/…, trials/…, files/…
 ```
+
+Things of other kinds lie there in the same way, each kind in folders of its own (`Kind.folder`, `Kind.heads`).
 
 Whoever wants to know what is new lists `heads` and nothing else.
 """
@@ -27,8 +29,8 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from cargobike.core.errors import InvalidInputError, MissingLibraryError, StoreError
-from cargobike.core.ids import EXPERIMENT_ID
-from cargobike.core.layout import ExperimentFolder, ProjectFolder
+from cargobike.core.kinds import Kind
+from cargobike.core.layout import ProjectFolder, ThingFolder
 from cargobike.store.history.environment import without_credentials
 
 ALIVE_S: Final = 60.0
@@ -40,7 +42,7 @@ _T = TypeVar("_T")
 
 
 class Head(msgspec.Struct, frozen=True, kw_only=True):
-    """How far an experiment has come, on shared storage.
+    """How far a thing has come, on shared storage; of one that is made at once, that it is there.
 
     Attributes:
         journal_bytes: Bytes of its journal that are there.
@@ -82,7 +84,7 @@ class Segment(msgspec.Struct, frozen=True, order=True):
 
 
 Listing = dict[str, tuple[int, int]]
-"""Size and time of change (nanoseconds) of files, by their path in the experiment's folder."""
+"""Size and time of change (nanoseconds) of files, by their path in the thing's folder."""
 
 
 class RemoteProject:
@@ -92,12 +94,12 @@ class RemoteProject:
         self.url = url.rstrip("/")
         self._fs, self._root = _open(self.url)
 
-    def heads(self) -> dict[str, str]:
-        """Return a token for each experiment that differs whenever something of it has changed."""
+    def heads(self, kind: Kind) -> dict[str, str]:
+        """Return a token for each thing of a kind that differs whenever something of it has changed."""
         with self._told("listed"):
             self._fs.invalidate_cache()
             try:
-                entries = self._fs.ls(f"{self._root}/heads", detail=True)
+                entries = self._fs.ls(f"{self._root}/{kind.heads}", detail=True)
             except FileNotFoundError:
                 if not self._fs.exists(self._root.split("/")[0] or "/"):
                     raise  # not an empty project, but no bucket at all
@@ -105,21 +107,21 @@ class RemoteProject:
         found = {}
         for entry in entries:
             name = str(entry["name"]).rstrip("/").rpartition("/")[2]
-            if EXPERIMENT_ID.fullmatch(name):
+            if kind.id.fullmatch(name):
                 marks = [entry.get(key) for key in ("ETag", "LastModified", "mtime", "created", "modified", "size")]
                 found[name] = "|".join(str(mark) for mark in marks)
         return found
 
-    def read_head(self, experiment_id: str) -> Head | None:
-        """Return the head of an experiment, `None` if there is none."""
-        data = self.read(f"heads/{experiment_id}")
+    def read_head(self, kind: Kind, thing_id: str) -> Head | None:
+        """Return the head of a thing, `None` if there is none."""
+        data = self.read(kind.head(thing_id))
         try:
             return None if data is None else msgspec.json.decode(data, type=Head)
         except msgspec.DecodeError:
             return None
 
-    def write_head(self, experiment_id: str, journal_bytes: int, *, pid: int = 0, is_over: bool = False) -> None:
-        """Say how far an experiment has come."""
+    def write_head(self, kind: Kind, thing_id: str, journal_bytes: int, *, pid: int = 0, is_over: bool = False) -> None:
+        """Say how far a thing has come."""
         head = Head(
             journal_bytes=journal_bytes,
             at=time.time(),
@@ -128,26 +130,26 @@ class RemoteProject:
             is_over=is_over,
             revision=secrets.token_hex(8),
         )
-        self.write(f"heads/{experiment_id}", msgspec.json.encode(head))
+        self.write(kind.head(thing_id), msgspec.json.encode(head))
 
-    def segments(self, experiment_id: str) -> list[Segment]:
+    def segments(self, kind: Kind, thing_id: str) -> list[Segment]:
         """Return the segments of a journal, those that begin earlier or hold more first."""
         with self._told("listed"):
             self._fs.invalidate_cache()
             try:
-                names = self._fs.ls(f"{self._root}/experiments/{experiment_id}/journal", detail=False)
+                names = self._fs.ls(f"{self._root}/{kind.place(thing_id, 'journal')}", detail=False)
             except FileNotFoundError:
                 return []
         found = [Segment.parse(str(name).rpartition("/")[2]) for name in names]
         return sorted((one for one in found if one is not None), key=lambda one: (one.start, -one.end))
 
-    def listing(self, experiment_id: str) -> Listing:
-        """Return which files an experiment has besides its journal."""
-        data = self.read(f"experiments/{experiment_id}/files.json")
+    def listing(self, kind: Kind, thing_id: str) -> Listing:
+        """Return which files a thing has besides its journal."""
+        data = self.read(kind.place(thing_id, "files.json"))
         try:
             return {} if data is None else msgspec.json.decode(data, type=Listing)
         except msgspec.DecodeError as error:
-            raise StoreError(f"The list of files of {experiment_id} on {self} is damaged: {error}") from error
+            raise StoreError(f"The list of files of {thing_id} on {self} is damaged: {error}") from error
 
     def read(self, name: str, start: int | None = None) -> bytes | None:
         """Return an object, or its part from `start` on; `None` if there is none."""
@@ -246,8 +248,8 @@ def remote_of(project: ProjectFolder) -> RemoteProject | None:
     return open_remote(url)
 
 
-def remote_of_experiment(folder: ExperimentFolder) -> RemoteProject | None:
-    """Return the shared storage that an experiment belongs to."""
+def remote_of_thing(folder: ThingFolder) -> RemoteProject | None:
+    """Return the shared storage that a thing belongs to."""
     return remote_of(folder.project)
 
 

@@ -1,4 +1,4 @@
-"""Bringing an experiment to shared storage while its driver runs: from a local folder, behind its back.
+"""Bringing a thing to shared storage, an experiment while its driver runs: from a local folder, behind its back.
 
 The journal goes in segments, other files whole, each time they have changed. What is on the storage is never ahead of
 the folder and at most some seconds behind it; when the driver has ended, everything is there.
@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import logging
 import os
-import stat
 import threading
 import time
-from pathlib import Path
 from typing import Final
 
 import msgspec
 
 from cargobike.core.errors import StoreError
-from cargobike.core.layout import ExperimentFolder
+from cargobike.core.kinds import Kind
+from cargobike.core.layout import ThingFolder
+from cargobike.core.products import kind_of
 from cargobike.store.files.remote import Listing, RemoteProject, Segment, patiently
+from cargobike.store.files.things import files_of
 
 JOURNAL_EVERY_S: Final = 2.0
 FILES_EVERY_S: Final = 10.0
@@ -26,7 +27,6 @@ HEARTBEAT_S: Final = 15.0
 END_S: Final = 300.0
 _MOST_SEGMENTS: Final = 32
 _LARGE_BYTES: Final = 8 << 20
-_LEFT_OUT: Final = {"journal.jsonl", "driver.lock", "stop", "tensorboard", "code/unpacked", "remote.json", "unsent"}
 
 _log = logging.getLogger(__name__)
 
@@ -36,17 +36,18 @@ class SupersededError(StoreError):
 
 
 class Sender:
-    """Sends what has changed in one experiment's folder; knows what it has sent.
+    """Sends what has changed in one thing's folder; knows what it has sent.
 
     Args:
-        folder: The experiment.
+        folder: The thing.
         remote: Where to.
     """
 
-    def __init__(self, folder: ExperimentFolder, remote: RemoteProject) -> None:
+    def __init__(self, folder: ThingFolder, remote: RemoteProject) -> None:
         self.folder = folder
         self.remote = remote
-        self._place = f"experiments/{folder.id}"
+        self.kind = kind_of(folder.root)
+        self._place = self.kind.place(folder.id)
         self._small: list[Segment] = []
         self._sent_bytes: int | None = None
         self._sent_files: Listing | None = None
@@ -55,7 +56,7 @@ class Sender:
     def sent_bytes(self) -> int:
         """How much of the journal is on the storage."""
         if self._sent_bytes is None:
-            there = self.remote.segments(self.folder.id)
+            there = self.remote.segments(self.kind, self.folder.id)
             if there:
                 self._compare(max(there, key=lambda one: one.end))
             self._sent_bytes = max((one.end for one in there), default=0)
@@ -101,8 +102,8 @@ class Sender:
     def send_files(self) -> bool:
         """Send files that are new or have changed, and remove those that are gone; returns whether there were any."""
         if self._sent_files is None:
-            self._sent_files = self.remote.listing(self.folder.id)
-        now = files_of(self.folder)
+            self._sent_files = self.remote.listing(self.kind, self.folder.id)
+        now = files_to_send(self.kind, self.folder)
         if now == self._sent_files:
             return False
         changed = [name for name, mark in now.items() if self._sent_files.get(name) != mark]
@@ -116,7 +117,7 @@ class Sender:
 
     def send_head(self, *, is_over: bool) -> None:
         """Say how far it has come."""
-        self.remote.write_head(self.folder.id, self.sent_bytes, pid=os.getpid(), is_over=is_over)
+        self.remote.write_head(self.kind, self.folder.id, self.sent_bytes, pid=os.getpid(), is_over=is_over)
 
     def send_all(self) -> None:
         """Send everything, files before the journal that speaks of them, and say that it is all."""
@@ -134,7 +135,7 @@ class Uploader:
     the project.
     """
 
-    def __init__(self, folder: ExperimentFolder, remote: RemoteProject) -> None:
+    def __init__(self, folder: ThingFolder, remote: RemoteProject) -> None:
         self._sender = Sender(folder, remote)
         self._folder = folder
         self._over = threading.Event()
@@ -183,28 +184,16 @@ class Uploader:
                 self._has_warned = True
 
     def _look_for_stop(self) -> None:
-        name = f"experiments/{self._folder.id}/stop"
+        name = self._sender.kind.place(self._folder.id, "stop")
         if self._sender.remote.read(name) is not None:
             self._sender.remote.delete(name)
             self._folder.stop_request.touch()
 
 
-def files_of(folder: ExperimentFolder) -> Listing:
-    """Return the files of an experiment that belong on the storage, with size and time of change."""
-    found: Listing = {}
-    for parent, folders, names in os.walk(folder.root):
-        place = Path(parent).relative_to(folder.root)
-        folders[:] = [
-            name for name in folders if not name.startswith(".") and (place / name).as_posix() not in _LEFT_OUT
-        ]
-        for name in names:
-            path = (place / name).as_posix()
-            if path in _LEFT_OUT or name.startswith("."):
-                continue
-            try:
-                status = os.lstat(os.path.join(parent, name))
-            except FileNotFoundError:
-                continue
-            if stat.S_ISREG(status.st_mode):
-                found[path] = (status.st_size, status.st_mtime_ns)
-    return found
+def files_to_send(kind: Kind, folder: ThingFolder) -> Listing:
+    """Return the files of a thing that belong on the storage besides its journal, with size and time of change."""
+    return {
+        path: (status.st_size, status.st_mtime_ns)
+        for path, status in files_of(kind, folder.root, with_hidden=False)
+        if path != kind.journal
+    }

@@ -22,9 +22,11 @@ from cargobike.core.errors import InvalidInputError, StoreError
 from cargobike.core.facts import EXPERIMENT_FACTS
 from cargobike.core.ids import EXPERIMENT_ID
 from cargobike.core.layout import ExperimentFolder, ProjectFolder
+from cargobike.core.products import kind_of
 from cargobike.core.version import __version__
 from cargobike.store.files.locking import holder, is_held
 from cargobike.store.files.resources import hash_file, safe_name
+from cargobike.store.files.things import files_of
 from cargobike.store.journal.journal import read_header
 
 FORMAT: Final = 1
@@ -33,7 +35,7 @@ MOST_FILES: Final = 1_000_000
 MOST_BYTES: Final = 100 << 30
 _MOST_MANIFEST_BYTES: Final = 256 << 20
 _CHUNK_BYTES: Final = 1 << 20
-_LEFT_OUT: Final = {"driver.lock", "stop", "tensorboard"}
+_NOT_UNPACKED: Final = {"remote.json", "unsent"}  # marks of shared storage that older archives hold
 _STORED: Final = {".zip", ".gz", ".zst", ".xz", ".png", ".jpg", ".npz", ".safetensors"}
 
 
@@ -80,19 +82,10 @@ def write_archive(folder: ExperimentFolder, target: Path, *, with_checkpoints: b
 
 def _files(folder: ExperimentFolder, *, with_checkpoints: bool) -> Iterator[str]:
     """Yield what belongs to an experiment, relative to its folder, without links and what is derived."""
-    for parent, folders, names in os.walk(folder.root):
-        place = Path(parent).relative_to(folder.root)
-        folders[:] = sorted(
-            name
-            for name in folders
-            if not name.startswith(".")
-            and (place / name).as_posix() not in {*_LEFT_OUT, "code/unpacked"}
-            and (with_checkpoints or not (len(place.parts) == 2 and name == "checkpoints"))
-        )
-        for name in sorted(names):
-            path = (place / name).as_posix()
-            if path not in _LEFT_OUT and stat.S_ISREG(os.lstat(os.path.join(parent, name)).st_mode):
-                yield safe_name(path).as_posix()
+    kind = kind_of(folder.root)
+    for path, _ in files_of(kind, folder.root):
+        if with_checkpoints or not kind.on_demand.match(path):
+            yield safe_name(path).as_posix()
 
 
 def read_manifest(archive: Path) -> Manifest:
@@ -134,6 +127,8 @@ def take_in(archive: Path, project: ProjectFolder, *, most_bytes: int = MOST_BYT
     try:
         with zipfile.ZipFile(archive) as packed:
             for name, (digest, size) in manifest.files.items():
+                if name in _NOT_UNPACKED:
+                    continue
                 _unpack(packed, name, temporary / name, digest, size)
         header = read_header(ExperimentFolder(temporary).journal, EXPERIMENT_FACTS)
         if header is None or header.id != manifest.id:
@@ -187,9 +182,10 @@ def _check_entries(manifest: Manifest, entries: list[zipfile.ZipInfo], archive: 
     del sizes[MANIFEST]
     if sizes != {name: size for name, (_, size) in manifest.files.items()}:
         raise InvalidInputError(f"{archive} does not hold what it lists, and is refused.")
+    refused = kind_of(Path("experiments", manifest.id)).left_out - _NOT_UNPACKED
     for name in sizes:
         path = safe_name(name)
-        if path != PurePosixPath(name) or path.as_posix() != name or path.parts[0] in _LEFT_OUT:
+        if path != PurePosixPath(name) or path.as_posix() != name or path.parts[0] in refused:
             raise InvalidInputError(f"The name {name!r} is refused: it must be a relative path of plain names.")
         if any(parent.as_posix() in sizes for parent in path.parents):
             raise InvalidInputError(f"{archive}: {name!r} lies in what is a file, and the archive is refused.")

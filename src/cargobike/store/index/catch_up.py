@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from cargobike.core.errors import StoreError
 from cargobike.core.layout import ProjectFolder
+from cargobike.store.files.things import folders_of
 from cargobike.store.index.tables import Row, Tables
 
 _TAIL_BYTES: Final = 19  # `,"crc":"01234567"}` and the newline
@@ -24,7 +25,7 @@ def compare(
     query = sa.select(*(main.c[name] for name in columns)).where(main.c.project == key)
     rows = {row["id"]: row for row in connection.execute(query).mappings()}
     changed, present = [], set()
-    for folder in tables.kind.folders(project.root):
+    for folder in folders_of(tables.kind, project.root):
         try:
             stat = (folder / tables.kind.journal).stat()
         except OSError:

@@ -1,0 +1,42 @@
+"""The folders of the things of one kind, and the files of a thing that belong to it."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from cargobike.core.kinds import Kind
+
+
+def folders_of(kind: Kind, project_root: Path) -> Iterator[Path]:
+    """Yield the folders of all things of a kind; what begins with a dot is being made or removed."""
+    try:
+        names = sorted(entry.name for entry in (project_root / kind.folder).iterdir())
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    yield from (project_root / kind.folder / name for name in names if not name.startswith("."))
+
+
+def files_of(kind: Kind, root: Path, *, with_hidden: bool = True) -> Iterator[tuple[str, os.stat_result]]:
+    """Yield the files that belong to a thing, by their path in its folder, in order.
+
+    Links, hidden folders and what the kind leaves out do not count; hidden files only if they are wanted: some of them
+    are being written.
+    """
+    for parent, folders, names in os.walk(root):
+        place = Path(parent).relative_to(root)
+        folders[:] = sorted(
+            name for name in folders if not name.startswith(".") and (place / name).as_posix() not in kind.left_out
+        )
+        for name in sorted(names):
+            path = (place / name).as_posix()
+            if path in kind.left_out or (name.startswith(".") and not with_hidden):
+                continue
+            try:
+                status = os.lstat(os.path.join(parent, name))
+            except FileNotFoundError:
+                continue
+            if stat.S_ISREG(status.st_mode):
+                yield path, status
