@@ -11,17 +11,8 @@ Example:
 
 from __future__ import annotations
 
-from cargobike.experiments.front import (
-    allreduce,
-    collective_all_reduce,
-    inference,
-    launch,
-    list,
-    load,
-    parameter_server,
-    reproduce,
-    resume,
-)
+from cargobike.experiments.front import inference, launch, list, load, reproduce, resume
+from cargobike.experiments.gang_front import allreduce, collective_all_reduce, parameter_server
 
 __all__ = [
     "allreduce",

@@ -62,6 +62,7 @@ INNER: dict[str, list[set[str]]] = {
         {"driving"},
         {"asking"},
         {"front"},
+        {"gang_front"},
         {"commands", "pages"},
     ],
     "workers": [
@@ -80,7 +81,6 @@ WIDENED: dict[tuple[str, str], str] = {
     ("ui", "analysis"): "pages hold figures",
     ("data", "experiments"): "until data registers what it hands to train functions",
     ("experiments", "data"): "until data registers what it hands to train functions",
-    ("experiments.driving", "experiments.asking"): "until what was asked is one record",
 }
 """Imports between rooms that point up or sideways and are meant, each with its reason."""
 
@@ -181,7 +181,7 @@ DEFERRED: dict[tuple[str, str], str] = {
     ("core/products.py", "importlib.metadata"): "only for what other packages add",
     ("experiments/display/terminal.py", "cargobike.experiments.display.panel"): "rich must not delay the first trial",
     (
-        "experiments/driving/conduct.py",
+        "experiments/asking/shipping.py",
         "cargobike.experiments.asking.own_modules",
     ): "only for workers on other machines",
     (
@@ -204,24 +204,48 @@ DEFERRED: dict[tuple[str, str], str] = {
     ("engines/spark/task.py", "cargobike.core.records"): "an executor without it is to say so",
     ("engines/spark/task.py", "cargobike.engines.engine"): "an executor without it is to say so",
     ("engines/spark/task.py", "cargobike.engines.local.engine"): "an executor without it is to say so",
-    ("experiments/asking/arguments.py", "cargobike.search.spaces.formats"): "only for spaces that are read from files",
-    (
-        "experiments/asking/arguments.py",
-        "cargobike.search.rules.stop_rules",
-    ): "only for searches that stop trials early",
+    ("experiments/front.py", "cargobike.core.asked"): "loads while the workers boot",
+    ("experiments/front.py", "cargobike.core.records"): "loads while the workers boot",
     (
         "experiments/front.py",
         "cargobike.experiments.asking.launching",
-    ): "loads while the first process of the workers boots",
+    ): "loads while the workers boot",
     (
         "experiments/front.py",
-        "cargobike.experiments.asking.gang_launching",
-    ): "loads while the first process of the workers boots",
+        "cargobike.experiments.asking.resolving",
+    ): "loads while the workers boot",
+    ("experiments/gang_front.py", "cargobike.core.asked"): "loads while the workers boot",
+    ("experiments/gang_front.py", "cargobike.core.records"): "loads while the workers boot",
+    (
+        "experiments/gang_front.py",
+        "cargobike.experiments.asking.launching",
+    ): "loads while the workers boot",
+    (
+        "experiments/gang_front.py",
+        "cargobike.experiments.asking.resolving",
+    ): "loads while the workers boot",
+    (
+        "experiments/gang_front.py",
+        "cargobike.experiments.asking.gangs",
+    ): "loads while the workers boot",
+    ("experiments/asking/arguments.py", "cargobike.search.spaces.formats"): "only for spaces that are read from files",
+    (
+        "experiments/asking/resolving.py",
+        "cargobike.search.rules.stop_rules",
+    ): "only for searches that stop trials early",
+    (
+        "experiments/asking/recipe.py",
+        "cargobike.search.rules.stop_rules",
+    ): "only for searches that stop trials early",
+    (
+        "experiments/asking/pickled_recipe.py",
+        "cargobike.search.rules.stop_rules",
+    ): "only for searches that stop trials early",
     ("experiments/driving/loop.py", "cargobike.experiments.driving.board"): "most experiments have no gangs",
     (
         "experiments/front.py",
         "cargobike.experiments.asking.reproducing",
-    ): "loads while the first process of the workers boots",
+    ): "loads while the workers boot",
     ("experiments/front.py", "cargobike.experiments.asking.fresh_environment"): "few need it",
     (
         "experiments/results/reproduction.py",
@@ -236,7 +260,7 @@ DEFERRED: dict[tuple[str, str], str] = {
         "cargobike.experiments.results.listing",
     ): "only for looking back; who launches need not wait for it",
     (
-        "experiments/asking/launching.py",
+        "experiments/asking/resolving.py",
         "cargobike.experiments.asking.warm_start",
     ): "only for who builds on an earlier experiment",
     (
@@ -247,7 +271,7 @@ DEFERRED: dict[tuple[str, str], str] = {
         "experiments/driving/keeping.py",
         "cargobike.store.history.snapshot",
     ): "loaded in a thread, beside the first trials",
-    ("experiments/asking/launching.py", "cargobike.store.files.resources"): "only for who has versioned resources",
+    ("experiments/asking/resolving.py", "cargobike.store.files.resources"): "only for who has versioned resources",
     ("experiments/driving/conduct.py", "cargobike.store.files.remote"): "only for shared storage",
     ("experiments/driving/conduct.py", "cargobike.store.files.uploading"): "only for shared storage",
     ("experiments/finding.py", "cargobike.store.files.mirror"): "only for shared storage",

@@ -11,7 +11,7 @@ import pytest
 
 from cargobike import Resources, experiment, trial
 from cargobike.engines.local.engine import LocalEngine
-from cargobike.experiments.asking import gang_launching
+from cargobike.experiments.asking import shipping
 from cargobike.experiments.trial import context
 
 
@@ -55,7 +55,7 @@ def _use_servers() -> dict[str, float]:
 
 
 def test_servers_serve_without_a_gpu_until_all_workers_have_returned(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gang_launching, "PARAMETER_SERVER", f"{__name__}:serve_for_a_test")
+    monkeypatch.setattr(shipping, "PARAMETER_SERVER", f"{__name__}:serve_for_a_test")
     with LocalEngine(gpus=("gpu0", "gpu1")) as engine:
         result = experiment.parameter_server(_use_servers, workers=2, servers=2, engine=engine, staleness=3, quiet=True)
     assert result.values == [{"workers": 2, "servers": 2, "rank": rank} for rank in range(2)]

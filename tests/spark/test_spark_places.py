@@ -26,7 +26,7 @@ from cargobike.engines.spark import engine as spark
 from cargobike.engines.spark import task as spark_task
 from cargobike.engines.spark.engine import SparkEngine
 from cargobike.engines.spark.exclusion import Exclusion
-from cargobike.experiments.asking import gang_launching
+from cargobike.experiments.asking import shipping
 from cargobike.experiments.trial import context
 from cargobike.testing.reception import wait_until
 
@@ -156,7 +156,7 @@ def test_parameter_servers_get_no_device(
         "        time.sleep(0.02)\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr(gang_launching, "PARAMETER_SERVER", "server_of_a_test:serve")
+    monkeypatch.setattr(shipping, "PARAMETER_SERVER", "server_of_a_test:serve")
     spark_application.addPyFile(str(tmp_path / "server_of_a_test.py"))
 
     def train() -> float:

@@ -18,8 +18,6 @@ Isolation = Literal["fresh", "reuse"]
 Durability = Literal["process", "power"]
 WorkingDirectory = Literal["trial", "launch"]
 
-STALL_TIMEOUT_S = 600.0
-
 
 class Named(msgspec.Struct, frozen=True, omit_defaults=True):
     """An optimizer or a stop rule as data.

@@ -31,7 +31,8 @@ class Constraint(msgspec.Struct, frozen=True):
         return math.inf if math.isnan(over) else max(0.0, over)
 
     def __str__(self) -> str:
-        return f"{self.name} {self.operator} {self.bound:g}"
+        short = f"{self.bound:g}"
+        return f"{self.name} {self.operator} {short if float(short) == self.bound else repr(self.bound)}"
 
 
 class Goals(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from cargobike.engines.local.boot import Boot
@@ -20,12 +21,13 @@ from cargobike.experiments.trial import WORKER_PROGRAM
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any, Literal
 
     from cargobike.core.records import Direction, Resources
     from cargobike.engines.engine import Engine
-    from cargobike.experiments.asking.arguments import SpaceLike, StopRules
+    from cargobike.experiments.asking.arguments import SpaceLike
+    from cargobike.experiments.asking.resolving import StopRules
     from cargobike.experiments.driving.request import Callback
     from cargobike.experiments.finding import ExperimentLike
     from cargobike.experiments.results.listing import ExperimentSummary
@@ -34,13 +36,10 @@ if TYPE_CHECKING:
     from cargobike.search.optimizers.optimizer import AbstractOptimizer
 
 __all__ = [
-    "allreduce",
-    "collective_all_reduce",
     "inference",
     "launch",
     "list",
     "load",
-    "parameter_server",
     "reproduce",
     "resume",
 ]
@@ -135,129 +134,52 @@ def launch(
         ExperimentFailedError: If the experiment was given up; `.result` holds what was learned until then.
         TrialFailedError: If a single tracked run failed.
     """
-    arguments = dict(locals())
-    with _boot(engine) as boot:
-        from cargobike.experiments.asking.launching import launch_experiment  # noqa: PLC0415 - loads while the process boots
+    with begin(engine) as place:
+        from cargobike.core.asked import Aim, Asked, Gang, Keeping, Limits, Placement, Search  # noqa: PLC0415
+        from cargobike.core.records import Resources  # noqa: PLC0415
+        from cargobike.experiments.asking.launching import launch_experiment  # noqa: PLC0415
+        from cargobike.experiments.asking.resolving import Objects  # noqa: PLC0415
 
-        return launch_experiment(boot, **arguments)
-
-
-def allreduce(
-    train: Callable[..., Any] | str,
-    *,
-    params: Mapping[str, Any] | None = None,
-    workers: int | tuple[int, int] | None = None,
-    roles: Mapping[str, int] | None = None,
-    metric: str | None = None,
-    engine: str | Engine = "local",
-    resources: Resources | None = None,
-    name: str = "",
-    description: str = "",
-    seed: int | None = None,
-    timeout_s: float | None = None,
-    stall_timeout_s: float | None = STALL_TIMEOUT_S,
-    working_directory: Literal["trial", "launch"] = "trial",
-    durability: Literal["process", "power"] = "process",
-    data: object = None,
-    callbacks: Sequence[Callback] = (),
-    quiet: bool = False,
-) -> Result:
-    """Train one function on several workers at once that find each other: torch, TensorFlow, JAX, or nothing of these.
-
-    Each worker calls the function as one rank. Code written for `torchrun` runs unchanged. An experiment with one trial
-    and a gang of all workers: everything else is as in `launch`.
-
-    Args:
-        train: A function, or `"file.py:function"`.
-        params: Its arguments.
-        workers: How many ranks; by default one per core, or per GPU where there are any. A pair such as `(2, 8)` starts
-            with what there is, goes on with fewer when some are lost, and with more when some come back.
-        roles: What TensorFlow calls the ranks, such as `{"chief": 1, "worker": 2, "ps": 1}`; then without `workers`.
-        metric: Which entry of a returned dict is the result's `value`.
-        engine: Where workers live.
-        resources: What each rank gets, such as `Resources(gpus=1)`.
-        name: A name for people; by default the function's.
-        description: A sentence for people.
-        seed: Each rank gets the same; by default random, and recorded.
-        timeout_s: End it after this time.
-        stall_timeout_s: End an attempt in which a rank stands still for so long while nobody reports anything; `None`
-            to wait for ever.
-        working_directory: `"trial"` gives all ranks a directory of their own, `"launch"` leaves them in this one.
-        durability: As in `launch`.
-        data: As in `launch`; each rank gets its own share.
-        callbacks: Objects with a method `on_facts(facts)`.
-        quiet: Show no progress.
-
-    Returns:
-        The result: `.value` is what rank 0 returned, `.values` what each rank returned.
-
-    Raises:
-        InvalidInputError: If something given cannot be used; nothing was started then.
-        TrialFailedError: If it failed; names the rank, where it was and how far it had come.
-    """
-    arguments = dict(locals())
-    with _boot(engine) as boot:
-        from cargobike.experiments.asking.gang_launching import launch_allreduce  # noqa: PLC0415 - loads while the process boots
-
-        return launch_allreduce(boot, **arguments)
-
-
-collective_all_reduce = allreduce
-
-
-def parameter_server(
-    train: Callable[..., Any] | str,
-    *,
-    params: Mapping[str, Any] | None = None,
-    workers: int | None = None,
-    servers: int = 1,
-    metric: str | None = None,
-    engine: str | Engine = "local",
-    resources: Resources | None = None,
-    name: str = "",
-    description: str = "",
-    seed: int | None = None,
-    timeout_s: float | None = None,
-    stall_timeout_s: float | None = STALL_TIMEOUT_S,
-    working_directory: Literal["trial", "launch"] = "trial",
-    durability: Literal["process", "power"] = "process",
-    callbacks: Sequence[Callback] = (),
-    quiet: bool = False,
-    **options: Any,
-) -> Result:
-    """Train one function on several workers that share parameters through servers, without waiting for each other.
-
-    Args:
-        train: A function, or `"file.py:function"`.
-        params: Its arguments.
-        workers: How many ranks train; by default one per core, or per GPU where there are any.
-        servers: How many hold the parameters, each a share of them; they get no GPU.
-        metric: Which entry of a returned dict is the result's `value`.
-        engine: Where workers and servers live.
-        resources: What each worker gets.
-        name: A name for people; by default the function's.
-        description: A sentence for people.
-        seed: Each rank gets the same; by default random, and recorded.
-        timeout_s: End it after this time.
-        stall_timeout_s: As in `allreduce`.
-        working_directory: As in `allreduce`.
-        durability: As in `launch`.
-        callbacks: Objects with a method `on_facts(facts)`.
-        quiet: Show no progress.
-        **options: How parameters are shared: `staleness=8`, `compression="int8"` and others; see the guide.
-
-    Returns:
-        The result: `.value` is what rank 0 returned, `.values` what each worker returned.
-
-    Raises:
-        InvalidInputError: If something given cannot be used; nothing was started then.
-        TrialFailedError: If it failed; names the rank or server, where it was and how far it had come.
-    """
-    arguments = dict(locals())
-    with _boot(engine) as boot:
-        from cargobike.experiments.asking.gang_launching import launch_parameter_server  # noqa: PLC0415 - loads while the process boots
-
-        return launch_parameter_server(boot, **arguments)
+        asked = Asked(
+            name=name,
+            description=description,
+            search=Search(
+                params=None if params is None else dict(params),
+                num_trials=num_trials,
+                seed=seed,
+                deterministic=deterministic,
+            ),
+            aim=Aim(
+                direction=None if isinstance(direction, Mapping) else direction,
+                metric=metric,
+                objectives=dict(direction) if isinstance(direction, Mapping) else {},
+                constraints=(constraints,) if isinstance(constraints, str) else tuple(constraints),
+            ),
+            placement=Placement(
+                workers=workers, gang=Gang(size=gang), resources=resources or Resources(), isolation=isolation
+            ),
+            limits=Limits(
+                timeout_s=timeout_s,
+                trial_timeout_s=trial_timeout_s,
+                stall_timeout_s=stall_timeout_s,
+                max_failures=max_failures,
+            ),
+            keeping=Keeping(durability=durability, working_directory=working_directory, tensorboard=tensorboard),
+        )
+        objects = Objects(
+            train=train,
+            engine=place,
+            space=space,
+            optimizer=optimizer,
+            early_stop=early_stop,
+            start_points=start_points,
+            warm_start=warm_start,
+            versioned_resources=versioned_resources,
+            data=data,
+            callbacks=callbacks,
+            quiet=quiet,
+        )
+        return launch_experiment(asked, objects)
 
 
 def resume(
@@ -286,11 +208,12 @@ def resume(
         StoreError: If it still runs, or its recipe or code cannot be found.
         OptimizerError: If its optimizer does not repeat itself.
     """
-    arguments = dict(locals())
-    with _boot(engine) as boot:
-        from cargobike.experiments.asking.launching import resume_experiment  # noqa: PLC0415 - loads while the process boots
+    with begin(engine) as place:
+        from cargobike.experiments.asking.launching import resume_experiment  # noqa: PLC0415
 
-        return resume_experiment(boot, **arguments)
+        return resume_experiment(
+            place, experiment_id, num_trials=num_trials, workers=workers, callbacks=callbacks, quiet=quiet
+        )
 
 
 def reproduce(
@@ -324,15 +247,18 @@ def reproduce(
         NotFoundError: If there is no such experiment or trial, or none that completed.
         StoreError: If its code was not kept.
     """
-    arguments = dict(locals())
-    if arguments.pop("fresh_env"):
+    if fresh_env:
         from cargobike.experiments.asking.fresh_environment import reproduce_in_fresh_environment  # noqa: PLC0415 - few need it
 
-        return reproduce_in_fresh_environment(**arguments)
-    with _boot(engine) as boot:
-        from cargobike.experiments.asking.reproducing import reproduce_experiment  # noqa: PLC0415 - loads while the process boots
+        return reproduce_in_fresh_environment(
+            experiment_id, trial=trial, tolerance=tolerance, workers=workers, engine=engine, quiet=quiet
+        )
+    with begin(engine) as place:
+        from cargobike.experiments.asking.reproducing import reproduce_experiment  # noqa: PLC0415
 
-        return reproduce_experiment(boot, **arguments)
+        return reproduce_experiment(
+            place, experiment_id, trial=trial, tolerance=tolerance, workers=workers, quiet=quiet
+        )
 
 
 def inference(
@@ -389,5 +315,6 @@ def list() -> builtins.list[ExperimentSummary]:
     return list_experiments()
 
 
-def _boot(engine: object) -> contextlib.AbstractContextManager[Boot | None]:
-    return Boot(WORKER_PROGRAM) if engine == "local" else contextlib.nullcontext()
+def begin(engine: str | Engine) -> contextlib.AbstractContextManager[Boot | str | Engine]:
+    """Start the first process of this machine's workers, if they are meant; what follows loads while it boots."""
+    return Boot(WORKER_PROGRAM) if engine == "local" else contextlib.nullcontext(engine)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +11,12 @@ import msgspec
 
 from cargobike.core.errors import InvalidInputError, nearest
 from cargobike.core.plain import check_plain
-from cargobike.core.records import Direction, Params, Resources, Trial
+from cargobike.core.records import Direction, Params, Resources
 from cargobike.engines.capabilities import ChecksWorkers
 from cargobike.engines.engine import NO_LIMIT, Engine
 from cargobike.experiments.driving.request import Callback
-from cargobike.experiments.scheduling.plan import GangShape
-from cargobike.search.optimizers.listed import Listed, read_sets
+from cargobike.search.optimizers.listed import read_sets
 from cargobike.search.optimizers.optimizer import AbstractOptimizer
-from cargobike.search.optimizers.registry import resolve_optimizer
-from cargobike.search.rules.stop_rule import EndRule, StopRule
 from cargobike.search.spaces.space import Searchspace
 
 SpaceLike = Searchspace | Mapping[str, Any] | Sequence[Mapping[str, Any]] | str | os.PathLike[str]
@@ -99,18 +96,6 @@ def _is_choice(spec: object) -> bool:
     return isinstance(spec, list) or type(spec).__name__ in ("ndarray", "range")
 
 
-def choose_optimizer(told: Told, optimizer: str | AbstractOptimizer | None) -> AbstractOptimizer:
-    """Return the optimizer that was asked for, or the one that fits the space."""
-    if told.listed is not None:
-        if optimizer is not None:
-            raise InvalidInputError(
-                f"optimizer={optimizer!r} was given, but the parameters to try are listed already; "
-                "leave the optimizer out, or give a space."
-            )
-        return Listed(told.listed)
-    return resolve_optimizer(optimizer or ("gridsearch" if told.is_grid else "randomsearch"))
-
-
 def number_of_trials(
     told: Told, num_trials: int | None, timeout_s: float | None, optimizer: AbstractOptimizer
 ) -> int | None:
@@ -163,42 +148,6 @@ def number_of_workers(
         )
     wanted = wanted if trials is None else min(wanted, trials * gang)
     return wanted - wanted % gang if wanted >= gang else wanted
-
-
-def shape_of(gang: int | GangShape, isolation: str) -> GangShape:
-    """Return what is asked for of gangs."""
-    shape = gang
-    if not isinstance(shape, GangShape):
-        shape = GangShape(size=at_least_one("gang", shape), is_distributed=shape > 1)
-    if shape.is_distributed and isolation != "fresh":
-        raise InvalidInputError(
-            f"isolation={isolation!r} was given, but ranks that train together need processes of their own: what they "
-            "joined once they cannot join again. Leave isolation out."
-        )
-    return shape
-
-
-StopRules = str | StopRule | Sequence[str | StopRule]
-
-
-def stop_rules_of(early_stop: StopRules | None) -> tuple[StopRule, ...]:
-    """Return stop rules, by name or as objects, as a tuple."""
-    if early_stop is None:
-        return ()
-    # Not needed by most experiments, and every import delays the first trial.
-    from cargobike.search.rules.stop_rules import resolve_stop_rule  # noqa: PLC0415
-
-    if isinstance(early_stop, str) or not isinstance(early_stop, Sequence):
-        return (resolve_stop_rule(early_stop),)
-    return tuple(resolve_stop_rule(rule) for rule in early_stop)
-
-
-def end_of(rules: Sequence[StopRule], direction: Direction) -> Callable[[Trial], str | None] | None:
-    """Return what tells whether a trial that ended is reason enough to end the search; `None` if nothing does."""
-    found = [rule for rule in rules if isinstance(rule, EndRule)]
-    if not found:
-        return None
-    return lambda trial: next(filter(None, (rule.reason_to_end(trial, direction) for rule in found)), None)
 
 
 def check_choices(**given: str) -> None:

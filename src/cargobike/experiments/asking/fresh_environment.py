@@ -24,8 +24,8 @@ _INSTALL_S = 3600.0
 
 
 def reproduce_in_fresh_environment(
-    *,
     experiment_id: ExperimentLike,
+    *,
     trial: int | str | None,
     tolerance: float,
     workers: int | None,

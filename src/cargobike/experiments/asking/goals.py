@@ -5,40 +5,44 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from cargobike.core.asked import Aim
 from cargobike.core.errors import InvalidInputError, nearest
-from cargobike.core.goals import Goals, read_constraints
-from cargobike.core.records import Direction, Params
+from cargobike.core.goals import read_constraints
+from cargobike.core.records import Params
 from cargobike.experiments.asking.arguments import Told
 from cargobike.search.optimizers.optimizer import AbstractOptimizer
 from cargobike.search.optimizers.registry import names_for_several_objectives
 from cargobike.search.rules.stop_rule import EndRule, StopRule
 
 
-def goals_of(direction: Direction | Mapping[str, Direction], constraints: Sequence[str] | str) -> Goals:
-    """Return what the search is after beyond one number."""
-    limits = read_constraints(constraints)
-    if not isinstance(direction, Mapping):
-        return Goals(constraints=limits)
-    if len(direction) < 2:
+def read_aim(aim: Aim, told: Told) -> Aim:
+    """Return what the search is after, where it is not said as the space's file says it."""
+    objectives = aim.objectives
+    if objectives and len(objectives) < 2:
         raise InvalidInputError(
-            f"direction={dict(direction)!r} names {len(direction)} objectives; give at least two, "
+            f"direction={objectives!r} names {len(objectives)} objectives; give at least two, "
             'or direction="max" and metric="…" for one.'
         )
     mistakes = [
         f"direction of {name!r} is {way!r}; allowed are 'max' and 'min'.{nearest(str(way), ('max', 'min'))}"
-        for name, way in direction.items()
+        for name, way in objectives.items()
         if way not in ("max", "min")
     ]
     if mistakes:
         raise InvalidInputError("Some objectives are not understood:", mistakes)
-    return Goals(objectives=dict(direction), constraints=limits)
+    return Aim(
+        direction="max" if objectives else aim.direction or told.direction or "max",
+        metric=None if objectives else aim.metric or told.metric,
+        objectives=objectives,
+        constraints=tuple(map(str, read_constraints(aim.constraints))),
+    )
 
 
 def check_goals(
-    goals: Goals, metric: str | None, optimizer: AbstractOptimizer, rules: Sequence[StopRule | EndRule]
+    aim: Aim, metric: str | None, optimizer: AbstractOptimizer, rules: Sequence[StopRule | EndRule]
 ) -> None:
     """Refuse what cannot be had together with several objectives."""
-    if not goals.objectives:
+    if not aim.objectives:
         return
     mistakes = []
     if metric is not None:
@@ -50,7 +54,7 @@ def check_goals(
     if rules:
         mistakes.append("early_stop compares trials by one number; leave it out")
     if mistakes:
-        raise InvalidInputError(f"With the objectives {', '.join(goals.objectives)}:", mistakes)
+        raise InvalidInputError(f"With the objectives {', '.join(aim.objectives)}:", mistakes)
 
 
 def check_start_points(points: Sequence[Mapping[str, Any]], told: Told) -> tuple[Params, ...]:

@@ -1,70 +1,214 @@
-"""How an experiment was set up, kept beside its journal so that it can be taken up again by another process.
+"""How an experiment was set up, kept beside its journal so that another process can take it up again.
 
-Journals are data; this is code, the user's own in the user's own project: it is unpickled only when they resume it.
+The recipe is data: the record of what was asked for, and what resolution found. Optimizers and stop rules are told by
+name and settings. One that cannot be told so, a user's own or one with objects among its settings, is pickled into a
+file of its own: the user's code in the user's project, unpickled only when they resume it.
 """
 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import cloudpickle
 import msgspec
+from msgspec.structs import replace
 
-from cargobike.core.errors import StoreError
-from cargobike.core.goals import Goals
-from cargobike.core.records import Params, Resources, Trial
-from cargobike.experiments.scheduling.plan import Plan
+from cargobike.core.asked import Asked
+from cargobike.core.errors import CargobikeError, StoreError
+from cargobike.core.facts import ExperimentStarted
+from cargobike.core.layout import ExperimentFolder
+from cargobike.core.packed_numbers import Number, pack_number, pack_numbers, unpack_numbers
+from cargobike.core.records import Curve, Params, Trial, TrialState
+from cargobike.core.version import __version__
+from cargobike.experiments.asking.pickled_recipe import PICKLED_RECIPE, read_pickled_recipe
+from cargobike.experiments.asking.setup import Setup
+from cargobike.search.optimizers.listed import Listed
 from cargobike.search.optimizers.optimizer import AbstractOptimizer
+from cargobike.search.optimizers.registry import is_told_whole, restore_optimizer
 from cargobike.search.rules.stop_rule import StopRule
 from cargobike.search.spaces.space import Searchspace
+from cargobike.search.spaces.values import from_json
 
-FILE = "recipe.pickle"
+RECIPE = "recipe.json"
+OBJECTS = "objects.pickle"
+RECIPE_VERSION = 1
 
 
-class Recipe(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that was asked for, the optimizer as it was before its first question."""
+class PastTrial(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A trial of an earlier experiment that the optimizer learned from before its first question."""
 
-    optimizer: AbstractOptimizer
-    space: Searchspace
+    params: Params
+    state: TrialState
+    value: float | None = None
+    metrics: dict[str, Number] = msgspec.field(default_factory=dict)
+    curve: list[tuple[int, Number]] = msgspec.field(default_factory=list)
+    violation: Number = 0.0
+
+
+class Recipe(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What is needed to set an experiment up again; see `Setup`.
+
+    `pickled` says which objects are in the other file: `optimizer`, and stop rules by their position.
+    """
+
+    version: int
+    cargobike: str
+    asked: Asked
     names: tuple[str, ...]
-    plan: Plan
-    direction: Literal["max", "min"]
-    metric: str | None
-    goals: Goals
-    start_points: Sequence[Params]
-    params: dict[str, Any] | None
-    resources: Resources
-    isolation: Literal["fresh", "reuse"]
-    own_directory: bool
-    durability: Literal["process", "power"]
-    stop_rules: Sequence[StopRule]
-    past: tuple[Trial, ...] = ()
+    start_points: tuple[Params, ...] = ()
+    past: tuple[PastTrial, ...] = ()
+    pickled: tuple[str, ...] = ()
 
-    def encode(self) -> bytes | None:
-        """Turn into bytes; `None` if somebody's optimizer or rule cannot be: that experiment cannot be resumed."""
-        try:
-            data: bytes = cloudpickle.dumps({name: getattr(self, name) for name in self.__struct_fields__})
-        except Exception:  # noqa: BLE001 - anybody's objects, and no reason not to run the experiment
-            return None
-        return data
 
-    @staticmethod
-    def read(folder: Path) -> Recipe:
-        """Read the recipe from an experiment's code folder.
+def recipe_files(setup: Setup) -> dict[str, bytes | None]:
+    """Return the files that hold a setup, by name; an object that cannot be pickled is missing from them."""
+    objects = _objects_to_pickle(setup)
+    recipe = Recipe(
+        version=RECIPE_VERSION,
+        cargobike=__version__,
+        asked=setup.asked,
+        names=setup.names,
+        start_points=setup.start_points,
+        past=tuple(map(_pack, setup.past)),
+        pickled=tuple(objects),
+    )
+    return {RECIPE: msgspec.json.encode(recipe, enc_hook=str), OBJECTS: _pickle(objects) if objects else None}
 
-        Raises:
-            StoreError: If there is none, or its code cannot be found any more.
-        """
-        path = folder / FILE
-        try:
-            return Recipe(**pickle.loads(path.read_bytes()))
-        except FileNotFoundError:
-            raise StoreError(
-                f"There is no recipe in {folder}: the experiment's optimizer could not be kept, or it ended before it "
-                "had begun. Launch it anew."
-            ) from None
-        except Exception as error:
-            raise StoreError(f"The recipe {path} cannot be read: {type(error).__name__}: {error}") from error
+
+def read_recipe(folder: Path) -> Setup:
+    """Read how an experiment was set up from its code folder, also as it was kept before.
+
+    Raises:
+        StoreError: If there is nothing, or its code cannot be found any more.
+    """
+    path = folder / RECIPE
+    if not path.exists() and (folder / PICKLED_RECIPE).exists():
+        return read_pickled_recipe(folder / PICKLED_RECIPE)
+    try:
+        recipe = msgspec.json.decode(path.read_bytes(), type=Recipe)
+    except FileNotFoundError:
+        raise StoreError(
+            f"There is no recipe in {folder}: the experiment ended before it had begun, or it repeats another one. "
+            "Launch it anew."
+        ) from None
+    except (OSError, msgspec.DecodeError) as error:
+        raise StoreError(f"The recipe {path} cannot be read: {error}") from error
+    if recipe.version > RECIPE_VERSION:
+        raise StoreError(f"The recipe {path} was written by a newer Cargobike {recipe.cargobike}; upgrade this one.")
+    objects = _unpickle(folder / OBJECTS) if recipe.pickled else {}
+    try:
+        return _setup(recipe, objects)
+    except CargobikeError as error:
+        raise StoreError(f"The recipe {path} cannot be followed: {error}") from error
+
+
+def asked_for(header: ExperimentStarted, folder: ExperimentFolder) -> Asked:
+    """Return what was asked for in an experiment; journals of version 1 hold half of it, the recipe the rest."""
+    if header.version > 1:
+        return header.asked
+    try:
+        asked = read_recipe(folder.code).asked
+    except CargobikeError:  # an optimizer that could not be kept, or whose module is gone
+        return header.asked
+    return replace(asked, name=header.name, description=header.description, function=header.function)
+
+
+def _setup(recipe: Recipe, objects: dict[str, Any]) -> Setup:
+    space = Searchspace.from_description(recipe.asked.search.space or ())
+    return Setup(
+        asked=recipe.asked,
+        space=space,
+        names=recipe.names,
+        optimizer=objects["optimizer"] if "optimizer" in objects else _optimizer(recipe.asked),
+        stop_rules=_stop_rules(recipe.asked, objects),
+        start_points=tuple(_in_space(params, space) for params in recipe.start_points),
+        past=tuple(_unpack(trial, space) for trial in recipe.past),
+    )
+
+
+def _in_space(params: Params, space: Searchspace) -> Params:
+    """Return parameters as the space has them, with tuples where JSON has lists."""
+    return space.validate({name: from_json(value) for name, value in params.items()})
+
+
+def _optimizer(asked: Asked) -> AbstractOptimizer:
+    if asked.search.params is not None:
+        return Listed([asked.search.params])
+    if asked.search.optimizer is None:
+        raise StoreError("it names no optimizer.")
+    return restore_optimizer(asked.search.optimizer)
+
+
+def _stop_rules(asked: Asked, objects: dict[str, Any]) -> tuple[StopRule, ...]:
+    if not asked.search.stop_rules:
+        return ()
+    from cargobike.search.rules.stop_rules import restore_stop_rule  # noqa: PLC0415 - most searches have none
+
+    keys = ((_rule_key(number), rule) for number, rule in enumerate(asked.search.stop_rules))
+    return tuple(objects[key] if key in objects else restore_stop_rule(rule) for key, rule in keys)
+
+
+def _objects_to_pickle(setup: Setup) -> dict[str, Any]:
+    """Return the objects that their descriptions do not tell whole."""
+    search, objects = setup.asked.search, dict[str, Any]()
+    if search.params is None and (search.optimizer is None or not is_told_whole(setup.optimizer, search.optimizer)):
+        objects["optimizer"] = setup.optimizer
+    if setup.stop_rules:
+        from cargobike.search.rules.stop_rules import is_told_whole as is_rule_told_whole  # noqa: PLC0415 - as above
+
+        for number, (rule, told) in enumerate(zip(setup.stop_rules, search.stop_rules, strict=True)):
+            if not is_rule_told_whole(rule, told):
+                objects[_rule_key(number)] = rule
+    return objects
+
+
+def _rule_key(number: int) -> str:
+    return f"stop rule {number}"
+
+
+def _pickle(objects: dict[str, Any]) -> bytes | None:
+    try:
+        data: bytes = cloudpickle.dumps(objects)
+    except Exception:  # noqa: BLE001 - anybody's objects, and no reason not to run the experiment
+        return None
+    return data
+
+
+def _unpickle(path: Path) -> dict[str, Any]:
+    try:
+        objects: dict[str, Any] = pickle.loads(path.read_bytes())
+    except FileNotFoundError:
+        raise StoreError(
+            f"There is no {path}: the experiment's optimizer could not be kept, because it cannot be pickled. "
+            "Launch it anew."
+        ) from None
+    except Exception as error:
+        raise StoreError(f"{path} cannot be read: {type(error).__name__}: {error}") from error
+    return objects
+
+
+def _pack(trial: Trial) -> PastTrial:
+    return PastTrial(
+        params=trial.params,
+        state=trial.state,
+        value=trial.value,
+        metrics=pack_numbers(trial.metrics),
+        curve=[(step, pack_number(value)) for step, value in trial.curve],
+        violation=pack_number(trial.violation),
+    )
+
+
+def _unpack(past: PastTrial, space: Searchspace) -> Trial:
+    curve = Curve()
+    for step, value in past.curve:
+        curve.add(step, float(value))
+    return Trial(
+        _in_space(past.params, space),
+        state=past.state,
+        value=past.value,
+        metrics=unpack_numbers(past.metrics),
+        curve=curve,
+        violation=float(past.violation),
+    )

@@ -5,34 +5,31 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import msgspec
+from msgspec.structs import replace
 
-from cargobike.core.errors import CargobikeError, InvalidInputError, NotFoundError, StoreError
+from cargobike.core.asked import Named, Search
+from cargobike.core.errors import InvalidInputError, NotFoundError, StoreError
 from cargobike.core.facts import EXPERIMENT_FACTS, TrialSuggested
-from cargobike.core.goals import Goals, read_constraints
 from cargobike.core.layout import ExperimentFolder
 from cargobike.core.record import ExperimentRecord
-from cargobike.core.records import Resources, Trial, TrialState
-from cargobike.core.version import __version__
-from cargobike.engines.capabilities import WarmsUp
+from cargobike.core.records import Trial, TrialState
 from cargobike.engines.engine import Engine
 from cargobike.engines.local.boot import Boot
-from cargobike.engines.registry import resolve_engine
 from cargobike.experiments.asking import arguments
-from cargobike.experiments.asking.recipe import Recipe
+from cargobike.experiments.asking.launching import make_request, warm_up
+from cargobike.experiments.asking.recipe import asked_for
 from cargobike.experiments.asking.recorded import recorded_payload
+from cargobike.experiments.asking.resolving import engine_of
+from cargobike.experiments.asking.setup import Setup
 from cargobike.experiments.driving.conduct import conduct
-from cargobike.experiments.driving.request import Request, Shipment
+from cargobike.experiments.driving.request import KeptCode
 from cargobike.experiments.finding import ExperimentLike, find_experiment
 from cargobike.experiments.reading import read_record
 from cargobike.experiments.results.comparison import environment_changes, package_changes
 from cargobike.experiments.results.reproduction import Reproduction, compare_trials
-from cargobike.experiments.scheduling.plan import Plan
-from cargobike.experiments.trial import WORKER_PROGRAM
 from cargobike.experiments.trial.payload import Payload
 from cargobike.search.optimizers.repeat import Repeat
 from cargobike.search.spaces.space import Searchspace
-from cargobike.store.files import project
 from cargobike.store.files.resources import hash_file
 from cargobike.store.history.environment import read_environment
 from cargobike.store.history.snapshot import Snapshot, read_snapshot
@@ -42,16 +39,15 @@ _MOST_NAMED = 10
 
 
 def reproduce_experiment(
-    boot: Boot | None,
-    *,
+    place: Boot | str | Engine,
     experiment_id: ExperimentLike,
+    *,
     trial: int | str | None,
     tolerance: float,
     workers: int | None,
-    engine: str | Engine,
     quiet: bool,
 ) -> Reproduction:
-    """Run trials again; takes what `experiment.reproduce` takes."""
+    """Run trials again."""
     if not 0 <= tolerance < 1:
         raise InvalidInputError(
             f"tolerance={tolerance} was given; it must be at least 0 and less than 1, such as 1e-6."
@@ -60,11 +56,18 @@ def reproduce_experiment(
     record, snapshot = read_record(folder), read_snapshot(folder)
     trials = choose_trials(record, trial)
     payload = recorded_payload(folder, snapshot)
-    plan = _plan(record, folder, len(trials), workers)
-    with resolve_engine(engine, boot) as place:
-        request = _request(record, folder, payload, plan=plan, place=place, trials=trials, quiet=quiet)
-        if isinstance(place, WarmsUp):
-            place.warm_up(WORKER_PROGRAM, request.resources, plan.workers)
+    with engine_of(place) as engine:
+        setup = _setup(record, folder, trials, engine, workers)
+        request = make_request(
+            setup,
+            replace(setup.plan(), fail_fast=0),
+            engine=engine,
+            payload=payload.encode(),
+            libraries=tuple(payload.preload),
+            code=KeptCode(source=folder.function.read_bytes() if folder.function.exists() else b""),
+            quiet=quiet,
+        )
+        warm_up(engine, request)
         repeated, new_folder = conduct(request)
     return Reproduction(
         original=folder.id,
@@ -101,76 +104,28 @@ def choose_trials(record: ExperimentRecord, which: int | str | None) -> list[Tri
     return [record.trials[number]]
 
 
-def _plan(record: ExperimentRecord, folder: ExperimentFolder, trials: int, workers: int | None) -> Plan:
-    header = record.header
-    try:
-        plan = Recipe.read(folder.code).plan
-    except CargobikeError:  # an optimizer that could not be kept, or whose module is gone: it is not needed
-        plan = Plan(workers=header.workers, gang=header.gang)
-    wanted = plan.workers if workers is None else arguments.at_least_one("workers", workers)
-    return msgspec.structs.replace(
-        plan,
-        workers=max(plan.gang, min(wanted, trials * plan.gang)),
-        num_trials=trials,
-        seed=header.seed,
-        deterministic=False,
-        every_report_is_milestone=False,
-        max_failures=None,
-        fail_fast=0,
-        timeout_s=None,
-        reason_to_end=None,
+def _setup(
+    record: ExperimentRecord, folder: ExperimentFolder, trials: Sequence[Trial], engine: Engine, workers: int | None
+) -> Setup:
+    """Return an experiment that repeats trials as they were asked for, without anything that may end them early."""
+    asked = asked_for(record.header, folder)
+    placement = asked.placement
+    gang, wanted = placement.gang.size or 1, placement.workers or 1
+    if workers is not None:
+        wanted = arguments.at_least_one("workers", workers)
+    repeated = replace(
+        asked,
+        name=f"{record.header.name} again",
+        description="",
+        function=record.header.function,
+        reproduces=record.id,
+        search=Search(space=[], optimizer=Named(Repeat.name), num_trials=len(trials), seed=record.header.seed),
+        placement=replace(placement, workers=max(gang, min(wanted, len(trials) * gang)), engine=engine.name),
+        limits=replace(asked.limits, timeout_s=None, max_failures=None),
+        keeping=replace(asked.keeping, durability="process", versioned_resources=(), tensorboard=False),
     )
-
-
-def _request(
-    record: ExperimentRecord,
-    folder: ExperimentFolder,
-    payload: Payload,
-    *,
-    plan: Plan,
-    place: Engine,
-    trials: Sequence[Trial],
-    quiet: bool,
-) -> Request:
-    header = record.header
-    space, optimizer = Searchspace(), Repeat(trials)
-    optimizer.setup(space, num_trials=plan.num_trials, direction=header.direction, seed=plan.seed)
-    optimizer.initialize()
-    source = folder.function
-    return Request(
-        shipment=Shipment(
-            title=header.function,
-            function=payload.function,
-            libraries=tuple(payload.preload),
-            wants_reporter=payload.wants_reporter,
-            source=source.read_text("utf-8", "replace") if source.exists() else "",
-        ),
-        space=space,
-        names=tuple(dict.fromkeys(name for trial in trials for name in trial.params)),
-        optimizer=optimizer,
-        plan=plan,
-        engine=place,
-        project=project.prepare(),
-        version=__version__,
-        direction=header.direction,
-        metric=header.metric,
-        goals=Goals(objectives=header.objectives, constraints=read_constraints(header.constraints)),
-        resources=_resources(folder),
-        isolation="reuse" if header.isolation == "reuse" else "fresh",
-        own_directory=payload.own_directory,
-        name=f"{header.name} again",
-        description=f"Repeats {header.id}.",
-        quiet=quiet,
-        payload=payload.encode(),
-        options={"reproduces": header.id},
-    )
-
-
-def _resources(folder: ExperimentFolder) -> Resources:
-    try:
-        return Recipe.read(folder.code).resources
-    except CargobikeError:
-        return Resources()
+    names = tuple(dict.fromkeys(name for trial in trials for name in trial.params))
+    return Setup(asked=repeated, space=Searchspace(), names=names, optimizer=Repeat(trials))
 
 
 def _environment_warnings(snapshot: Snapshot | None, payload: Payload) -> list[str]:

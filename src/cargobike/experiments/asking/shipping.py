@@ -13,12 +13,57 @@ from types import ModuleType
 from typing import Any
 
 import cloudpickle
+import msgspec
 
+from cargobike.core.asked import Asked
 from cargobike.core.errors import FunctionError
 from cargobike.experiments.asking.function import Train
 from cargobike.experiments.asking.libraries import libraries_needed
-from cargobike.experiments.driving.request import Shipment
-from cargobike.experiments.trial.payload import remember
+from cargobike.experiments.trial.payload import DataFiles, Payload, remember
+
+PARAMETER_SERVER = "cargobike.training.parameter_server:serve"
+"""What parameter servers run, as `module:name`."""
+
+
+class Shipment(msgspec.Struct, frozen=True, kw_only=True):
+    """The train function as it travels, and what is said about it."""
+
+    title: str
+    function: bytes
+    libraries: tuple[str, ...]
+    wants_reporter: bool
+    source: str
+    file: str = ""
+
+
+def make_payload(asked: Asked, shipment: Shipment, *, data: DataFiles | None = None, travels: bool = False) -> Payload:
+    """Return what a runner needs to call the function; `travels` if it may run where the user's modules are not."""
+    goals = asked.aim.goals
+    return Payload(
+        function=shipment.function,
+        sys_path=[os.path.abspath(path) for path in sys.path],
+        argv=sys.argv,
+        launch_dir=os.getcwd(),
+        preload=list(shipment.libraries),
+        sources=unsaved_sources(),
+        metric=asked.aim.metric,
+        direction=asked.aim.direction or "max",
+        value_is_optional=asked.is_single or bool(goals.objectives),
+        needed_metrics=list(goals.names),
+        wants_reporter=shipment.wants_reporter,
+        own_directory=asked.keeping.working_directory == "trial",
+        force_checkpoints_every_s=0.0 if asked.keeping.durability == "power" else 1.0,
+        server=PARAMETER_SERVER if asked.placement.gang.servers else "",
+        options=asked.placement.gang.options,
+        data=data,
+        modules=_own_modules() if travels else {},
+    )
+
+
+def _own_modules() -> dict[str, tuple[str, str, bool]]:
+    from cargobike.experiments.asking.own_modules import own_modules  # noqa: PLC0415 - workers on this machine have the files
+
+    return own_modules()
 
 
 def ship(train: Train) -> Shipment:

@@ -39,6 +39,8 @@ def show(
         first = trial_as_json(failed[0]) if failed else None
         header = {
             "description": row.header.description,
+            "reproduces": row.header.asked.reproduces or None,
+            "asked": msgspec.to_builtins(row.header.asked.settings(), enc_hook=str),
             "seed": row.header.seed,
             "workers": row.header.workers,
             "gang": row.header.gang,
@@ -113,6 +115,8 @@ def _print_header(row: ExperimentRow, snapshot: Snapshot | None) -> None:
         "by": f"{header.user}@{header.host}, process {header.pid}",
         "trials": f"{counts or 'none'}" + (f" of {header.num_trials}" if header.num_trials else ""),
     }
+    if header.asked.reproduces:
+        facts["repeats"] = header.asked.reproduces
     if row.best_trial is not None:
         facts["best"] = f"{number(row.best_value)} in trial {row.best_trial}"
         facts["with"] = parameters(row.best_params)

@@ -6,13 +6,11 @@ import contextlib
 import getpass
 import os
 import socket
-import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from cargobike.core.asked import Aim, Asked, Gang, Named, Placement, Search
 from cargobike.core.errors import CargobikeError
 from cargobike.core.facts import EXPERIMENT_FACTS, ExperimentEnded, ExperimentStarted
 from cargobike.core.ids import experiment_id
@@ -22,8 +20,6 @@ from cargobike.core.record import ExperimentRecord
 from cargobike.core.records import Resources
 from cargobike.engines.capabilities import Elsewhere
 from cargobike.engines.engine import WorkerSpec
-from cargobike.experiments.asking.recipe import FILE as RECIPE
-from cargobike.experiments.asking.shipping import unsaved_sources
 from cargobike.experiments.display.display import Display, choose_display
 from cargobike.experiments.driving.interrupt import InterruptWatch
 from cargobike.experiments.driving.keeping import CodeKeeper
@@ -36,7 +32,6 @@ from cargobike.experiments.scheduling.replay import Replay
 from cargobike.experiments.scheduling.scheduler import Scheduler
 from cargobike.experiments.trial import WORKER_PROGRAM
 from cargobike.experiments.trial.messages import FromWorker, decode_from_worker
-from cargobike.experiments.trial.payload import Payload
 from cargobike.store.files.locking import DriverLock
 from cargobike.store.journal.journal import JournalWriter, read_journal
 from cargobike.workers.wire.connection import AgentConfig
@@ -51,21 +46,20 @@ _WITHOUT_GPU = Resources(gpus=0)  # what a parameter server gets
 def conduct(request: Request) -> tuple[ExperimentRecord, ExperimentFolder]:
     """Run a new experiment to its end; returns what its journal says, folded."""
     clock = Clock()
-    payload = request.payload or _payload(request)
     folder = request.project.experiment(experiment_id(clock.now()))
     folder.root.mkdir(parents=True)
     with contextlib.ExitStack() as exits:
         exits.enter_context(DriverLock(folder))
         _share(folder, exits)
-        journal = exits.enter_context(JournalWriter(folder.journal, durability=request.durability))
+        journal = exits.enter_context(JournalWriter(folder.journal, durability=request.asked.keeping.durability))
         header = _header(request, folder, clock.now())
         journal.append([header])
         record = ExperimentRecord(header)
         session = _session(request, record)
         scheduler = Scheduler(request.plan, record)
-        keeper = _keeper(request, folder, payload)
+        keeper = _keeper(request, folder)
         exits.callback(keeper.close)
-        stage = _Stage(request, folder, payload, journal, clock, (keeper,))
+        stage = _Stage(request, folder, journal, clock, (keeper,))
         _run(stage, scheduler, session, exits)
     return record, folder
 
@@ -79,19 +73,18 @@ def take_up(request: Request, folder: ExperimentFolder) -> ExperimentRecord:
         folder.stop_request.unlink(missing_ok=True)
         header, *past = read_journal(folder.journal, EXPERIMENT_FACTS)
         assert isinstance(header, ExperimentStarted)
-        journal = exits.enter_context(JournalWriter(folder.journal, durability=request.durability))
+        journal = exits.enter_context(JournalWriter(folder.journal, durability=request.asked.keeping.durability))
         record = ExperimentRecord(header)
         session = _session(request, record)
         replay = Replay(request.plan, record, session)
         replay.run(past)
         scheduler = Scheduler(request.plan, record)
         scheduler.take_up(replay, clock.now())
-        payload = (folder.payload).read_bytes()
         late: tuple[CodeKeeper, ...] = ()
         if not folder.snapshot.exists():
             late = (CodeKeeper(folder, {}, remark="the snapshot was taken when the experiment was taken up again"),)
             exits.callback(late[0].close)
-        stage = _Stage(request, folder, payload, journal, clock, late)
+        stage = _Stage(request, folder, journal, clock, late)
         _run(stage, scheduler, session, exits)
     return record
 
@@ -101,7 +94,6 @@ class _Stage(msgspec.Struct, frozen=True):
 
     request: Request
     folder: ExperimentFolder
-    payload: bytes
     journal: JournalWriter
     clock: Clock
     callbacks: tuple[Callback, ...]
@@ -122,12 +114,12 @@ def _run(
     server = WireServer(decode_from_worker, elsewhere.listening if elsewhere else None)
     exits.callback(server.close)
     callbacks = [*stage.callbacks, *request.callbacks]
-    if request.tensorboard:
+    if request.asked.keeping.tensorboard:
         board = _board(stage.folder, display)
         exits.callback(board.close)
         callbacks.append(board)
     travel = _serve_files(request, elsewhere, server, stage.folder, exits) if elsewhere else NO_TRAVEL
-    make_spec = _spec_maker(request, server, stage.folder, stage.payload, travel)
+    make_spec = _spec_maker(request, server, stage.folder, travel)
     optimizer_thread = OptimizerThread(session)
     exits.callback(optimizer_thread.close)
     loop = Loop(
@@ -215,7 +207,7 @@ def _session(request: Request, record: ExperimentRecord) -> OptimizerSession:
 
 def _what_takes_time(request: Request) -> str:
     """Say what a user waits for before the first trial."""
-    libraries = dict.fromkeys(name.partition(".")[0] for name in request.shipment.libraries)
+    libraries = dict.fromkeys(name.partition(".")[0] for name in request.libraries)
     return f"starting workers (importing {', '.join(libraries)})" if libraries else "starting workers"
 
 
@@ -235,47 +227,10 @@ def _close_display(display: Display, clock: Clock) -> None:
     display.close(clock.now())
 
 
-def _keeper(request: Request, folder: ExperimentFolder, payload: bytes) -> CodeKeeper:
-    shipment = request.shipment
-    return CodeKeeper(
-        folder,
-        {
-            folder.payload.name: payload,
-            RECIPE: request.recipe,
-            folder.function.name: shipment.source.encode("utf-8", "backslashreplace"),
-        },
-        function_file=shipment.file,
-        resources=request.versioned_resources,
-    )
-
-
-def _payload(request: Request) -> bytes:
-    shipment = request.shipment
-    return Payload(
-        function=shipment.function,
-        sys_path=[os.path.abspath(path) for path in sys.path],
-        argv=sys.argv,
-        launch_dir=os.getcwd(),
-        preload=list(shipment.libraries),
-        sources=unsaved_sources(),
-        metric=request.metric,
-        direction=request.direction,
-        value_is_optional=request.params is not None or bool(request.goals.objectives),
-        needed_metrics=list(request.goals.names),
-        wants_reporter=shipment.wants_reporter,
-        own_directory=request.own_directory,
-        force_checkpoints_every_s=0.0 if request.durability == "power" else 1.0,
-        server=request.server,
-        options=request.options,
-        data=request.data,
-        modules=_own_modules() if isinstance(request.engine, Elsewhere) else {},
-    ).encode()
-
-
-def _own_modules() -> dict[str, tuple[str, str, bool]]:
-    from cargobike.experiments.asking.own_modules import own_modules  # noqa: PLC0415 - workers on this machine have the files
-
-    return own_modules()
+def _keeper(request: Request, folder: ExperimentFolder) -> CodeKeeper:
+    code = request.code
+    files = {folder.payload.name: request.payload, folder.function.name: code.source, **code.files}
+    return CodeKeeper(folder, files, function_file=code.function_file, resources=code.resources)
 
 
 def _header(request: Request, folder: ExperimentFolder, now: float) -> ExperimentStarted:
@@ -286,7 +241,7 @@ def _header(request: Request, folder: ExperimentFolder, now: float) -> Experimen
     return ExperimentStarted(
         at=now,
         id=folder.id,
-        asked=_asked(request),
+        asked=request.asked,
         cargobike=request.version,
         user=user,
         host=socket.gethostname(),
@@ -294,39 +249,8 @@ def _header(request: Request, folder: ExperimentFolder, now: float) -> Experimen
     )
 
 
-def _asked(request: Request) -> Asked:
-    plan = request.plan
-    return Asked(
-        name=request.name or request.shipment.title.rpartition(":")[2],
-        description=request.description,
-        function=request.shipment.title,
-        search=Search(
-            space=request.space.describe(),
-            params=request.params,
-            optimizer=Named(request.optimizer.name or type(request.optimizer).__name__),
-            num_trials=plan.num_trials,
-            warm_start=request.warm_start,
-            seed=plan.seed,
-            deterministic=plan.deterministic,
-        ),
-        aim=Aim(
-            direction=request.direction,
-            metric=request.metric,
-            objectives=request.goals.objectives,
-            constraints=tuple(map(str, request.goals.constraints)),
-        ),
-        placement=Placement(
-            workers=plan.workers,
-            gang=Gang(size=plan.gang),
-            engine=request.engine.name,
-            resources=request.resources,
-            isolation=request.isolation,
-        ),
-    )
-
-
 def _spec_maker(
-    request: Request, server: WireServer[FromWorker], folder: ExperimentFolder, payload: bytes, travel: _Travel
+    request: Request, server: WireServer[FromWorker], folder: ExperimentFolder, travel: _Travel
 ) -> Callable[[str, Role, tuple[bytes, bytes]], WorkerSpec]:
     def make(worker: str, role: Role, keys: tuple[bytes, bytes]) -> WorkerSpec:
         config = AgentConfig(
@@ -337,7 +261,7 @@ def _spec_maker(
             secret_key=keys[1],
             folder=str(folder.root.absolute()),
             project=str(request.project.root.absolute()),
-            reuse=request.isolation == "reuse",
+            reuse=request.asked.placement.isolation == "reuse",
             driver_silence_s=request.engine.driver_silence_s if isinstance(request.engine, Elsewhere) else None,
             files_address=travel.address,
             marker=travel.marker,
@@ -346,12 +270,12 @@ def _spec_maker(
             name=worker,
             module=WORKER_PROGRAM,
             config=config.encode(),
-            payload=payload,
+            payload=request.payload,
             role=role,
-            resources=_WITHOUT_GPU if role is Role.SERVER else request.resources,
+            resources=_WITHOUT_GPU if role is Role.SERVER else request.asked.placement.resources,
             peers=request.plan.workers,
             version=request.version,
-            libraries=request.shipment.libraries,
+            libraries=request.libraries,
         )
 
     return make

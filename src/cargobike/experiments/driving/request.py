@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Protocol
 
 import msgspec
 
+from cargobike.core.asked import Asked
 from cargobike.core.facts import Fact
-from cargobike.core.goals import Goals
 from cargobike.core.layout import ProjectFolder
-from cargobike.core.records import Params, Resources
+from cargobike.core.records import Params
 from cargobike.engines.engine import Engine
 from cargobike.experiments.scheduling.plan import Plan
-from cargobike.experiments.trial.payload import DataFiles
 from cargobike.search.optimizers.optimizer import AbstractOptimizer
 from cargobike.search.rules.stop_rule import StopRule
-from cargobike.search.spaces.space import Searchspace
 
 
 class Callback(Protocol):
@@ -42,51 +40,45 @@ class Patience(msgspec.Struct, frozen=True, kw_only=True):
     reconnect_s: float = 10.0
 
 
-class Shipment(msgspec.Struct, frozen=True, kw_only=True):
-    """The train function as it travels, and what is said about it."""
+class KeptCode(msgspec.Struct, frozen=True, kw_only=True):
+    """What is kept of an experiment's code once it runs.
 
-    title: str
-    function: bytes
-    libraries: tuple[str, ...]
-    wants_reporter: bool
-    source: str
-    file: str = ""
+    Attributes:
+        source: The text of the train function.
+        files: What else to write into its code folder, by name; nothing for `None`.
+        function_file: File that the train function is defined in.
+        resources: Files and folders to keep a copy of.
+    """
+
+    source: bytes = b""
+    files: dict[str, bytes | None] = msgspec.field(default_factory=dict)
+    function_file: str = ""
+    resources: tuple[Path, ...] = ()
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """What to run, where, and how; the optimizer has been set up.
+    """One experiment, checked and complete; the optimizer has been set up.
 
-    `server` is what parameter servers run, as `module:name`; `options` is what members of a gang are told.
+    Attributes:
+        asked: What was asked for, as it goes into the journal.
+        plan: What the scheduler makes of it.
+        names: The parameters that trials may have.
+        payload: The train function, as workers get it.
+        libraries: What the function imports, for workers to load first.
     """
 
-    shipment: Shipment
-    space: Searchspace
+    asked: Asked
+    plan: Plan
     names: tuple[str, ...]
     optimizer: AbstractOptimizer
-    plan: Plan
     engine: Engine
     project: ProjectFolder
     version: str
-    direction: Literal["max", "min"] = "max"
-    metric: str | None = None
-    goals: Goals = Goals()
-    start_points: Sequence[Params] = ()
-    warm_start: tuple[str, ...] = ()
-    params: dict[str, Any] | None = None
-    resources: Resources = msgspec.field(default_factory=Resources)
-    isolation: Literal["fresh", "reuse"] = "fresh"
-    own_directory: bool = True
-    name: str = ""
-    description: str = ""
-    durability: Literal["process", "power"] = "process"
+    payload: bytes
     stop_rules: Sequence[StopRule] = ()
+    start_points: Sequence[Params] = ()
+    libraries: tuple[str, ...] = ()
+    code: KeptCode = KeptCode()
     callbacks: Sequence[Callback] = ()
     quiet: bool = False
-    recipe: bytes | None = None
-    data: DataFiles | None = None
-    payload: bytes | None = None
-    versioned_resources: tuple[Path, ...] = ()
-    tensorboard: bool = False
     patience: Patience = msgspec.field(default_factory=Patience)
-    server: str = ""
-    options: dict[str, Any] = msgspec.field(default_factory=dict)

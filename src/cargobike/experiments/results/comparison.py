@@ -19,27 +19,31 @@ from cargobike.store.history.snapshot import Snapshot, read_snapshot
 
 Pair = tuple[Any, Any]
 
-_SETTINGS: Final = (
-    "name",
-    "description",
-    "function",
-    "params",
-    "optimizer",
-    "num_trials",
-    "direction",
-    "metric",
-    "objectives",
-    "constraints",
-    "seed",
-    "workers",
-    "gang",
-    "engine",
-    "isolation",
-    "deterministic",
-    "user",
-    "host",
-    "cargobike",
+_KNOWN_BEFORE: Final = frozenset(
+    {
+        "name",
+        "description",
+        "function",
+        "params",
+        "optimizer",
+        "num_trials",
+        "direction",
+        "metric",
+        "objectives",
+        "constraints",
+        "warm_start",
+        "seed",
+        "workers",
+        "gang",
+        "engine",
+        "isolation",
+        "deterministic",
+        "user",
+        "host",
+        "cargobike",
+    }
 )
+"""What journals of version 1 hold; what else was asked for then is not known."""
 _SURROUNDINGS: Final = ("python", "implementation", "os", "machine", "cpu", "cores", "gpus", "gpu_driver", "variables")
 _MOST_DIFF_LINES: Final = 5000
 
@@ -96,7 +100,7 @@ def compare(one: ExperimentLike | ExperimentFolder, other: ExperimentLike | Expe
     return Comparison(
         first=first.id,
         second=second.id,
-        settings=_differing(*({name: getattr(record.header, name) for name in _SETTINGS} for record in records)),
+        settings=_differing(*_settings(*records)),
         space=_differing(*map(_space, records)),
         code=tuple(_code(first, second)),
         environment=_differing(_surroundings(left), _surroundings(right)) if both else {},
@@ -106,10 +110,17 @@ def compare(one: ExperimentLike | ExperimentFolder, other: ExperimentLike | Expe
             {resource.name: resource.sha256 for resource in right.resources},
         ),
         results=_differing(*map(_results, records)),
-        warnings=tuple(
-            f"{folder.id} has no snapshot: its files and its environment are unknown"
-            for folder, snapshot in zip((first, second), snapshots, strict=True)
-            if snapshot is None
+        warnings=(
+            *(
+                f"{folder.id} has no snapshot: its files and its environment are unknown"
+                for folder, snapshot in zip((first, second), snapshots, strict=True)
+                if snapshot is None
+            ),
+            *(
+                f"{record.id} was written before all settings were kept: only some of them can be compared"
+                for record in records
+                if record.header.version < 2
+            ),
         ),
     )
 
@@ -183,6 +194,18 @@ def _surroundings(snapshot: Snapshot) -> dict[str, Any]:
         "launched by": Path(snapshot.launcher.path).name if snapshot.launcher and snapshot.launcher.path else None,
         "directory": snapshot.directory,
     }
+
+
+def _settings(*records: ExperimentRecord) -> list[dict[str, Any]]:
+    """Return everything that was asked for, by whom and where, as far as all of them know it; spaces apart."""
+    known = []
+    for record in records:
+        header = record.header
+        asked = {name: value for name, value in header.asked.settings().items() if name != "space"}
+        known.append({**asked, "user": header.user, "host": header.host, "cargobike": header.cargobike})
+    if all(record.header.version > 1 for record in records):
+        return known
+    return [{name: value for name, value in each.items() if name in _KNOWN_BEFORE} for each in known]
 
 
 def _space(record: ExperimentRecord) -> dict[str, Any]:

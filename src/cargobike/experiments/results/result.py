@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cargobike.core.asked import Asked
 from cargobike.core.errors import NotFoundError
 from cargobike.core.goals import pareto_front
 from cargobike.core.layout import ExperimentFolder
@@ -141,6 +142,16 @@ class Result:
     def worker_seconds(self) -> float:
         """What the experiment cost: the time that its workers were there, added up."""
         return self._record.worker_seconds
+
+    @property
+    def asked(self) -> Asked:
+        """Everything that was asked for: search, aim, placement, limits, what to keep."""
+        return self._record.header.asked
+
+    @property
+    def reproduces(self) -> str | None:
+        """The id of the experiment whose trials it repeats; `None` if it repeats none."""
+        return self.asked.reproduces or None
 
     @property
     def user(self) -> str:

@@ -10,19 +10,6 @@ from cargobike.core.errors import InvalidInputError
 from cargobike.core.records import Trial
 
 
-class GangShape(msgspec.Struct, frozen=True, kw_only=True):
-    """What is asked for of the gangs of an experiment; see `Plan`.
-
-    `size` is `None` for as many as there is room for.
-    """
-
-    size: int | None = None
-    least: int | None = None
-    servers: int = 0
-    roles: tuple[str, ...] = ()
-    is_distributed: bool = True
-
-
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """The scheduler's instructions.
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from cargobike.core.errors import InvalidInputError
 from cargobike.core.records import Decision, Direction, Trial, TrialState
-from cargobike.experiments.asking.arguments import end_of, stop_rules_of
+from cargobike.experiments.asking.resolving import stop_rules_of
+from cargobike.experiments.asking.setup import end_of
 from cargobike.search.rules.stop_rule import StopRule
 from cargobike.search.rules.stop_rules import MedianRule, PatienceRule, PercentileRule, TargetReached, resolve_stop_rule
 

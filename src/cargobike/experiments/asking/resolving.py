@@ -1,0 +1,216 @@
+"""From a call to an experiment that can run: names become objects, and what was left open is filled in.
+
+Everything is checked here, before anything starts.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from cargobike.core.asked import Aim, Asked, Limits, Named, Placement
+from cargobike.core.errors import InvalidInputError
+from cargobike.core.ids import random_seed
+from cargobike.core.records import Params, Trial
+from cargobike.engines.engine import Engine
+from cargobike.engines.local.boot import Boot
+from cargobike.engines.registry import resolve_engine
+from cargobike.experiments.asking import arguments
+from cargobike.experiments.asking.arguments import SpaceLike, Told
+from cargobike.experiments.asking.function import Train, check_signature, find_train
+from cargobike.experiments.asking.goals import check_goals, check_start_points, read_aim
+from cargobike.experiments.asking.setup import Setup
+from cargobike.experiments.driving.request import Callback
+from cargobike.experiments.finding import ExperimentLike, find_experiment
+from cargobike.experiments.reading import read_record
+from cargobike.search.optimizers.listed import Listed
+from cargobike.search.optimizers.optimizer import AbstractOptimizer
+from cargobike.search.optimizers.registry import describe_optimizer, resolve_optimizer
+from cargobike.search.rules.stop_rule import StopRule
+
+StopRules = str | StopRule | Sequence[str | StopRule]
+
+
+class Objects(msgspec.Struct, frozen=True, kw_only=True):
+    """What comes with a call and is not data; it travels beside the record."""
+
+    train: Callable[..., Any] | str
+    engine: Boot | str | Engine
+    space: SpaceLike | None = None
+    optimizer: str | AbstractOptimizer | None = None
+    early_stop: StopRules | None = None
+    start_points: Sequence[Mapping[str, Any]] = ()
+    warm_start: ExperimentLike | Sequence[ExperimentLike] = ()
+    versioned_resources: Sequence[str | os.PathLike[str]] = ()
+    data: object = None
+    callbacks: Sequence[Callback] = ()
+    quiet: bool = False
+
+
+def engine_of(place: Boot | str | Engine) -> Engine:
+    """Return where workers live; a process that is booting already belongs to this machine's engine."""
+    return resolve_engine("local", place) if isinstance(place, Boot) else resolve_engine(place)
+
+
+def resolve(asked: Asked, objects: Objects, engine: Engine) -> tuple[Setup, Train]:
+    """Return the experiment that was asked for, and its function; refuse what cannot be had.
+
+    Raises:
+        InvalidInputError: If something that was given cannot be used.
+    """
+    search = asked.search
+    # 1. The function, and the space that it must fit.
+    train = find_train(objects.train)
+    told = arguments.understand_space(
+        arguments.space_or_preset(objects.space, search.params, objects.optimizer), search.params
+    )
+    filled = ("data",) if objects.data is not None else ()
+    check_signature(train, (*told.names, *filled), optional_names=told.optional_names)
+    # 2. The optimizer, and how many trials it may have.
+    optimizer = _optimizer(told, objects.optimizer)
+    num_trials = arguments.number_of_trials(told, search.num_trials, asked.limits.timeout_s, optimizer)
+    # 3. The stop rules.
+    rules = stop_rules_of(objects.early_stop)
+    # 4. What the search is after.
+    aim = read_aim(asked.aim, told)
+    check_goals(aim, asked.aim.metric, optimizer, rules)
+    # 5. Words and numbers that need no object.
+    _check_words(asked, aim)
+    arguments.check_callbacks(objects.callbacks)
+    limits = _limits(asked.limits)
+    keeping = replace(asked.keeping, versioned_resources=_resources_to_keep(objects.versioned_resources))
+    # 6. How many workers, in what gangs.
+    placement = _placement(asked.placement, told, num_trials, engine)
+    # 7. What is known already: points to begin with, earlier experiments to learn from.
+    points = check_start_points(objects.start_points, told)
+    past, repeated, origins = _learned(objects.warm_start, told, aim, num_trials)
+    # 8. The record, with nothing left open.
+    complete = replace(
+        asked,
+        name=asked.name or train.title.rpartition(":")[2],
+        function=train.title,
+        search=replace(
+            search,
+            space=told.space.describe(),
+            params=None if search.params is None else dict(search.params),
+            optimizer=Named(optimizer.name) if search.params is not None else describe_optimizer(optimizer),
+            stop_rules=_described(rules),
+            num_trials=num_trials,
+            start_points=points,
+            warm_start=origins,
+            seed=arguments.whole("seed", search.seed, random_seed()),
+        ),
+        aim=aim,
+        placement=placement,
+        limits=limits,
+        keeping=keeping,
+    )
+    setup = Setup(
+        asked=complete,
+        space=told.space,
+        names=told.names,
+        optimizer=optimizer,
+        stop_rules=rules,
+        start_points=(*points, *repeated),
+        past=past,
+    )
+    return setup, train
+
+
+def stop_rules_of(early_stop: StopRules | None) -> tuple[StopRule, ...]:
+    """Return stop rules, by name or as objects, as a tuple."""
+    if early_stop is None:
+        return ()
+    # Not needed by most experiments, and every import delays the first trial.
+    from cargobike.search.rules.stop_rules import resolve_stop_rule  # noqa: PLC0415
+
+    if isinstance(early_stop, str) or not isinstance(early_stop, Sequence):
+        return (resolve_stop_rule(early_stop),)
+    return tuple(resolve_stop_rule(rule) for rule in early_stop)
+
+
+def _described(rules: Sequence[StopRule]) -> tuple[Named, ...]:
+    if not rules:
+        return ()
+    from cargobike.search.rules.stop_rules import describe_stop_rule  # noqa: PLC0415 - as above
+
+    return tuple(map(describe_stop_rule, rules))
+
+
+def _optimizer(told: Told, optimizer: str | AbstractOptimizer | None) -> AbstractOptimizer:
+    """Return the optimizer that was asked for, or the one that fits the space."""
+    if told.listed is None:
+        return resolve_optimizer(optimizer or ("gridsearch" if told.is_grid else "randomsearch"))
+    if optimizer is not None:
+        raise InvalidInputError(
+            f"optimizer={optimizer!r} was given, but the parameters to try are listed already; "
+            "leave the optimizer out, or give a space."
+        )
+    return Listed(told.listed)
+
+
+def _check_words(asked: Asked, aim: Aim) -> None:
+    arguments.check_choices(
+        isolation=asked.placement.isolation,
+        working_directory=asked.keeping.working_directory,
+        durability=asked.keeping.durability,
+        direction=aim.direction or "max",
+    )
+
+
+def _limits(limits: Limits) -> Limits:
+    return Limits(
+        timeout_s=arguments.positive("timeout_s", limits.timeout_s),
+        trial_timeout_s=arguments.positive("trial_timeout_s", limits.trial_timeout_s),
+        stall_timeout_s=arguments.positive("stall_timeout_s", limits.stall_timeout_s),
+        max_failures=None if limits.max_failures is None else arguments.whole("max_failures", limits.max_failures),
+    )
+
+
+def _resources_to_keep(paths: Sequence[str | os.PathLike[str]]) -> tuple[str, ...]:
+    if not paths:
+        return ()
+    from cargobike.store.files.resources import check_resources  # noqa: PLC0415 - few have any
+
+    return tuple(map(str, check_resources(paths)))
+
+
+def _placement(placement: Placement, told: Told, num_trials: int | None, engine: Engine) -> Placement:
+    gang, resources = placement.gang, placement.resources
+    if gang.size is not None:
+        arguments.at_least_one("gang", gang.size)
+    is_distributed = gang.is_distributed or (gang.size or 1) > 1
+    if is_distributed and placement.isolation != "fresh":
+        raise InvalidInputError(
+            f"isolation={placement.isolation!r} was given, but ranks that train together need processes of their own: "
+            "what they joined once they cannot join again. Leave isolation out."
+        )
+    size = gang.size or arguments.number_of_workers(told, placement.workers, None, engine, resources)
+    workers = arguments.number_of_workers(told, placement.workers, num_trials, engine, resources, gang=size)
+    return replace(
+        placement,
+        workers=workers,
+        gang=replace(gang, size=size, is_distributed=is_distributed),
+        engine=engine.name,
+    )
+
+
+def _learned(
+    warm_start: ExperimentLike | Sequence[ExperimentLike], told: Told, aim: Aim, num_trials: int | None
+) -> tuple[tuple[Trial, ...], tuple[Params, ...], tuple[str, ...]]:
+    """Return trials to learn from, points to try again, and the ids of the experiments that they come from."""
+    if not warm_start:
+        return (), (), ()
+    # Only for those who build on an earlier experiment; its import would delay every first trial.
+    from cargobike.experiments.asking.warm_start import past_trials, points_to_repeat  # noqa: PLC0415
+
+    names = warm_start if isinstance(warm_start, Sequence) and not isinstance(warm_start, str) else (warm_start,)
+    records = [read_record(find_experiment(name)) for name in names]
+    direction, goals = aim.direction or "max", aim.goals
+    past = past_trials(records, told, direction=direction, metric=aim.metric, goals=goals)
+    points = points_to_repeat(past, direction=direction, goals=goals, num_trials=num_trials)
+    return past, points, tuple(record.id for record in records)
