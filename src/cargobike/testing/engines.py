@@ -299,6 +299,26 @@ class ProcessEngineContract(EngineContract):
         calculators.begin("w0", 2)
         assert calculators.ask("w0", 2, "square", 3).number == 9
 
+    def test_a_reused_process_takes_one_assignment_after_the_other(self, engine: Engine, tmp_path: Path) -> None:
+        """One that has died while it waited is replaced, which costs nothing."""
+        calculators = CalculatorReception(tmp_path, reuse=True)
+        try:
+            handle = self._start(engine, calculators, "w0")
+            pids: list[int] = []
+            for task in range(3):
+                if task == 2:
+                    os.kill(pids[-1], signal.SIGKILL)
+                calculators.begin("w0", task)
+                pids.append(calculators.ask("w0", task, "square", task).pid)
+                calculators.tell("w0", task, "finish")
+                assert isinstance(calculators.await_end(), Ended)
+            assert pids[0] == pids[1] != pids[2]
+            calculators.release("w0")
+            self._await_end(handle, calculators)
+        finally:
+            engine.shutdown()
+            calculators.close()
+
     def test_any_program_is_asked_to_end_and_then_made_to(
         self, engine: Engine, calculators: CalculatorReception
     ) -> None:

@@ -85,8 +85,12 @@ class CalculatorProgram:
         mailbox = Mailbox[_Told](seat.agent, _decode_told)
         sys.stdout.write(f"{self._greeting}\n")
         answers: list[int] = []
+
+        def is_meant(message: _Told) -> bool:
+            return isinstance(message, Tell) and (message.task, message.attempt) == (assign.task, assign.attempt)
+
         while not seat.is_asked_to_stop:
-            told = mailbox.wait(lambda message: isinstance(message, Tell), PATIENCE_S, lambda: seat.is_asked_to_stop)
+            told = mailbox.wait(is_meant, PATIENCE_S, lambda: seat.is_asked_to_stop)
             if not isinstance(told, Tell) or told.body.kind == "finish":
                 break
             number = _answer(told.body)

@@ -50,12 +50,7 @@ class _Current(msgspec.Struct):
     @property
     def deadlines(self) -> tuple[float | None, ...]:
         """When something is due."""
-        quiet, stack = self.quiet, self.stack
-        return (
-            self.kill_at,
-            quiet.next_look if quiet is not None else None,
-            stack.next_look if stack is not None else None,
-        )
+        return self.kill_at, *(watch.next_look for watch in (self.quiet, self.stack) if watch is not None)
 
     def is_meant(self, message: wire.Tell[Any] | wire.Halt | wire.Said[Any] | wire.Ended[Any]) -> bool:
         """Tell whether a message belongs to this assignment; others are late, or meant for an earlier one."""
@@ -91,6 +86,7 @@ class Agent:
         self._driver_silence_s = driver_silence_s
         self._current: _Current | None = None
         self._held: bytes | None = None
+        self._early: list[ev.Command] = []
         self._releasing = False
         self._leave_by: float | None = None
         self._printing_task = 0
@@ -171,12 +167,15 @@ class Agent:
         elif self._current is None or not self._current.is_meant(message):
             return
         elif isinstance(message, wire.Tell):
-            self._commands.append(ev.SendRunner(event.packet, message.droppable))
+            # A runner that is still leaving could take it for its own: it waits with the assignment.
+            to = self._commands if self.runner is Runner.BUSY else self._early
+            to.append(ev.SendRunner(event.packet, message.droppable))
         else:
             self._halt(self._current, message)
 
     def _assigned(self, assign: Assign[msgspec.Raw], packet: bytes) -> None:
         self._current = _Current(assign)
+        self._early.clear()
         if assign.quiet_after_s is not None:
             self._current.quiet = QuietWatch.begin(assign.quiet_after_s, self.now)
         self._commands.append(ev.SetStopFlag(False))
@@ -207,6 +206,8 @@ class Agent:
         else:
             self._commands.append(ev.TellTemplate(inner.Start(msgspec.Raw(packet))))
         self.runner = Runner.BUSY
+        self._commands += self._early
+        self._early.clear()
 
     def _halt(self, current: _Current, message: wire.Halt) -> None:
         current.halted = True

@@ -166,10 +166,9 @@ def _import_modules(command: template.ImportModules) -> None:
 
 
 def _unread(runner_end: socket.socket) -> list[bytes]:
-    """Take what the dead runner has not read."""
-    packets: list[bytes] = []
+    """Take the assignment that the dead runner has not read; what follows is left to the one that gets it."""
     with contextlib.suppress(BlockingIOError):
         while packet := runner_end.recv(LARGEST, socket.MSG_DONTWAIT):
             if isinstance(decode_for_runner(packet), Assign):
-                packets.append(packet)
-    return packets
+                return [packet]
+    return []

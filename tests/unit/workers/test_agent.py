@@ -84,6 +84,16 @@ class TestOneAfterTheOther:
         world.end(8)
         assert world.output() == {7: b"from the exit handlers of 7\n", 8: b"from 8\n"}
 
+    def test_what_the_next_one_is_told_waits_with_it(self) -> None:
+        world = World()
+        world.assign(7)
+        world.end(7)
+        world.assign(8)
+        world.tell(8, "a question")
+        assert world.runner == [], "the process that is leaving could take it for its own"
+        world.exit()
+        assert [(message.task, bytes(message.body)) for message in world.runner] == [(8, bytes(raw("a question")))]
+
     def test_a_process_that_does_not_end_after_its_assignment_is_killed(self) -> None:
         world = World()
         world.assign(7)
