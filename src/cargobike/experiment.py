@@ -11,7 +11,8 @@ Example:
 
 from __future__ import annotations
 
-from cargobike.experiments.front import inference, launch, list, load, reproduce, resume
+from cargobike.data.front import inference
+from cargobike.experiments.front import launch, list, load, reproduce, resume
 from cargobike.experiments.gang_front import allreduce, collective_all_reduce, parameter_server
 
 __all__ = [

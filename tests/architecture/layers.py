@@ -79,8 +79,6 @@ WIDENED: dict[tuple[str, str], str] = {
     ("cli", "ui"): "a command and the server behind it",
     ("bench", ROOT): "what is measured comes through the front door",
     ("ui", "analysis"): "pages hold figures",
-    ("data", "experiments"): "until data registers what it hands to train functions",
-    ("experiments", "data"): "until data registers what it hands to train functions",
 }
 """Imports between rooms that point up or sideways and are meant, each with its reason."""
 
@@ -188,9 +186,8 @@ DEFERRED: dict[tuple[str, str], str] = {
         "experiments/trial/payload.py",
         "cargobike.experiments.trial.shipped_modules",
     ): "only for workers on other machines",
-    ("experiments/asking/launching.py", "cargobike.data.materialize"): "only for who gives data",
-    ("experiments/trial/program.py", "cargobike.data.shard"): "only for who gives data",
-    ("experiments/front.py", "cargobike.data.inference"): "only for who has a Spark DataFrame",
+    ("experiments/asking/launching.py", "cargobike.core.products"): "only for experiments with data",
+    ("data/front.py", "cargobike.data.inference"): "only for who has a Spark DataFrame",
     (
         "experiments/asking/function.py",
         "cargobike.experiments.asking.remote_source",

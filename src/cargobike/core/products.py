@@ -60,6 +60,8 @@ class Product:
     """The `Kind` of the things that it keeps in a project."""
     tables: str = ""
     """The `Tables` that it keeps in the index."""
+    feeder: str = ""
+    """The `Feeder` that writes what is given to a train function as `data` into a project."""
     pages: str = ""
     """What gives the web server its pages and routes."""
     find_page: str = ""

@@ -14,14 +14,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cargobike.core.errors import InvalidInputError
+from cargobike.core.feeding import Feed
 from cargobike.core.layout import ProjectFolder
-from cargobike.experiments.trial.payload import DataFiles
 
 _ROWS_PER_GROUP = 1 << 16
 _BYTES_PER_FILE = 128 << 20
 
 
-def materialize(data: object, project: ProjectFolder) -> DataFiles:
+def materialize(data: object, project: ProjectFolder) -> Feed:
     """Write data as Parquet files into the project.
 
     Args:
@@ -56,7 +56,7 @@ def materialize(data: object, project: ProjectFolder) -> DataFiles:
     except BaseException:
         shutil.rmtree(building, ignore_errors=True)
         raise
-    return DataFiles(f"data/{folder.name}", [name for name, _ in filled], [rows for _, rows in filled])
+    return Feed(f"data/{folder.name}", [name for name, _ in filled], [rows for _, rows in filled])
 
 
 def _write_spark(data: Any, folder: Path) -> None:

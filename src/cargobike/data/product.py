@@ -10,5 +10,6 @@ PRODUCT: Final = Product(
     name="data",
     title="Data",
     kind="cargobike.data.kind:DATA",
+    feeder="cargobike.data.materialize:materialize",
     pages="cargobike.data.pages.section:data_section",
 )

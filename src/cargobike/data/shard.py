@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cargobike.core.errors import InvalidInputError, MissingLibraryError
-from cargobike.experiments.trial.payload import DataFiles
+from cargobike.core.feeding import Feed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,7 +33,7 @@ class Shard:
         total_rows: How many rows there are in all.
     """
 
-    def __init__(self, files: DataFiles, root: Path, rank: int, world_size: int, bring: Callable[[str], None]) -> None:
+    def __init__(self, files: Feed, root: Path, rank: int, world_size: int, bring: Callable[[str], None]) -> None:
         self.rank, self.world_size = rank, world_size
         self._files = files
         self._root = root

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from cargobike.core.asked import Asked
 from cargobike.core.errors import ExperimentFailedError, InvalidInputError, StoreError, TrialFailedError
+from cargobike.core.feeding import Feed, Feeder
 from cargobike.core.records import ExperimentState
 from cargobike.core.version import __version__
 from cargobike.engines.capabilities import Elsewhere, WarmsUp
@@ -26,7 +27,6 @@ from cargobike.experiments.results.result import Result
 from cargobike.experiments.scheduling.plan import Plan
 from cargobike.experiments.trial import WORKER_PROGRAM
 from cargobike.experiments.trial import payload as payloads
-from cargobike.experiments.trial.payload import DataFiles
 from cargobike.store.files import project
 
 
@@ -36,7 +36,7 @@ def launch_experiment(asked: Asked, objects: Objects) -> Result:
     with engine_of(objects.engine) as engine:
         setup, train = resolve(asked, objects, engine)
         shipment = ship(train)
-        data = None if objects.data is None else _materialize(objects.data)
+        data = None if objects.data is None else _write(objects.data)
         if data is not None:
             keeping = replace(setup.asked.keeping, data=data.folder)
             setup = replace(setup, asked=replace(setup.asked, keeping=keeping))
@@ -156,10 +156,12 @@ def _changed(plan: Plan, num_trials: int | None, workers: int | None) -> Plan:
     return plan
 
 
-def _materialize(data: object) -> DataFiles:
-    from cargobike.data.materialize import materialize  # noqa: PLC0415 - pyarrow only for those who give data
+def _write(data: object) -> Feed:
+    """Have the product that keeps tables write what the train function is to be fed with into the project."""
+    from cargobike.core.products import load, products  # noqa: PLC0415 - only for experiments with data
 
-    return materialize(data, project.prepare())
+    feeder: Feeder = next(load(product.feeder) for product in products() if product.feeder)
+    return feeder(data, project.prepare())
 
 
 def _judge(result: Result, *, is_single: bool) -> Result:

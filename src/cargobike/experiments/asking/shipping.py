@@ -17,9 +17,10 @@ import msgspec
 
 from cargobike.core.asked import Asked
 from cargobike.core.errors import FunctionError
+from cargobike.core.feeding import Feed
 from cargobike.experiments.asking.function import Train
 from cargobike.experiments.asking.libraries import libraries_needed
-from cargobike.experiments.trial.payload import DataFiles, Payload, remember
+from cargobike.experiments.trial.payload import Payload, remember
 
 PARAMETER_SERVER = "cargobike.training.parameter_server:serve"
 """What parameter servers run, as `module:name`."""
@@ -36,7 +37,7 @@ class Shipment(msgspec.Struct, frozen=True, kw_only=True):
     file: str = ""
 
 
-def make_payload(asked: Asked, shipment: Shipment, *, data: DataFiles | None = None, travels: bool = False) -> Payload:
+def make_payload(asked: Asked, shipment: Shipment, *, data: Feed | None = None, travels: bool = False) -> Payload:
     """Return what a runner needs to call the function; `travels` if it may run where the user's modules are not."""
     goals = asked.aim.goals
     return Payload(

@@ -14,16 +14,14 @@ from typing import Any, Literal
 import cloudpickle
 import msgspec
 
+from cargobike.core.feeding import Feed
+
 is_loading = False
 """Whether a train function is just being unpickled, which imports the module that it lives in."""
 
 
-class DataFiles(msgspec.Struct, frozen=True, array_like=True):
-    """Data of an experiment: Parquet files in a folder of the project, and how many rows each has."""
-
-    folder: str
-    names: list[str]
-    rows: list[int]
+DataFiles = Feed
+"""The name by which recipes that were recorded earlier know it."""
 
 
 class Payload(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,7 +62,7 @@ class Payload(msgspec.Struct, frozen=True, kw_only=True):
     server: str = ""
     options: dict[str, Any] = {}
     modules: dict[str, tuple[str, str, bool]] = {}
-    data: DataFiles | None = None
+    data: Feed | None = None
 
     def encode(self) -> bytes:
         """Turn into bytes."""

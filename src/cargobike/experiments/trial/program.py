@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 import msgspec
 
 from cargobike.core.errors import InvalidInputError, TrialPaused, TrialStopped
+from cargobike.core.feeding import Opener
 from cargobike.core.member import Role
 from cargobike.experiments.trial import context
 from cargobike.experiments.trial.context import Reporter, TrialContext
@@ -122,11 +123,10 @@ class TrialProgram:
         function = self._load()
         seed_everything(place.seed)
         if self._payload.data is not None:
-            # Few functions are given data, and every import delays every worker.
-            from cargobike.data.shard import Shard  # noqa: PLC0415
-
-            data = self._payload.data
-            arguments["data"] = Shard(data, seat.project, place.rank, place.world_size, place.bring)
+            feed = self._payload.data
+            module, _, name = feed.opener.partition(":")
+            opener: Opener = getattr(importlib.import_module(module), name)
+            arguments["data"] = opener(feed, seat.project, place.rank, place.world_size, place.bring)
         if self._payload.wants_reporter:
             arguments["reporter"] = Reporter(place)
         return function(**arguments)
