@@ -12,14 +12,13 @@ import importlib.util
 import inspect
 import os
 import sys
-import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
+from cargobike.core.package import is_in_library
 from cargobike.experiments.asking.function import Train
 
-_INSTALLED = tuple(sysconfig.get_path(name) + os.sep for name in ("purelib", "platlib"))
 _MOST_FILES = 50
 
 _COMPANIONS = {
@@ -98,7 +97,7 @@ def _is_installed(top: str) -> bool:
     except (ImportError, ValueError, AttributeError):
         return False
     places = [getattr(spec, "origin", None) or "", *(getattr(spec, "submodule_search_locations", None) or [])]
-    return any(place.startswith(_INSTALLED) for place in places)
+    return any(is_in_library(place) for place in places)
 
 
 def _source_of_own(name: str) -> str:

@@ -11,11 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
-from cargobike.core.package import PACKAGE_FOLDER
+from cargobike.core.package import PACKAGE_FOLDER, is_in_library
 
-_INSTALLED = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")})
-_LIBRARY_FOLDERS = ("site-packages", "dist-packages")
-_PACKAGE = PACKAGE_FOLDER + os.sep
+_NOT_OWN = (*{sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib")}, PACKAGE_FOLDER + os.sep)
 _MOST_BYTES = 32 << 20
 
 
@@ -57,13 +55,9 @@ def _is_own_file(file: str) -> bool:
 
 
 def _is_installed(file: str) -> bool:
-    """Tell whether a file belongs to Python, a library or Cargobike.
-
-    An environment may see the libraries of another one (`--system-site-packages`, a `.pth` file): those lie in a
-    folder of the usual name, wherever that is.
-    """
+    """Tell whether a file belongs to Python, a library or Cargobike."""
     path = os.path.abspath(file)
-    return path.startswith((*_INSTALLED, _PACKAGE)) or any(name in _LIBRARY_FOLDERS for name in path.split(os.sep))
+    return path.startswith(_NOT_OWN) or is_in_library(path)
 
 
 def _file_of(name: str) -> tuple[str | None, bool]:

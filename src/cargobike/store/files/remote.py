@@ -191,7 +191,10 @@ class RemoteProject:
             try:
                 with self._told("read"):
                     sources = [f"{self._root}/{place}/{name}" for name in some]
-                    self._fs.get(sources, [str(path) for path in aside], on_error="omit")
+                    try:
+                        self._fs.get(sources, [str(path) for path in aside], on_error="omit")
+                    except FileNotFoundError:  # not every storage leaves out what is not there
+                        self._get_each(sources, aside)
                 for name, path in zip(some, aside, strict=True):
                     if path.exists():
                         path.replace(folder / name)
@@ -200,6 +203,13 @@ class RemoteProject:
                 for path in aside:
                     path.unlink(missing_ok=True)
         return found
+
+    def _get_each(self, sources: list[str], targets: list[Path]) -> None:
+        for source, target in zip(sources, targets, strict=True):
+            try:
+                self._fs.get_file(source, str(target))
+            except FileNotFoundError:
+                target.unlink(missing_ok=True)
 
     def delete(self, *names: str) -> None:
         """Remove objects and what lies below them; those that are not there are no trouble."""
