@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from cargobike.core.asked import Asked
 from cargobike.core.records import Curve, Decision, ExperimentState, Trial, TrialState
 from cargobike.experiments.results.comparison import Comparison, FileDifference, compare
 from cargobike.experiments.results.listing import ExperimentSummary
@@ -17,6 +18,7 @@ from cargobike.store.history.environment import Environment
 from cargobike.store.history.snapshot import Snapshot
 
 __all__ = [
+    "Asked",
     "Comparison",
     "Curve",
     "Decision",

@@ -225,6 +225,7 @@ DEFERRED: dict[tuple[str, str], str] = {
         "experiments/gang_front.py",
         "cargobike.experiments.asking.gangs",
     ): "loads while the workers boot",
+    ("experiments/asking/recipe.py", "cargobike.experiments.asking.pickled_recipe"): "only for recipes of before",
     ("experiments/asking/arguments.py", "cargobike.search.spaces.formats"): "only for spaces that are read from files",
     (
         "experiments/asking/resolving.py",

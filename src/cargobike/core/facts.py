@@ -355,7 +355,7 @@ def _lift(line: bytes) -> ExperimentStarted | None:
     """Read a first fact of version 1."""
     if b'"experiment-started"' not in line or b'"asked":' in line:
         return None
-    flat = _flat_decoder.decode(line)
+    flat = msgspec.json.decode(line, type=FlatHeader)
     return ExperimentStarted(
         at=flat.at,
         id=flat.id,
@@ -367,8 +367,6 @@ def _lift(line: bytes) -> ExperimentStarted | None:
         pid=flat.pid,
     )
 
-
-_flat_decoder = msgspec.json.Decoder(FlatHeader)
 
 EXPERIMENT_FACTS: Facts[AnyFact, ExperimentStarted] = Facts(
     AnyFact, first=ExperimentStarted, version=JOURNAL_VERSION, lift=_lift

@@ -12,8 +12,6 @@ from cargobike.experiments.asking.setup import Setup
 from cargobike.search.optimizers.registry import describe_optimizer
 from cargobike.search.rules.stop_rule import StopRule
 
-PICKLED_RECIPE = "recipe.pickle"
-
 
 def read_pickled_recipe(path: Path) -> Setup:
     """Read how an experiment was set up; code of the user's runs.

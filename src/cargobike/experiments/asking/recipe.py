@@ -22,7 +22,6 @@ from cargobike.core.layout import ExperimentFolder
 from cargobike.core.packed_numbers import Number, pack_number, pack_numbers, unpack_numbers
 from cargobike.core.records import Curve, Params, Trial, TrialState
 from cargobike.core.version import __version__
-from cargobike.experiments.asking.pickled_recipe import PICKLED_RECIPE, read_pickled_recipe
 from cargobike.experiments.asking.setup import Setup
 from cargobike.search.optimizers.listed import Listed
 from cargobike.search.optimizers.optimizer import AbstractOptimizer
@@ -33,6 +32,7 @@ from cargobike.search.spaces.values import from_json
 
 RECIPE = "recipe.json"
 OBJECTS = "objects.pickle"
+PICKLED_RECIPE = "recipe.pickle"
 RECIPE_VERSION = 1
 
 
@@ -85,6 +85,8 @@ def read_recipe(folder: Path) -> Setup:
     """
     path = folder / RECIPE
     if not path.exists() and (folder / PICKLED_RECIPE).exists():
+        from cargobike.experiments.asking.pickled_recipe import read_pickled_recipe  # noqa: PLC0415 - few are left
+
         return read_pickled_recipe(folder / PICKLED_RECIPE)
     try:
         recipe = msgspec.json.decode(path.read_bytes(), type=Recipe)
