@@ -13,7 +13,9 @@ Example:
 from __future__ import annotations
 
 from cargobike.core.errors import (
+    AuthenticationError,
     CargobikeError,
+    ConnectionLostError,
     EngineError,
     ExperimentFailedError,
     FunctionError,
@@ -21,9 +23,11 @@ from cargobike.core.errors import (
     MissingLibraryError,
     NotFoundError,
     OptimizerError,
+    ServerRefusedError,
     SignatureError,
     SpaceError,
     StoreError,
+    SupersededError,
     TrialFailedError,
     TrialPaused,
     TrialStopped,
@@ -31,7 +35,9 @@ from cargobike.core.errors import (
 )
 
 __all__ = [
+    "AuthenticationError",
     "CargobikeError",
+    "ConnectionLostError",
     "EngineError",
     "ExperimentFailedError",
     "FunctionError",
@@ -39,9 +45,11 @@ __all__ = [
     "MissingLibraryError",
     "NotFoundError",
     "OptimizerError",
+    "ServerRefusedError",
     "SignatureError",
     "SpaceError",
     "StoreError",
+    "SupersededError",
     "TrialFailedError",
     "TrialPaused",
     "TrialStopped",

@@ -18,9 +18,9 @@ PUBLIC: dict[str, str] = {
         "SparkEngine TellsWaiting WarmsUp WorkerHandle WorkerSpec"
     ),
     "cargobike.errors": (
-        "CargobikeError EngineError ExperimentFailedError FunctionError InvalidInputError MissingLibraryError "
-        "NotFoundError OptimizerError SignatureError SpaceError StoreError TrialFailedError TrialPaused TrialStopped "
-        "WaitError"
+        "AuthenticationError CargobikeError ConnectionLostError EngineError ExperimentFailedError FunctionError "
+        "InvalidInputError MissingLibraryError NotFoundError OptimizerError ServerRefusedError SignatureError "
+        "SpaceError StoreError SupersededError TrialFailedError TrialPaused TrialStopped WaitError"
     ),
     "cargobike.experiment": (
         "allreduce collective_all_reduce inference launch list load parameter_server reproduce resume"

@@ -196,7 +196,7 @@ def test_an_executor_with_another_version_runs_no_trial(
         ExperimentFailedError, match=r"cannot run on .*: Cargobike .* and 0.0.1 in the driver"
     ) as caught:
         experiment.launch(see_devices, {"i": [1]}, engine=SparkEngine(spark_application), workers=1, quiet=True)
-    assert not [t for t in caught.value.result.trials if t.attempts]  # type: ignore[attr-defined]
+    assert not [t for t in caught.value.result.trials if t.attempts]
 
 
 def test_a_python_without_cargobike_is_named(spark_applications: SparkApplications, tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ def figure_of(name: str) -> Figure:
         return FIGURES[name]
     except KeyError:
         known = f"there are {', '.join(FIGURES)}.{nearest(name, FIGURES)}"
-        raise NotFoundError(f"There is no figure {name!r}; {known}") from None
+        raise NotFoundError(f"There is no figure {name!r}; {known}", wanted=name) from None
 
 
 def worth_showing(source: FigureSource) -> list[Figure]:

@@ -113,5 +113,6 @@ def plotly_script() -> str:
 
 def _missing() -> MissingLibraryError:
     return MissingLibraryError(
-        'figures are drawn by Plotly, which is not installed; install it with: pip install "cargobike[plot]"'
+        'figures are drawn by Plotly, which is not installed; install it with: pip install "cargobike[plot]"',
+        name="plotly",
     )

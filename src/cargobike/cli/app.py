@@ -55,7 +55,7 @@ def load_command(name: str) -> Any:
     """Import the module of a command and make the command from its function, or from its group of commands."""
     command = find_command(name)
     if command is None:
-        raise NotFoundError(f"There is no command {name!r}.")
+        raise NotFoundError(f"There is no command {name!r}.", wanted=name)
     made = load(f"{command.module}:{f'{name}_' if keyword.iskeyword(name) else name}")
     if not isinstance(made, typer.Typer):
         single = typer.Typer(add_completion=False, rich_markup_mode=None)

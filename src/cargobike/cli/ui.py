@@ -35,7 +35,8 @@ def ui(
         from cargobike.ui.web.serving import bind, serve  # noqa: PLC0415 - an extra
     except ImportError as error:
         raise MissingLibraryError(
-            f'the dashboard needs {error.name}, which is not installed; install it with: pip install "cargobike[ui]"'
+            f'the dashboard needs {error.name}, which is not installed; install it with: pip install "cargobike[ui]"',
+            name=error.name,
         ) from error
     page = _find_page(experiment) if experiment else "/"
     folder = project.current()

@@ -1,13 +1,35 @@
-"""The one error tree of Cargobike.
+"""The one error tree of Cargobike, and what each error carries besides its message.
+
+    CargobikeError                   (Exception)
+    ├── InvalidInputError            (ValueError)       mistakes
+    │   ├── SpaceError
+    │   ├── SignatureError           (TypeError)
+    │   └── FunctionError            (TypeError)
+    ├── NotFoundError                (LookupError)      wanted, nearest
+    ├── TrialFailedError             (RuntimeError)     experiment, trial, rank, host, traceback, log_tail, result
+    ├── ExperimentFailedError        (RuntimeError)     result
+    ├── OptimizerError               (RuntimeError)
+    ├── EngineError                  (RuntimeError)
+    ├── WaitError                    (TimeoutError)     missing
+    ├── StoreError                   (OSError)
+    │   └── SupersededError
+    ├── MissingLibraryError          (ImportError)      name
+    ├── ConnectionLostError          (ConnectionError)
+    ├── AuthenticationError          (ConnectionError)
+    └── ServerRefusedError           (RuntimeError)
+    TrialStopped                     (BaseException)
+    └── TrialPaused
 
 Every error is a `CargobikeError` and, where Python has a word for it, also the built-in that fits, so that
-`except ValueError` works as people expect. A message says what was given, what is allowed and what to do.
+`except ValueError` works as people expect. A message says what was given, what is allowed and what to do. The last two
+are no errors: they end a train function, and are meant to pass through it.
 """
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 
 class CargobikeError(Exception):
@@ -44,29 +66,102 @@ class EngineError(CargobikeError, RuntimeError):
 
 
 class WaitError(CargobikeError, TimeoutError):
-    """A deadline passed; the message names who is missing."""
+    """A deadline passed.
+
+    Attributes:
+        missing: Those that were waited for and did not come, such as `"rank 1 on tower"`, as far as they are known.
+    """
+
+    def __init__(self, message: str, *, missing: Iterable[str] = ()) -> None:
+        super().__init__(message)
+        self.missing = tuple(missing)
 
 
 class StoreError(CargobikeError, OSError):
     """A project could not be read or written."""
 
 
+class SupersededError(StoreError):
+    """An experiment was taken up elsewhere before everything that is here had been sent."""
+
+
 class MissingLibraryError(CargobikeError, ImportError):
-    """An optional library is needed and not installed; the message says how to install it."""
+    """An optional library is needed and not installed; the message says how to install it.
+
+    Attributes:
+        name: The library, as it is imported.
+    """
+
+
+class ConnectionLostError(CargobikeError, ConnectionError):
+    """The other end has closed the connection or died."""
+
+
+class AuthenticationError(CargobikeError, ConnectionError):
+    """The other end does not know the gang's secret."""
+
+
+class ServerRefusedError(CargobikeError, RuntimeError):
+    """A parameter server did not do what a worker asked."""
 
 
 class NotFoundError(CargobikeError, LookupError):
-    """No experiment, trial or checkpoint with that name."""
+    """No experiment, trial, checkpoint or figure with that name.
+
+    Attributes:
+        wanted: What was asked for.
+        nearest: Names that may have been meant: close ones, or all that fit if several do.
+    """
+
+    def __init__(self, message: str, *, wanted: str | int = "", nearest: Iterable[str] = ()) -> None:
+        super().__init__(message)
+        self.wanted = str(wanted)
+        self.nearest = tuple(nearest)
 
 
 class TrialFailedError(CargobikeError, RuntimeError):
-    """The train function failed; the message holds the user's own traceback."""
+    """The train function failed; the message holds the user's own traceback.
+
+    Attributes:
+        experiment: Id of the experiment.
+        trial: Number of the trial, `None` if it is not known.
+        rank: Which rank of a gang failed; 0 for a trial of one worker, `None` if it is not known.
+        host: The machine it ran on, empty if it is not known.
+        traceback: The traceback of the train function as text, empty if there is none.
+        log_tail: The last lines that this rank printed.
+        result: The `Result`, with everything else that is known.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        experiment: str = "",
+        trial: int | None = None,
+        rank: int | None = None,
+        host: str = "",
+        traceback: str = "",
+        log_tail: str = "",
+        result: Any = None,  # a `Result`, which this room does not know
+    ) -> None:
+        super().__init__(message)
+        self.experiment = experiment
+        self.trial = trial
+        self.rank = rank
+        self.host = host
+        self.traceback = traceback
+        self.log_tail = log_tail
+        self.result = result
 
 
 class ExperimentFailedError(CargobikeError, RuntimeError):
-    """An experiment was given up; `result` holds everything that was learned until then."""
+    """An experiment was given up.
 
-    def __init__(self, message: str, result: object = None) -> None:
+    Attributes:
+        result: The `Result`: everything that was learned until then; `.failures` are the trials that failed.
+    """
+
+    def __init__(self, message: str, result: Any = None) -> None:
         super().__init__(message)
         self.result = result
 
@@ -90,12 +185,22 @@ def nearest(word: str, choices: Iterable[str]) -> str:
         >>> nearest("asah", ["asha", "grid"])
         " Did you mean 'asha'?"
     """
-    candidates = list(choices)
-    match = difflib.get_close_matches(word, candidates, n=1, cutoff=0.5)
-    if not match:
-        initials = [choice for choice in candidates if _abbreviates(choice, word) or _abbreviates(word, choice)]
-        match = initials[:1]
+    match = nearest_names(word, choices)
     return f" Did you mean {match[0]!r}?" if match else ""
+
+
+def nearest_names(word: str, choices: Iterable[str], limit: int = 3) -> list[str]:
+    """Return the choices that may have been meant, the closest first.
+
+    Example:
+        >>> nearest_names("asah", ["asha", "grid"])
+        ['asha']
+    """
+    candidates = list(choices)
+    match = difflib.get_close_matches(word, candidates, n=limit, cutoff=0.5)
+    if not match:
+        match = [choice for choice in candidates if _abbreviates(choice, word) or _abbreviates(word, choice)]
+    return match[:limit]
 
 
 def _abbreviates(short: str, long: str) -> bool:

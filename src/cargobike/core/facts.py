@@ -307,7 +307,7 @@ class TrialPaused(Fact, frozen=True, tag="trial-paused"):
 class TrialEnded(Fact, frozen=True, tag="trial-ended"):
     """A trial reached its final state. `value` and `metrics` are those of a completed trial only.
 
-    `values` is what each rank of a gang returned, a number or named numbers.
+    `values` is what each rank of a gang returned, a number or named numbers; `worker` the one whose error made it fail.
     """
 
     trial: int
@@ -317,6 +317,7 @@ class TrialEnded(Fact, frozen=True, tag="trial-ended"):
     error: str | None = None
     peak_memory_bytes: int | None = None
     values: list[Number | dict[str, Number] | None] = msgspec.field(default_factory=list)
+    worker: str = ""
 
 
 class ExperimentEnded(Fact, frozen=True, tag="experiment-ended"):

@@ -39,13 +39,17 @@ from cargobike.core.records import ExperimentState, Trial, TrialState, best_of, 
 
 @dataclass(slots=True)
 class Attempt:
-    """One try at running a trial; `ended` is `None` while it runs, then a state or why it was lost."""
+    """One try at running a trial.
+
+    `ended` is `None` while it runs, then a state or why it was lost; `failed_worker` is the one whose error ended it.
+    """
 
     number: int
     workers: tuple[str, ...]
     started_at: float
     ended_at: float | None = None
     ended: str | None = None
+    failed_worker: str = ""
 
 
 @dataclass(slots=True)
@@ -242,6 +246,8 @@ class ExperimentRecord:
         if self.goals.constraints and trial.state is TrialState.COMPLETED:
             trial.violation = self.goals.violation(trial.metrics)
         self._end_attempt(trial, fact.at, fact.state)
+        if fact.worker and self.attempts.get(fact.trial):
+            self.attempts[fact.trial][-1].failed_worker = fact.worker
         if trial.state is TrialState.COMPLETED and trial.value is not None and self._beats_best(trial, trial.value):
             self.best = trial
 

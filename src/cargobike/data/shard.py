@@ -120,7 +120,8 @@ def _arrow() -> Any:
         import pyarrow  # noqa: PLC0415 - only for who gives data
     except ImportError as error:
         raise MissingLibraryError(
-            'Data is read with pyarrow, which is not installed here: pip install "cargobike[spark]".'
+            'Data is read with pyarrow, which is not installed here: pip install "cargobike[spark]".',
+            name="pyarrow",
         ) from error
     return pyarrow
 

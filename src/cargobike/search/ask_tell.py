@@ -171,7 +171,7 @@ class Search:
     def _open(self, trial: Trial | int) -> Trial:
         number = trial.number if isinstance(trial, Trial) else trial
         if not 0 <= number < len(self.trials):
-            raise NotFoundError(f"there is no trial {number}; {len(self.trials)} have been asked for")
+            raise NotFoundError(f"there is no trial {number}; {len(self.trials)} have been asked for", wanted=number)
         known = self.trials[number]
         if known.state is not TrialState.RUNNING:
             raise InvalidInputError(f"trial {number} is not running but {known.state}")

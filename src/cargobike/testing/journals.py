@@ -108,7 +108,7 @@ def _plain(fact: facts.AnyFact) -> facts.AnyFact:
     elif isinstance(fact, facts.AttemptStarted):
         changes["workers"] = ()
     elif isinstance(fact, facts.TrialEnded):
-        changes["peak_memory_bytes"] = None
+        changes |= {"peak_memory_bytes": None, "worker": ""}
     elif isinstance(fact, facts.CheckpointSaved):
         changes["path"] = PurePath(fact.path).name
     return msgspec.structs.replace(fact, **changes)

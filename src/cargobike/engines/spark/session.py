@@ -39,7 +39,8 @@ def import_pyspark() -> Any:
         import pyspark  # noqa: PLC0415 - optional, and a second to import
     except ImportError as error:
         raise MissingLibraryError(
-            'The Spark engine needs pyspark, which cannot be imported. Install it: pip install "cargobike[spark]".'
+            'The Spark engine needs pyspark, which cannot be imported. Install it: pip install "cargobike[spark]".',
+            name="pyspark",
         ) from error
     return pyspark
 

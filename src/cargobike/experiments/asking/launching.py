@@ -8,7 +8,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from cargobike.core.asked import Asked
-from cargobike.core.errors import ExperimentFailedError, InvalidInputError, StoreError, TrialFailedError
+from cargobike.core.errors import ExperimentFailedError, InvalidInputError, StoreError
 from cargobike.core.feeding import Feed, Feeder
 from cargobike.core.records import ExperimentState
 from cargobike.core.version import __version__
@@ -23,6 +23,7 @@ from cargobike.experiments.asking.shipping import make_payload, ship
 from cargobike.experiments.driving.conduct import conduct, take_up
 from cargobike.experiments.driving.request import Callback, KeptCode, Request
 from cargobike.experiments.finding import ExperimentLike, find_experiment
+from cargobike.experiments.results.failure import failure_of
 from cargobike.experiments.results.result import Result
 from cargobike.experiments.scheduling.plan import Plan
 from cargobike.experiments.trial import WORKER_PROGRAM
@@ -168,7 +169,7 @@ def _judge(result: Result, *, is_single: bool) -> Result:
     """Raise if the experiment as a whole has failed."""
     failures = result.failures
     if is_single and failures:
-        raise TrialFailedError(f"the run {result.id} failed:\n{failures[0].error}")
+        raise failure_of(result, failures[0])
     if result.state is ExperimentState.FAILED:
         raise ExperimentFailedError(f"experiment {result.id} was given up: {result.reason}", result)
     if failures and len(failures) == len(result.trials):

@@ -72,14 +72,15 @@ def _read(place: str) -> str:
         try:
             import fsspec  # noqa: PLC0415 - only for files that are elsewhere
         except ImportError as error:
-            raise MissingLibraryError(f"{place} is read with fsspec, which is missing: pip install fsspec") from error
+            words = f"{place} is read with fsspec, which is missing: pip install fsspec"
+            raise MissingLibraryError(words, name="fsspec") from error
         with fsspec.open(place, "rt", encoding="utf-8") as file:
             text: str = file.read()
             return text
     except (OSError, ValueError) as error:
         raise FunctionError(f"{place!r} cannot be read: {error}") from error
     except ImportError as error:
-        raise MissingLibraryError(f"{place} cannot be read: {error}") from error
+        raise MissingLibraryError(f"{place} cannot be read: {error}", name=error.name) from error
 
 
 def _code_of_notebook(text: str) -> str:

@@ -90,17 +90,19 @@ def choose_trials(record: ExperimentRecord, which: int | str | None) -> list[Tri
         return completed
     if which == "best":
         if record.best is None:
-            raise NotFoundError(f"{record.id} has no best trial; give the number of one that completed.")
+            raise NotFoundError(f"{record.id} has no best trial; give the number of one that completed.", wanted="best")
         return [record.best]
     try:
         number = int(which)
     except ValueError:
         raise InvalidInputError(f"trial={which!r} was given; it must be a number or 'best'.") from None
     if number not in record.trials:
-        raise NotFoundError(f"There is no trial {number} in {record.id}; it has {len(record.trials)}, counted from 0.")
+        words = f"There is no trial {number} in {record.id}; it has {len(record.trials)}, counted from 0."
+        raise NotFoundError(words, wanted=number)
     if record.trials[number].state is not TrialState.COMPLETED:
         state = record.trials[number].state.value
-        raise NotFoundError(f"Trial {number} of {record.id} is {state}: only one that completed can be repeated.")
+        words = f"Trial {number} of {record.id} is {state}: only one that completed can be repeated."
+        raise NotFoundError(words, wanted=number)
     return [record.trials[number]]
 
 

@@ -41,7 +41,7 @@ def logs(
     settle(record, reader, folder)
     if trial is not None and trial not in record.trials:
         known = f"trials 0 to {len(record.trials) - 1}" if record.trials else "no trials yet"
-        raise NotFoundError(f"There is no trial {trial} in {folder.id}; it has {known}.")
+        raise NotFoundError(f"There is no trial {trial} in {folder.id}; it has {known}.", wanted=trial)
     streams = [name for name, wanted in (("stdout", stdout), ("stderr", stderr)) if wanted or stdout == stderr]
     output = _Output(folder, streams, only=trial, rank=rank)
     while True:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from cargobike.core.errors import NotFoundError, nearest
+from cargobike.core.errors import NotFoundError, nearest_names
 from cargobike.core.facts import ExperimentStarted
 from cargobike.core.record import ExperimentRecord
 from cargobike.core.records import ExperimentState, Params, TrialState
@@ -220,7 +220,9 @@ class Index(ABC):
 def resolve(text: str, names: Sequence[tuple[str, str]]) -> str:
     """Choose from `(id, name)` pairs, the newest first, the one that `text` means; see `Index.resolve`."""
     if not names:
-        raise NotFoundError(f"There is no experiment {text!r}: this project has none yet. Start one first.")
+        raise NotFoundError(
+            f"There is no experiment {text!r}: this project has none yet. Start one first.", wanted=text
+        )
     if text == "last":
         return names[0][0]
     ids = [one for one, _ in names]
@@ -231,9 +233,12 @@ def resolve(text: str, names: Sequence[tuple[str, str]]) -> str:
     if len(matches) == 1:
         return matches[0]
     if matches:
-        raise NotFoundError(f"{text!r} fits {len(matches)} experiments: {_some(matches)}. Give a full id.")
-    hint = nearest(text, [*dict.fromkeys(name for _, name in names if name), *ids])
-    raise NotFoundError(f"There is no experiment {text!r}.{hint} `cargobike ls` lists them all.")
+        words = f"{text!r} fits {len(matches)} experiments: {_some(matches)}. Give a full id."
+        raise NotFoundError(words, wanted=text, nearest=matches)
+    close = nearest_names(text, [*dict.fromkeys(name for _, name in names if name), *ids])
+    hint = f" Did you mean {close[0]!r}?" if close else ""
+    words = f"There is no experiment {text!r}.{hint} `cargobike ls` lists them all."
+    raise NotFoundError(words, wanted=text, nearest=close)
 
 
 def _some(matches: Iterable[str], limit: int = 8) -> str:

@@ -70,7 +70,8 @@ class SqlIndex(Index):
         mine = sa.and_(experiments.c.project == self.database.key, experiments.c.id == experiment_id)
         rows = self.database.rows(sa.select(experiments).where(mine))
         if not rows:
-            raise NotFoundError(f"There is no experiment {experiment_id!r} in {self.database.project.root}.")
+            words = f"There is no experiment {experiment_id!r} in {self.database.project.root}."
+            raise NotFoundError(words, wanted=experiment_id)
         return experiment_row(rows[0])
 
     def trials(

@@ -74,6 +74,11 @@ class Result:
         )
 
     @property
+    def record(self) -> ExperimentRecord:
+        """What its journal says in full: workers, attempts, checkpoints; see `cargobike.journals`."""
+        return self._record
+
+    @property
     def value(self) -> float | dict[str, float] | None:
         """What the only trial of a tracked run returned (or its rank 0), number or dict; the best score of a search."""
         if len(self.trials) == 1:
@@ -124,7 +129,8 @@ class Result:
         for trial in self.trials[wanted : wanted + 1] if wanted >= 0 else ():
             if trial.number == wanted:  # they are numbered in the order in which they were suggested
                 return trial
-        raise NotFoundError(f"There is no trial {wanted} in {self.id}; it has {len(self.trials)}, counted from 0.")
+        words = f"There is no trial {wanted} in {self.id}; it has {len(self.trials)}, counted from 0."
+        raise NotFoundError(words, wanted=wanted)
 
     def curves(self, trial: Trial | int) -> dict[str, Curve]:
         """Return all reported points of a trial by metric name, read from the journal; also `trial.curves`."""

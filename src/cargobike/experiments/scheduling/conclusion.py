@@ -27,6 +27,12 @@ class Conclusion(msgspec.Struct, frozen=True):
     values: list[Number | dict[str, Number] | None] = []
 
     @property
+    def failed_worker(self) -> str:
+        """The worker whose error made it fail; empty if it did not, or no single one did."""
+        has_failed = self.state == "failed" and self.end is not None and self.end.outcome == "failed"
+        return self.end.worker if has_failed and self.end is not None else ""
+
+    @property
     def final_state(self) -> Literal["completed", "stopped", "failed"]:
         """What its trial is in for good, if it is."""
         assert self.state not in ("paused", "lost")

@@ -312,6 +312,7 @@ class Scheduler:
                 error=found.why,
                 peak_memory_bytes=end.peak_memory_bytes if end is not None else None,
                 values=found.values,
+                worker=found.failed_worker,
             )
         )
         del self._live[trial]

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import signal
+from typing import Final
 
 from cargobike.core.ending import process_ending
 from cargobike.experiments.trial.messages import AttemptEnd
 from cargobike.workers.wire.messages import Died
+
+LAST_OUTPUT: Final = "Last output:"
+"""The line between an error and what was printed last."""
 
 
 def end_of_dead(died: Died, *, has_peers: bool) -> AttemptEnd:
@@ -34,4 +38,4 @@ def end_of_dead(died: Died, *, has_peers: bool) -> AttemptEnd:
 
 def with_last_output(error: str | None, last_output: str) -> str | None:
     """Return the text of an error, followed by what was printed last."""
-    return "\n".join(filter(None, (error, last_output and f"Last output:\n{last_output}"))) or None
+    return "\n".join(filter(None, (error, last_output and f"{LAST_OUTPUT}\n{last_output}"))) or None

@@ -95,7 +95,8 @@ class Together:
                 raise WaitError(f"the driver has not answered for {patience_s:g} s who has published {name!r}")
         missing = [position for position, value in enumerate(answer.values) if value is None]
         if missing:
-            raise WaitError(f"waited {patience_s:g} s for {name!r} of {self._describe(missing, of)}")
+            names = self._names(missing, of)
+            raise WaitError(f"waited {patience_s:g} s for {name!r} of {', '.join(names)}", missing=names)
         return [value for value in answer.values if value is not None]
 
     def _wait(self, name: str, timeout_s: float) -> Gathered | None:
@@ -109,7 +110,7 @@ class Together:
         message = self._mailbox.wait(is_meant, timeout_s, self._is_asked_to_end)
         return message.body if isinstance(message, Tell) and isinstance(message.body, Gathered) else None
 
-    def _describe(self, missing: Sequence[int], of: Of) -> str:
+    def _names(self, missing: Sequence[int], of: Of) -> list[str]:
         members = chosen_members(self._membership.roles, of)
         names = []
         for position in missing:
@@ -117,7 +118,7 @@ class Together:
             is_server = self._membership.roles[member] == Role.SERVER
             rank = member - self._membership.roles.index(Role.SERVER) if is_server else member
             names.append(f"{'server' if is_server else 'rank'} {rank} on {self._membership.hosts[member]}")
-        return ", ".join(names)
+        return names
 
 
 def chosen_members(roles: Sequence[str], of: str) -> list[int]:

@@ -15,7 +15,7 @@ from typing import Final
 
 import msgspec
 
-from cargobike.core.errors import StoreError
+from cargobike.core.errors import StoreError, SupersededError
 from cargobike.core.kinds import Kind
 from cargobike.core.layout import ProjectFolder, ThingFolder
 from cargobike.core.products import kind_of, kinds
@@ -23,7 +23,7 @@ from cargobike.store.files.locking import holds_lock
 from cargobike.store.files.remote import Head, RemoteProject, Segment, remote_of, remote_of_thing
 from cargobike.store.files.resources import safe_name
 from cargobike.store.files.things import folders_of
-from cargobike.store.files.uploading import Sender, SupersededError
+from cargobike.store.files.uploading import Sender
 
 _SMALL_BYTES: Final = 1 << 20
 _AGAIN_AFTER_S: Final = 1.0

@@ -274,13 +274,15 @@ def _open(url: str) -> tuple[Any, str]:
         import fsspec  # noqa: PLC0415 - an extra, and only for who keeps a project elsewhere
     except ImportError as error:
         raise MissingLibraryError(
-            f"A project on shared storage needs fsspec ({error}). Install it: pip install 'cargobike[s3]'"
+            f"A project on shared storage needs fsspec ({error}). Install it: pip install 'cargobike[s3]'",
+            name="fsspec",
         ) from error
     scheme = url.partition("://")[0]
     try:
         fs, root = fsspec.core.url_to_fs(url, **({"use_listings_cache": False} if scheme in {"s3", "s3a"} else {}))
     except ImportError as error:
-        raise MissingLibraryError(f"{scheme}:// needs a library that is not installed: {error}") from error
+        words = f"{scheme}:// needs a library that is not installed: {error}"
+        raise MissingLibraryError(words, name=error.name) from error
     except ValueError as error:
         raise InvalidInputError(f"The project {without_credentials(url)!r} cannot be opened: {error}") from error
     return fs, str(root).rstrip("/")

@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from cargobike.core.errors import StoreError
+from cargobike.core.errors import StoreError, SupersededError
 from cargobike.core.kinds import Kind
 from cargobike.core.layout import ThingFolder
 from cargobike.core.products import kind_of
@@ -29,10 +29,6 @@ _MOST_SEGMENTS: Final = 32
 _LARGE_BYTES: Final = 8 << 20
 
 _log = logging.getLogger(__name__)
-
-
-class SupersededError(StoreError):
-    """Somebody elsewhere went on with an experiment before everything that is here had been sent."""
 
 
 class Sender:

@@ -76,7 +76,8 @@ class PostgresDatabase(Database):
             )
         except ImportError as error:
             raise MissingLibraryError(
-                f"An index in PostgreSQL needs psycopg ({error}). Install it: pip install 'cargobike[postgres]'"
+                f"An index in PostgreSQL needs psycopg ({error}). Install it: pip install 'cargobike[postgres]'",
+                name="psycopg",
             ) from error
         return engine.execution_options(schema_translate_map={None: self._schema})
 

@@ -14,7 +14,7 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from cargobike.core.errors import CargobikeError
+from cargobike.core.errors import AuthenticationError, ConnectionLostError
 
 _PREFIX = struct.Struct("!IQ")
 _TIMEVAL = struct.Struct("@ll")
@@ -22,14 +22,6 @@ _NONCE = 32
 _PROOF = 32
 MAX_HEADER_BYTES = 1 << 20
 HANDSHAKE_S = 20.0
-
-
-class AuthenticationError(CargobikeError, ConnectionError):
-    """The other end does not know the gang's secret."""
-
-
-class ConnectionLostError(CargobikeError, ConnectionError):
-    """The other end has closed the connection or died."""
 
 
 def tune(connection: socket.socket) -> None:

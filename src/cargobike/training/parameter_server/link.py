@@ -7,9 +7,8 @@ import socket
 import time
 from collections.abc import Callable, Sequence
 
-from cargobike.core.errors import CargobikeError, WaitError
+from cargobike.core.errors import AuthenticationError, ServerRefusedError, WaitError
 from cargobike.training.parameter_server.connection import (
-    AuthenticationError,
     reach,
     receive_header,
     send_frame,
@@ -28,10 +27,6 @@ from cargobike.training.parameter_server.messages import (
 
 _log = logging.getLogger(__name__)
 _PAUSE_S = 0.05
-
-
-class ServerRefusedError(CargobikeError, RuntimeError):
-    """A parameter server did not do what a worker asked."""
 
 
 class Link:

@@ -12,11 +12,10 @@ from types import TracebackType
 
 import msgspec
 
-from cargobike.core.errors import CargobikeError
+from cargobike.core.errors import AuthenticationError, CargobikeError
 from cargobike.core.member import current
 from cargobike.training.parameter_server.codecs import make_memory, memory_of
 from cargobike.training.parameter_server.connection import (
-    AuthenticationError,
     Inbox,
     listen,
     prove_as_server,

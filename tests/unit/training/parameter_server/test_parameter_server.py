@@ -15,10 +15,8 @@ from torch import nn
 
 import cargobike.torch
 from cargobike import experiment
-from cargobike.core.errors import InvalidInputError, StoreError, WaitError
-from cargobike.training.parameter_server.connection import AuthenticationError
+from cargobike.errors import AuthenticationError, InvalidInputError, ServerRefusedError, StoreError, WaitError
 from cargobike.training.parameter_server.division import divide
-from cargobike.training.parameter_server.link import ServerRefusedError
 from cargobike.training.parameter_server.messages import TensorSpec
 
 SECRET = b"s" * 32
