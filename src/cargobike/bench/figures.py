@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from cargobike.analysis.figures.look import AMBER, BLUE, GREEN, GREY, VERMILION, Spec, count_word, figure
+from cargobike.analysis.figures.look import AMBER, BLUE, GREEN, GREY, VERMILION, Spec, figure
 from cargobike.bench.cases import SIZES, WAYS, Case, Outcome, Way
+from cargobike.core.words import count
 
 _LOOKS: Final[dict[str, tuple[str, str, str]]] = {
     Way.ONE: (GREY, "circle-open", "dot"),
@@ -34,7 +35,7 @@ def draw_convergence(outcomes: Sequence[Outcome], model: str) -> Spec:
         }
         for each in _with_most_workers(shown)
     ]
-    note = f"{SIZES[model].parameters:,} parameters, {count_word(_most(shown), 'worker')} · less is better"
+    note = f"{SIZES[model].parameters:,} parameters, {count(_most(shown), 'worker')} · less is better"
     return figure(
         data,
         f"Convergence: {model}",
@@ -78,7 +79,7 @@ def draw_speed_by_size(outcomes: Sequence[Outcome]) -> Spec:
     return figure(
         data,
         "Speed against model size",
-        f"{count_word(_most(outcomes), 'worker')} · more is better, bars are one standard error",
+        f"{count(_most(outcomes), 'worker')} · more is better, bars are one standard error",
         xaxis={"title": {"text": "parameters"}, "type": "log", "tickvals": [SIZES[name].parameters for name in SIZES],
                "ticktext": [f"{SIZES[name].parameters / 1e6:.1f} M<br>{name}" for name in SIZES]},
         yaxis={"title": {"text": "images per second"}, **_LOG},
@@ -110,7 +111,7 @@ def draw_communication(outcomes: Sequence[Outcome]) -> Spec:
     return figure(
         data,
         "Time spent in communication",
-        f"{count_word(_most(outcomes), 'worker')} · what a step takes longer than the same step without any exchange",
+        f"{count(_most(outcomes), 'worker')} · what a step takes longer than the same step without any exchange",
         xaxis={"title": {"text": ""}},
         yaxis={"title": {"text": "share of a step (%)"}, "range": [0, 105]},
     )

@@ -17,7 +17,6 @@ from cargobike.analysis.figures.look import (
     Spec,
     better_word,
     comfortable_range,
-    count_word,
     empty,
     escaped,
     figure,
@@ -29,6 +28,7 @@ from cargobike.analysis.scores import goodness_of, objective_name, thinned
 from cargobike.core.errors import InvalidInputError
 from cargobike.core.record import ExperimentRecord
 from cargobike.core.records import Direction
+from cargobike.core.words import count
 
 _BREAKS = "breaks a limit"
 _MOST_BARS = 20
@@ -66,7 +66,7 @@ def draw_importance(record: ExperimentRecord, found: Importance | None = None) -
     ]
     trust = "" if found.explained >= 0.3 else " · too little to trust the order"
     subtitle = (
-        f"share of the variance of {objective_name(record)} · from {count_word(found.trials)}, of whose "
+        f"share of the variance of {objective_name(record)} · from {count(found.trials, 'trial')}, of whose "
         f"variance {found.explained:.0%} can be predicted{trust}"
     )
     return figure(
@@ -127,7 +127,7 @@ def draw_pareto(
     return figure(
         data,
         title,
-        f"{count_word(len(front))} of {len(found.trials):,} that no other beats in both",
+        f"{count(len(front), 'trial')} of {len(found.trials):,} that no other beats in both",
         xaxis={
             "title": {"text": f"{escaped(first, 40)} ({better_word(found.directions[0])})"},
             **({} if x_view is None else {"range": list(x_view)}),
@@ -200,5 +200,5 @@ def _about(row: Ablated) -> str:
     interval = "" if row.low is None else f" [{row.low:+.4g}, {row.high:+.4g}]"
     return (
         f"without {escaped(row.component, 32)}: {row.mean:.6g}<br>difference {row.difference:+.4g}{interval}"
-        f"<br>{count_word(row.rounds, 'round')}"
+        f"<br>{count(row.rounds, 'round')}"
     )

@@ -16,6 +16,7 @@ import numpy as np
 from cargobike.analysis.axes import Floats, text_of
 from cargobike.analysis.scores import latest_of, outer_fences, score_of
 from cargobike.core.records import Trial
+from cargobike.core.words import number
 
 Spec = dict[str, Any]
 """A figure as Plotly's JSON has it: `data`, a list of traces, and `layout`."""
@@ -111,7 +112,7 @@ def hover_of(trial: Trial, objective: str) -> str:
     value = latest_of(trial)
     if value is not None:
         word = "" if score_of(trial) is not None else " (last report)"
-        lines.append(f"{escaped(objective, 40)} = {value:.6g}{word}")
+        lines.append(f"{escaped(objective, 40)} = {number(value)}{word}")
     if trial.violation > 0:
         lines.append(f"breaks limits by {trial.violation:.3g}")
     shown = list(trial.params.items())[:_MOST_PARAMETERS]
@@ -153,8 +154,3 @@ def comfortable_range(values: Floats, keep: float | None = None) -> tuple[float,
 def better_word(direction: str) -> str:
     """Return which way a number is better, in words."""
     return "more is better" if direction == "max" else "less is better"
-
-
-def count_word(number: int, noun: str = "trial") -> str:
-    """Return a number with its noun."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -15,7 +15,6 @@ from cargobike.analysis.figures.look import (
     Spec,
     better_word,
     comfortable_range,
-    count_word,
     empty,
     escaped,
     figure,
@@ -27,6 +26,7 @@ from cargobike.analysis.scores import goodness_of, objective_name, scored, thinn
 from cargobike.core.errors import InvalidInputError, nearest
 from cargobike.core.record import ExperimentRecord
 from cargobike.core.records import Trial
+from cargobike.core.words import count
 
 _ABSENT = "absent"
 _MOST_LINES = 10_000
@@ -49,7 +49,7 @@ def draw_parallel_coordinates(record: ExperimentRecord, params: Sequence[str] | 
     dimensions = [_dimension(axis, positions[:, index]) for index, axis in enumerate(axes)]
     dimensions.append({"label": f"<b>{escaped(objective, 24)}</b>", "values": seen})
     left_out = len(record.trials) - len(trials)
-    note = "" if not left_out else f" · {count_word(left_out)} without a final score left out"
+    note = "" if not left_out else f" · {count(left_out, 'trial')} without a final score left out"
     trace = {
         "type": "parcoords",
         "dimensions": dimensions,

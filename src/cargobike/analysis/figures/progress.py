@@ -14,7 +14,6 @@ from cargobike.analysis.figures.look import (
     Spec,
     better_word,
     comfortable_range,
-    count_word,
     empty,
     escaped,
     figure,
@@ -25,6 +24,7 @@ from cargobike.analysis.progress import LearningCurve, Order, best_so_far, learn
 from cargobike.analysis.scores import goodness_of, latest_of, objective_name, thinned
 from cargobike.core.record import ExperimentRecord
 from cargobike.core.records import Trial
+from cargobike.core.words import count
 
 _MOST_MARKS = 2000
 _STATES_SHOWN = ("completed", "stopped", "paused", "running", "failed")
@@ -56,7 +56,7 @@ def draw_best_so_far(record: ExperimentRecord, by: Order = "trial") -> Spec:
     latest = np.array([value for trial in shown if (value := latest_of(trial)) is not None])
     best = record.best.value if record.best is not None else None
     view = comfortable_range(latest, best)
-    note = "" if len(shown) == len(trials) else f" · {len(shown):,} of {count_word(len(trials))} shown"
+    note = "" if len(shown) == len(trials) else f" · {len(shown):,} of {count(len(trials), 'trial')} shown"
     beyond = "" if view is None else " · far-out values lie outside the view"
     x_title = "trial" if by == "trial" else f"time since start ({unit})"
     return figure(
@@ -116,7 +116,7 @@ def draw_learning_curves(record: ExperimentRecord, most: int = 200) -> Spec:
     total = sum(bool(len(trial.curve)) for trial in record.trials.values())
     values = np.concatenate([curve.values for curve in curves])
     view = comfortable_range(values, record.best.value if record.best is not None else None)
-    note = "" if len(curves) == total else f" · {len(curves):,} of {count_word(total)} shown"
+    note = "" if len(curves) == total else f" · {len(curves):,} of {count(total, 'trial')} shown"
     beyond = "" if view is None else " · far-out values lie outside the view"
     return figure(
         data,

@@ -16,7 +16,6 @@ from cargobike.analysis.figures.look import (
     STATES,
     Spec,
     comfortable_range,
-    count_word,
     empty,
     escaped,
     figure,
@@ -26,6 +25,7 @@ from cargobike.analysis.progress import Order, settled
 from cargobike.analysis.scores import objective_name
 from cargobike.core.record import ExperimentRecord
 from cargobike.core.records import Curve, Trial
+from cargobike.core.words import count
 
 _MOST_PANELS = 24
 _MOST_POINTS = 1500
@@ -73,9 +73,7 @@ def draw_trial_curves(record: ExperimentRecord, trial: Trial, curves: Mapping[st
     total = sum(len(curve) for curve in shown.values())
     hidden = len(shown) - len(panels)
     note = f" · {hidden} more metrics not shown" if hidden > 0 else ""
-    return figure(
-        data, title, f"{count_word(total, 'point')}{note}", height=120 + 260 * rows, showlegend=False, **layout
-    )
+    return figure(data, title, f"{count(total, 'point')}{note}", height=120 + 260 * rows, showlegend=False, **layout)
 
 
 def draw_compared_curves(metric: str, curves: Sequence[tuple[str, Floats, Floats]]) -> Spec:
@@ -104,7 +102,7 @@ def draw_compared_curves(metric: str, curves: Sequence[tuple[str, Floats, Floats
     return figure(
         data,
         title,
-        count_word(len(known)),
+        count(len(known), "trial"),
         xaxis={"title": {"text": "step"}},
         yaxis={"title": {"text": escaped(metric, 40)}, **({} if view is None else {"range": list(view)})},
     )
@@ -133,7 +131,7 @@ def draw_compared_progress(series: Sequence[tuple[str, Floats, Floats]], by: Ord
     return figure(
         data,
         title,
-        count_word(len(known), "experiment"),
+        count(len(known), "experiment"),
         xaxis={"title": {"text": "trial" if by == "trial" else f"time since start ({unit})"}},
         yaxis={"title": {"text": escaped(objective, 40)}},
     )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from cargobike.analysis.figures.look import STATES, Spec, count_word, empty, escaped, figure, seconds_as
+from cargobike.analysis.figures.look import STATES, Spec, empty, escaped, figure, seconds_as
 from cargobike.analysis.timeline import OUTCOMES, Busy, WorkerTime, timeline
 from cargobike.core.record import ExperimentRecord
+from cargobike.core.words import count
 
 _WAITING = "rgba(128,134,144,0.18)"
 
@@ -67,9 +68,8 @@ def draw_timeline(record: ExperimentRecord) -> Spec:
 def _told(busy: Busy) -> str:
     span = f"{busy.end_s - busy.start_s:.3g} s, from {busy.start_s:.3g} s on"
     if len(busy.trials) > 1:
-        return (
-            f"<b>{count_word(len(busy.trials))}</b> · {busy.outcome}<br>{busy.trials[0]} … {busy.trials[-1]}<br>{span}"
-        )
+        several = count(len(busy.trials), "trial")
+        return f"<b>{several}</b> · {busy.outcome}<br>{busy.trials[0]} … {busy.trials[-1]}<br>{span}"
     again = "" if busy.attempt == 1 else f" (attempt {busy.attempt})"
     reason = f"<br>{escaped(busy.reason, 120)}" if busy.reason else ""
     return f"<b>trial {busy.trials[0]}</b>{again} · {busy.outcome}<br>{span}{reason}"

@@ -14,7 +14,7 @@ from cargobike.core.goals import pareto_front
 from cargobike.core.layout import ExperimentFolder
 from cargobike.core.record import ExperimentRecord
 from cargobike.core.records import Trial, TrialState
-from cargobike.core.words import duration
+from cargobike.core.words import duration, number
 from cargobike.ui.markup import fact_list, text
 
 _MOST_COMPROMISES = 8
@@ -48,12 +48,12 @@ def _best(record: ExperimentRecord) -> str:
     if best is None or best.value is None:
         return '<section id="overview"><h2>Best trial</h2><p>No trial has completed with a finite score.</p></section>'
     rows = fact_list({str(name): text_of(value, 200) for name, value in best.params.items()})
-    others = {name: f"{value:.6g}" for name, value in best.metrics.items() if name != objective}
+    others = {name: number(value) for name, value in best.metrics.items() if name != objective}
     more = f'<p class="label" style="margin:14px 0 0">also</p>{fact_list(others)}' if others else ""
     way = "largest" if record.header.direction == "max" else "smallest"
     return (
         f'<section id="overview"><div class="label">{way} {text(objective)} · trial {best.number}</div>'
-        f'<div class="score">{best.value:.6g}</div>{rows}{more}</section>'
+        f'<div class="score">{number(best.value)}</div>{rows}{more}</section>'
     )
 
 
@@ -63,7 +63,7 @@ def _front(record: ExperimentRecord) -> str:
     head = "".join(f'<th class="number">{text(name)}</th>' for name in objectives)
     rows = ""
     for trial in front[:_MOST_COMPROMISES]:
-        cells = "".join(f'<td class="number">{trial.metrics[name]:.6g}</td>' for name in objectives)
+        cells = "".join(f'<td class="number">{number(trial.metrics[name])}</td>' for name in objectives)
         rows += f"<tr><td>{trial.number}</td>{cells}</tr>"
     left = len(front) - _MOST_COMPROMISES
     more = f'<p class="hint">… and {left} more</p>' if left > 0 else ""

@@ -14,6 +14,7 @@ from cargobike.core.goals import pareto_front
 from cargobike.core.layout import ExperimentFolder
 from cargobike.core.record import ExperimentRecord
 from cargobike.core.records import Curve, Direction, ExperimentState, Trial, TrialState
+from cargobike.core.words import number
 from cargobike.experiments.finding import ExperimentLike, find_experiment
 from cargobike.experiments.reading import read_record
 from cargobike.experiments.results.trial import RecordedTrial, recorded
@@ -269,7 +270,7 @@ class Result:
         best = (
             "no best trial"
             if self.best is None
-            else f"best {self.best.value:.6g} (trial {self.best.number}) with {self.best.params}"
+            else f"best {number(self.best.value)} (trial {self.best.number}) with {self.best.params}"
         )
         return f"{self.name} [{self.id}]: {self.state}, {counts}; {best}"
 

@@ -8,7 +8,7 @@ from cargobike.analysis.progress import best_so_far, place_of
 from cargobike.analysis.scores import goodness_of, objective_name, scored, thinned
 from cargobike.analysis.views import seen_by
 from cargobike.core.record import ExperimentRecord
-from cargobike.core.words import duration
+from cargobike.core.words import duration, number
 from cargobike.ui.markup import text
 
 _BEST = 5
@@ -42,7 +42,7 @@ def _table(record: ExperimentRecord) -> str:
     head = "".join(f"<th>{text(word)}</th>" for word in ("trial", objective_name(record), *shown))
     rows = []
     for trial in best:
-        cells = [str(trial.number), f"{trial.value:.6g}"]
+        cells = [str(trial.number), number(trial.value)]
         cells += [text_of(trial.params[name], 40) if name in trial.params else "" for name in shown]
         rows.append(f"<tr>{''.join(f'<td>{text(cell)}</td>' for cell in cells)}</tr>")
     more = f"<th>… {hidden} more</th>" if hidden > 0 else ""
