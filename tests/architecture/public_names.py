@@ -43,7 +43,7 @@ PUBLIC: dict[str, str] = {
         "open_index path prepare use"
     ),
     "cargobike.results": (
-        "Comparison Curve Decision Environment ExperimentState ExperimentSummary FileDifference MetricComparison "
+        "Asked Comparison Curve Decision Environment ExperimentState ExperimentSummary FileDifference MetricComparison "
         "Note RecordedTrial Reform Reproduction Result Snapshot Trial TrialCheckpoint TrialState compare"
     ),
     "cargobike.simulation": "Cluster SimulatedRun SimulationResult simulate",
