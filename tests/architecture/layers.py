@@ -187,6 +187,8 @@ DEFERRED: dict[tuple[str, str], str] = {
         "cargobike.experiments.trial.shipped_modules",
     ): "only for workers on other machines",
     ("experiments/asking/launching.py", "cargobike.core.products"): "only for experiments with data",
+    ("data/keeping.py", "cargobike.data.index.queries"): "SQLAlchemy is slow to import",
+    ("data/keeping.py", "cargobike.data.index.tables"): "SQLAlchemy is slow to import",
     ("data/front.py", "cargobike.data.inference"): "only for who has a Spark DataFrame",
     (
         "experiments/asking/function.py",

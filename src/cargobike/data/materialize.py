@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 import os
 import shutil
+import socket
+import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +18,11 @@ import pyarrow.parquet as pq
 from cargobike.core.errors import InvalidInputError
 from cargobike.core.feeding import Feed
 from cargobike.core.layout import ProjectFolder
+from cargobike.core.version import __version__
+from cargobike.data.facts import TableWritten
+from cargobike.data.keeping import user_name
+from cargobike.data.kind import DATA
+from cargobike.store.journal.journal import JournalWriter
 
 _ROWS_PER_GROUP = 1 << 16
 _BYTES_PER_FILE = 128 << 20
@@ -48,15 +55,34 @@ def materialize(data: object, project: ProjectFolder) -> Feed:
                 f"data={type(data).__name__} was given; give a Spark DataFrame, a pandas DataFrame or a pyarrow Table."
             )
         names = sorted(path.name for path in building.glob("*.parquet"))
-        counted = [(name, pq.read_metadata(building / name).num_rows) for name in names]
-        filled = [(name, rows) for name, rows in counted if rows]
+        counted = [(file, pq.read_metadata(building / file).num_rows) for file in names]
+        filled = [(file, rows) for file, rows in counted if rows]
         if not filled:
             raise InvalidInputError("The data has no rows.")
+        _record(building, name, dict(filled), type(data).__module__.partition(".")[0])
         os.rename(building, folder)
     except BaseException:
         shutil.rmtree(building, ignore_errors=True)
         raise
-    return Feed(f"data/{folder.name}", [name for name, _ in filled], [rows for _, rows in filled])
+    return Feed(f"data/{folder.name}", [file for file, _ in filled], [rows for _, rows in filled])
+
+
+def _record(folder: Path, table_id: str, files: dict[str, int], source: str) -> None:
+    """Begin the journal of a table, before its folder gets its name: a table that can be seen has one."""
+    schema = pq.read_schema(folder / next(iter(files)))
+    written = TableWritten(
+        at=time.time(),
+        id=table_id,
+        cargobike=__version__,
+        source=source,
+        columns={field.name: str(field.type) for field in schema},
+        files=files,
+        size_bytes=sum((folder / file).stat().st_size for file in files),
+        user=user_name(),
+        host=socket.gethostname(),
+    )
+    with JournalWriter(folder / DATA.journal) as writer:
+        writer.append([written])
 
 
 def _write_spark(data: Any, folder: Path) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from cargobike.core.products import Product
+from cargobike.core.products import Command, Product
 
 PRODUCT: Final = Product(
     name="data",
     title="Data",
+    commands=(Command("data", "cargobike.data.commands.data", "List, show and remove tables of data.", after="rm"),),
     kind="cargobike.data.kind:DATA",
+    tables="cargobike.data.index.tables:TABLES",
     feeder="cargobike.data.materialize:materialize",
     pages="cargobike.data.pages.section:data_section",
 )

@@ -1,0 +1,1 @@
+"""The tables of data in the index of a project."""

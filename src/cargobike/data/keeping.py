@@ -1,0 +1,102 @@
+"""The tables of data that a project keeps: listing them, finding one, removing one."""
+
+from __future__ import annotations
+
+import getpass
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from cargobike.core.errors import NotFoundError, StoreError, nearest
+from cargobike.core.layout import ProjectFolder
+from cargobike.data.facts import TableRemoved, TableWritten
+from cargobike.data.kind import DATA
+from cargobike.store.index.opening import open_database
+from cargobike.store.journal.journal import JournalWriter
+
+
+@dataclass(frozen=True, slots=True)
+class KeptTable:
+    """One table of data, as lists show it; `removed_at` is `None` while its files are there."""
+
+    id: str
+    header: TableWritten
+    removed_at: float | None = None
+    problem: str = ""
+
+    @property
+    def rows(self) -> int:
+        """How many rows it has."""
+        return sum(self.header.files.values())
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the documented keys of a table, for programs."""
+        header = self.header
+        return {
+            "id": self.id,
+            "written_at": header.at,
+            "removed_at": self.removed_at,
+            "source": header.source,
+            "rows": self.rows,
+            "size_bytes": header.size_bytes,
+            "columns": header.columns,
+            "files": header.files,
+            "user": header.user,
+            "host": header.host,
+            "problem": self.problem,
+        }
+
+
+def list_tables(project: ProjectFolder, *, with_removed: bool = False) -> list[KeptTable]:
+    """Return the tables of a project, the newest first."""
+    # SQLAlchemy is slow to import, and `cargobike.data` is loaded where no list is asked for.
+    from cargobike.data.index.queries import all_tables  # noqa: PLC0415
+    from cargobike.data.index.tables import TABLES  # noqa: PLC0415
+
+    with open_database(project, TABLES) as database:
+        database.sync()
+        rows = all_tables(database)
+    tables = [KeptTable(*row) for row in rows]
+    return [table for table in tables if with_removed or table.removed_at is None]
+
+
+def find_table(project: ProjectFolder, text: str) -> KeptTable:
+    """Return the table that a person names by its id, the unique start of one, or `last`.
+
+    Raises:
+        NotFoundError: If none fits, or several do.
+    """
+    tables = list_tables(project, with_removed=True)
+    if text == "last" and tables:
+        return tables[0]
+    fitting = [table for table in tables if table.id == text] or [one for one in tables if one.id.startswith(text)]
+    if len(fitting) == 1:
+        return fitting[0]
+    if fitting:
+        raise NotFoundError(f"{text!r} may be {', '.join(table.id for table in fitting)}; give more of the id.")
+    raise NotFoundError(f"There is no table {text!r} in {project.root}.{nearest(text, [one.id for one in tables])}")
+
+
+def remove_table(project: ProjectFolder, table_id: str) -> None:
+    """Delete the files of a table; that it was there, and what it held, stays in its journal.
+
+    Raises:
+        StoreError: If something cannot be deleted.
+    """
+    folder = project.root / DATA.place(table_id)
+    with JournalWriter(folder / DATA.journal) as writer:
+        writer.append([TableRemoved(at=time.time(), user=user_name())])
+    try:
+        for path in folder.iterdir():
+            if path.name != DATA.journal:
+                path.unlink()
+    except OSError as error:
+        raise StoreError(f"The table {table_id} cannot be removed: {error.strerror} ({error.filename}).") from error
+
+
+def user_name() -> str:
+    """Return who runs this process, empty if the system does not know."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return ""
