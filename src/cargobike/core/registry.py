@@ -55,13 +55,24 @@ class Registry:
             InvalidInputError: If there is no such name; says which there are, and the nearest.
             CargobikeError: If a package has registered it, but it cannot be loaded.
         """
+        thing = self.get(name)
+        if thing is None:
+            raise InvalidInputError(self.unknown(name))
+        return thing
+
+    def get(self, name: str) -> object | None:
+        """Return what a name stands for, loaded; `None` if there is no such name.
+
+        Raises:
+            CargobikeError: If a package has registered it, but it cannot be loaded.
+        """
         word = plain_word(name)
         location = self.own.get(self.aliases.get(word, word))
         if location is not None:
             return _load(location)
         others = self._others()
         if word not in others:
-            raise InvalidInputError(self.unknown(name))
+            return None
         try:
             return _load(others[word])
         except (ImportError, AttributeError) as error:

@@ -15,12 +15,18 @@ from cargobike.engines.registry import resolve_engine
 from cargobike.engines.spark.engine import SparkEngine
 from cargobike.search.optimizers.registry import optimizer_names, resolve_optimizer
 from cargobike.search.rules.stop_rules import resolve_stop_rule
+from cargobike.store.files.remote import RemoteProject
 
 COLOURS = Registry(
     "colour", "cargobike.colours", {"red": "builtins:int", "dark_red": "builtins:float"}, otherwise="mix"
 )
 
 MODULE = """
+def open_vault(url):
+    import fsspec
+    return fsspec.filesystem("memory"), "/vault/" + url.partition("://")[2]
+
+
 from cargobike.engines.local.engine import LocalEngine
 from cargobike.search.optimizers.randomsearch import RandomSearch
 from cargobike.search.rules.stop_rules import MedianRule
@@ -52,6 +58,9 @@ broken = acme_cargobike:Missing
 
 [cargobike.stop_rules]
 second-best = acme_cargobike:Second
+
+[cargobike.storage]
+vault = acme_cargobike:open_vault
 
 [cargobike.engines]
 shed = acme_cargobike:Shed
@@ -91,6 +100,14 @@ def test_a_package_adds_an_optimizer_a_rule_and_an_engine() -> None:
         assert engine.name == "shed"
     with resolve_engine("shed://garden:1") as engine:
         assert vars(engine)["address"] == "shed://garden:1"
+
+
+@pytest.mark.usefixtures("_acme")
+def test_a_package_adds_a_storage() -> None:
+    storage = RemoteProject("vault://team")
+    storage.write("note", b"hello")
+    assert storage.read("note") == b"hello"
+    assert RemoteProject("memory://elsewhere").read("note") is None
 
 
 @pytest.mark.usefixtures("_acme")

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
-from cargobike.core.package import is_in_library
+from cargobike.core.installed import is_in_library
 from cargobike.experiments.asking.function import Train
 
 _MOST_FILES = 50

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
-from cargobike.core.package import PACKAGE_FOLDER, is_in_library
+from cargobike.core.installed import is_in_library
+from cargobike.core.package import PACKAGE_FOLDER
 
 _NOT_OWN = (*{sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib")}, PACKAGE_FOLDER + os.sep)
 _MOST_BYTES = 32 << 20

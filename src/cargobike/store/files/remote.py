@@ -24,13 +24,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 
-from cargobike.core.errors import InvalidInputError, MissingLibraryError, StoreError
+from cargobike.core.errors import StoreError
 from cargobike.core.kinds import Kind
 from cargobike.core.layout import ProjectFolder, ThingFolder
+from cargobike.store.files.storages import open_storage
 from cargobike.store.history.environment import without_credentials
 
 ALIVE_S: Final = 60.0
@@ -92,7 +93,7 @@ class RemoteProject:
 
     def __init__(self, url: str) -> None:
         self.url = url.rstrip("/")
-        self._fs, self._root = _open(self.url)
+        self._fs, self._root = open_storage(self.url)
 
     def heads(self, kind: Kind) -> dict[str, str]:
         """Return a token for each thing of a kind that differs whenever something of it has changed."""
@@ -267,25 +268,6 @@ def remote_of_thing(folder: ThingFolder) -> RemoteProject | None:
 def open_remote(url: str) -> RemoteProject:
     """Open shared storage by its URL, once for each process."""
     return RemoteProject(url)
-
-
-def _open(url: str) -> tuple[Any, str]:
-    try:
-        import fsspec  # noqa: PLC0415 - an extra, and only for who keeps a project elsewhere
-    except ImportError as error:
-        raise MissingLibraryError(
-            f"A project on shared storage needs fsspec ({error}). Install it: pip install 'cargobike[s3]'",
-            name="fsspec",
-        ) from error
-    scheme = url.partition("://")[0]
-    try:
-        fs, root = fsspec.core.url_to_fs(url, **({"use_listings_cache": False} if scheme in {"s3", "s3a"} else {}))
-    except ImportError as error:
-        words = f"{scheme}:// needs a library that is not installed: {error}"
-        raise MissingLibraryError(words, name=error.name) from error
-    except ValueError as error:
-        raise InvalidInputError(f"The project {without_credentials(url)!r} cannot be opened: {error}") from error
-    return fs, str(root).rstrip("/")
 
 
 def patiently(action: Callable[[], _T], give_up_at: float) -> _T:
