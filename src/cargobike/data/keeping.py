@@ -25,9 +25,9 @@ class KeptTable:
     problem: str = ""
 
     @property
-    def rows(self) -> int:
-        """How many rows it has."""
-        return sum(self.header.files.values())
+    def rows(self) -> int | None:
+        """How many rows it has; `None` if that was not recorded."""
+        return sum(self.header.files.values()) if self.header.files else None
 
     def as_json(self) -> dict[str, Any]:
         """Return the documented keys of a table, for programs."""
@@ -57,7 +57,21 @@ def list_tables(project: ProjectFolder, *, with_removed: bool = False) -> list[K
         database.sync()
         rows = all_tables(database)
     tables = [KeptTable(*row) for row in rows]
+    tables += _unrecorded(project, {table.id for table in tables})
+    tables.sort(key=lambda table: (-table.header.at, table.id))
     return [table for table in tables if with_removed or table.removed_at is None]
+
+
+def _unrecorded(project: ProjectFolder, recorded: set[str]) -> list[KeptTable]:
+    """Return tables that were written before tables had journals, as far as their files tell."""
+    folders = (project.root / DATA.folder).glob("*")
+    names = {folder: folder.name for folder in folders if DATA.id.fullmatch(folder.name)}
+    tables = []
+    for folder, name in names.items():
+        if name not in recorded and (sizes := [file.stat().st_size for file in folder.glob("*.parquet")]):
+            header = TableWritten(at=folder.stat().st_mtime, id=name, size_bytes=sum(sizes))
+            tables.append(KeptTable(name, header, problem="It has no journal: its rows and columns are not recorded."))
+    return tables
 
 
 def find_table(project: ProjectFolder, text: str) -> KeptTable:

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from cargobike.cli.printing import cell, console, print_json, print_table, table
+from cargobike.core.words import MISSING
 from cargobike.data.keeping import find_table, list_tables, remove_table
 from cargobike.store.files import project
 
@@ -33,7 +34,11 @@ def ls(
     for one in tables:
         size = f"{one.header.size_bytes / 1e6:.1f}" if one.removed_at is None else "removed"
         made.add_row(
-            cell(one.id, "bold"), cell(one.rows), cell(len(one.header.columns)), cell(size), cell(one.header.source)
+            cell(one.id, "bold"),
+            cell(MISSING if one.rows is None else one.rows),
+            cell(len(one.header.columns)),
+            cell(size),
+            cell(one.header.source),
         )
     print_table(made)
 
@@ -49,7 +54,8 @@ def show(table_id: _Id, as_json: _Json = False) -> None:
     for name, kind in found.header.columns.items():
         made.add_row(cell(name), cell(kind))
     state = "removed" if found.removed_at is not None else f"{found.header.size_bytes / 1e6:.1f} MB"
-    console().print(cell(f"{found.id}: {found.rows} rows in {len(found.header.files)} files, {state}", "bold"))
+    rows = MISSING if found.rows is None else found.rows
+    console().print(cell(f"{found.id}: {rows} rows in {len(found.header.files)} files, {state}", "bold"))
     print_table(made)
     if found.problem:
         console().print(cell(found.problem, "red"))

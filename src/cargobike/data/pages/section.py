@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query
 from pydantic import Field
 from starlette.responses import Response
 
-from cargobike.data.listing import TableInfo, list_tables
+from cargobike.data.keeping import KeptTable, list_tables
 from cargobike.ui.web.answering import REFUSALS, Answer, sends
 from cargobike.ui.web.section import Link, Section
 from cargobike.ui.web.start import Server
@@ -88,19 +88,20 @@ def size_text(size_bytes: int) -> str:
 
 
 def _listed(state: ServerState, offset: int, limit: int) -> TablePage:
-    known = list_tables(state.project)
-    shown = [_told(table) for table in known[offset : offset + limit]]
-    return TablePage(tables=shown, total=len(known), offset=offset, limit=limit)
+    tables = list_tables(state.project, with_removed=True)
+    shown = [_described(table) for table in tables[offset : offset + limit]]
+    return TablePage(tables=shown, total=len(tables), offset=offset, limit=limit)
 
 
-def _told(table: TableInfo) -> Table:
+def _described(table: KeptTable) -> Table:
+    header = table.header
     return Table(
         id=table.id,
         rows=table.rows,
-        files=table.files,
-        size_bytes=table.size_bytes,
-        written_at=datetime.fromtimestamp(table.written_at, UTC).isoformat(timespec="milliseconds"),
-        source=table.source,
-        columns=table.columns,
-        is_removed=table.is_removed,
+        files=len(header.files),
+        size_bytes=header.size_bytes,
+        written_at=datetime.fromtimestamp(header.at, UTC).isoformat(timespec="milliseconds"),
+        source=header.source,
+        columns=header.columns,
+        is_removed=table.removed_at is not None,
     )

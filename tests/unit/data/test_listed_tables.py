@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cargobike.core.layout import ProjectFolder
 from cargobike.data.facts import TableRemoved, TableWritten
-from cargobike.data.listing import list_tables
+from cargobike.data.keeping import list_tables
 from cargobike.store.journal.journal import JournalWriter
 
 
@@ -35,9 +35,10 @@ def test_a_table_is_told_as_its_journal_has_it(tmp_path: Path) -> None:
     project = ProjectFolder(tmp_path)
     write_table(project, "0123456789ab", written("0123456789ab"))
     (table,) = list_tables(project)
-    assert (table.id, table.rows, table.files, table.size_bytes, table.source) == ("0123456789ab", 7, 2, 700, "pandas")
-    assert list(table.columns) == ["x", "y"]
-    assert not table.is_removed
+    header = table.header
+    assert (table.id, table.rows, header.size_bytes, header.source) == ("0123456789ab", 7, 700, "pandas")
+    assert list(header.columns) == ["x", "y"]
+    assert table.removed_at is None
 
 
 def test_a_table_without_a_journal_is_told_by_its_files(tmp_path: Path) -> None:
@@ -45,7 +46,8 @@ def test_a_table_without_a_journal_is_told_by_its_files(tmp_path: Path) -> None:
     folder = write_table(project, "aaaaaaaaaaaa")
     os.utime(folder, (1.7e9, 1.7e9))
     (table,) = list_tables(project)
-    assert (table.rows, table.files, table.size_bytes, table.written_at) == (None, 1, 1500, 1.7e9)
+    assert (table.rows, table.header.size_bytes, table.header.at) == (None, 1500, 1.7e9)
+    assert "no journal" in table.problem
 
 
 def test_the_newest_comes_first_and_what_is_being_written_is_left_out(tmp_path: Path) -> None:
@@ -53,7 +55,6 @@ def test_the_newest_comes_first_and_what_is_being_written_is_left_out(tmp_path: 
     write_table(project, "aaaaaaaaaaaa", written("aaaaaaaaaaaa", at=1.0e9))
     write_table(project, "bbbbbbbbbbbb", written("bbbbbbbbbbbb", at=1.8e9), TableRemoved(at=1.9e9))
     write_table(project, ".cccccccccccc.new")
-    assert [(table.id, table.is_removed) for table in list_tables(project)] == [
-        ("bbbbbbbbbbbb", True),
-        ("aaaaaaaaaaaa", False),
-    ]
+    tables = list_tables(project, with_removed=True)
+    assert [(table.id, table.removed_at) for table in tables] == [("bbbbbbbbbbbb", 1.9e9), ("aaaaaaaaaaaa", None)]
+    assert [table.id for table in list_tables(project)] == ["aaaaaaaaaaaa"]
