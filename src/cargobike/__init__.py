@@ -45,6 +45,7 @@ _DOORS = frozenset(
         "journals",
         "keras",
         "optimizers",
+        "products",
         "project",
         "results",
         "simulation",

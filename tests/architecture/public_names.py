@@ -47,6 +47,7 @@ PUBLIC: dict[str, str] = {
         "Note RecordedTrial Reform Reproduction Result Snapshot Trial TrialCheckpoint TrialState compare"
     ),
     "cargobike.simulation": "Cluster SimulatedRun SimulationResult simulate",
+    "cargobike.products": "Command Product",
     "cargobike.spaces": "Parameter Searchspace SpaceFile read_space",
     "cargobike.stop_rules": "Decision EndRule MedianRule PatienceRule PercentileRule StopRule TargetReached",
     "cargobike.tensorboard": "logdir",

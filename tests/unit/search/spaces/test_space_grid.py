@@ -75,7 +75,7 @@ def test_an_endless_range_says_how_to_count_it() -> None:
 @pytest.mark.parametrize(
     ("counts", "message"),
     [
-        ({"rl": 2}, r"no parameter. Did you mean 'lr'\?"),
+        ({"rl": 2}, r"not a parameter. Did you mean 'lr'\?"),
         ({"act": 2}, "always used whole"),
         ({"lr": 0}, "at least 1, not 0"),
         ({"lr": 1.5}, "at least 1, not 1.5"),
