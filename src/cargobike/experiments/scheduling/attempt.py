@@ -1,4 +1,4 @@
-"""One attempt at a trial: who works on it, what was decided about it, how its workers ended; and its trial so far."""
+"""One attempt at a trial: its workers, what was decided about it, how each of them ended; and its trial so far."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ class Attempt(msgspec.Struct):
         number: Which attempt of the trial it is, from 1.
         workers: The gang; the first is rank 0, whose reports and result count; parameter servers come last.
         horizon: How much of what the optimizer is shown it may be compared with, `None` for all.
-        hosts: Where each of them is, if they know of each other.
+        hosts: The host of each of them, if they meet before the function is called.
         servers: How many of them are parameter servers.
-        deciding: How many of them must return for it to be complete; `None` for all that are no servers.
-        open: Those of the gang that still work on it.
-        waiting: Those that stand still at a milestone, with the step they wait at.
-        steps: The last step that each of them reported.
+        deciding: How many of them must return for it to be complete; `None` for all except the servers.
+        open: Members of the gang that still work on it.
+        waiting: Members that wait at a milestone for a decision, with the step they wait at.
+        steps: The last step that each member reported.
         ends: How it ended, by worker, in the order of arrival.
         lost: Why it cannot succeed any more, if a worker was lost.
-        stall: Who kept the others waiting for how long, if somebody did.
-        re_forms: Whether it ends only to go on with more workers.
-        active_at: When any of them last said anything.
+        stall: What to say about the stall, if a rank kept the others waiting for too long.
+        re_forms: Whether it was ended only to go on with more workers.
+        active_at: When any member last gave a sign of life.
         saved_step: The step of its last checkpoint.
         verdict: What was decided about it, and why.
         was_judged: Whether the verdict is a stop at a milestone, which holds even if the function returns a value.
@@ -65,7 +65,7 @@ class Attempt(msgspec.Struct):
 
     @property
     def is_gang(self) -> bool:
-        """Whether several work on it."""
+        """Whether several workers work on it."""
         return len(self.workers) > 1
 
     @property
@@ -75,17 +75,17 @@ class Attempt(msgspec.Struct):
 
     @property
     def ranks(self) -> tuple[str, ...]:
-        """Those that train; parameter servers do not."""
+        """The members that train: all except the parameter servers."""
         return self.workers[: len(self.workers) - self.servers]
 
     @property
     def deciders(self) -> tuple[str, ...]:
-        """Those who must return for it to be complete."""
+        """The members that must return for it to be complete."""
         return self.ranks if self.deciding is None else self.workers[: self.deciding]
 
     @property
     def attendants(self) -> tuple[str, ...]:
-        """Those who are sent home when the deciders have returned."""
+        """The members that are asked to end once the deciders have returned."""
         return self.workers[len(self.deciders) :]
 
     def is_server(self, worker: str) -> bool:
@@ -94,12 +94,12 @@ class Attempt(msgspec.Struct):
 
     @property
     def has_returned(self) -> bool:
-        """Whether everybody who decides has returned."""
+        """Whether all deciders have returned."""
         return not any(worker in self.open for worker in self.deciders) and self.is_complete
 
     @property
     def is_complete(self) -> bool:
-        """Whether rank 0 returned, and nothing went wrong with any other that decides."""
+        """Whether rank 0 returned, and no other decider failed or was lost."""
         ends = [self.ends.get(worker) for worker in self.deciders]
         if any(end is None or end.outcome in ("failed", "lost") for end in ends):
             return False
@@ -107,41 +107,41 @@ class Attempt(msgspec.Struct):
 
     @property
     def decision(self) -> Decision:
-        """What a worker that waits is told, now that a verdict is there."""
+        """What a waiting worker is told: to go on, unless there is a verdict."""
         if self.verdict is None:
             return Decision.CONTINUE
         return Decision.PAUSE if self.verdict[0] == "paused" else Decision.STOP
 
     def may_pass(self, step: int) -> bool:
-        """Tell whether a rank other than 0 may go on from a milestone: rank 0 has gone on, or is done."""
+        """Tell whether a rank other than 0 may pass a milestone: rank 0 has passed it, or is done."""
         chief = self.workers[0]
         return chief not in self.open or (self.decided_step is not None and step <= self.decided_step)
 
     def name_of(self, worker: str) -> str:
-        """Say who a member is, where, and how far it has come."""
+        """Describe a member: its rank, its host, and the last step it reported."""
         if not self.is_gang:
             return f"worker {worker}"
         index = self.workers.index(worker)
-        trains = len(self.workers) - self.servers
-        who = f"rank {index}" if index < trains else f"server {index - trains}"
-        where = f" on {self.hosts[index]}" if index < len(self.hosts) and self.hosts[index] else ""
-        if index >= trains:
-            return f"{who}{where}"
+        ranks = len(self.workers) - self.servers
+        title = f"rank {index}" if index < ranks else f"server {index - ranks}"
+        host = f" on {self.hosts[index]}" if index < len(self.hosts) and self.hosts[index] else ""
+        if index >= ranks:
+            return f"{title}{host}"
         step = self.steps.get(worker)
-        return f"{who}{where} ({'no step reported' if step is None else f'last step {step}'})"
+        return f"{title}{host} ({'no step reported' if step is None else f'last step {step}'})"
 
 
 class LiveTrial(msgspec.Struct):
-    """What must be known about a trial until it has ended.
+    """What the scheduler must remember about a trial until it has ended.
 
     Attributes:
-        milestones: Where it waits for a decision.
+        milestones: The steps at which it waits for a decision.
         copy_of: The trial whose checkpoint it begins with.
-        told: How many trials the optimizer had been shown when it suggested it.
+        told: How many ended trials the optimizer had been shown when it suggested this one.
         losses: How many of its attempts were lost in a row.
         saved_step: The furthest step that an attempt of a gang had saved when it was lost.
-        judged_step: The last step that was decided about.
-        verdict: A decision that its driver did not live to see carried out, and who had decided.
+        judged_step: The last step at which a decision was made.
+        verdict: A decision that an earlier driver recorded but did not carry out, and the name of what made it.
     """
 
     milestones: Milestones
@@ -153,14 +153,18 @@ class LiveTrial(msgspec.Struct):
     verdict: tuple[Literal["stop", "pause"], str] | None = None
 
     def lost(self, attempt: Attempt) -> None:
-        """Count a lost attempt; of a gang only if it was in vain: a long training may lose many workers."""
+        """Count a lost attempt; one of a gang that saved new progress starts the count anew.
+
+        A long training may lose many workers on its way, and is not given up as long as it gets further. An attempt
+        that was ended to go on with more workers does not count at all.
+        """
         if attempt.is_gang and attempt.saved_step is not None and attempt.saved_step > self.saved_step:
             self.saved_step, self.losses = attempt.saved_step, 0
         self.losses += not attempt.re_forms
 
     @property
     def milestones_ahead(self) -> Milestones:
-        """The milestones that have not been decided about."""
+        """The milestones at which no decision has been made yet."""
         if self.judged_step is None or self.milestones == "every":
             return self.milestones
         return tuple([step for step in self.milestones if step > self.judged_step])

@@ -1,4 +1,4 @@
-"""Telling which rank of a gang kept the others waiting, from where each of them stood."""
+"""Tell which rank of a gang kept the others waiting, from the stacks of all of them."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Sequence
 import msgspec
 
 RUNNER = "cargobike/experiments/trial/program.py"
-"""Our file that calls the train function."""
+"""The file of ours that calls the train function."""
 OWN_WAITS = tuple(
     f"cargobike/{name}.py" for name in ("experiments/trial/gang", "workers/wire/mailbox", "training/collectives")
 )
-"""Our files in which a rank waits for others."""
+"""The files of ours in which a rank waits for others."""
 
 _WAITING = re.compile(
     r"torch/distributed/|torch/nn/parallel/|torch/autograd/|tensorflow/python/(distribute|eager)|jax/_src/|"
@@ -23,10 +23,10 @@ _DEEPEST_FRAMES = 6
 
 
 class Stand(msgspec.Struct, frozen=True):
-    """Where a rank stood when it was asked.
+    """What a rank was doing when it was asked.
 
     Attributes:
-        name: Who it is, where, and how far it has come.
+        name: Which rank it is, on which host, and its last step.
         step: The last step it reported, -1 if none.
         stack: The stacks of its threads, empty if it did not respond.
     """
@@ -37,19 +37,19 @@ class Stand(msgspec.Struct, frozen=True):
 
 
 def blame(what: str, stands: Sequence[Stand]) -> str:
-    """Say who kept whom waiting, with the stacks of all, the culprit's first.
+    """Say which rank kept the others waiting, with the stacks of all, the culprit's first.
 
-    The culprit is whoever does not wait for others in a collective operation; of several, whoever is furthest behind.
+    The culprit is the rank that is not waiting in a collective operation; of several, the one that is furthest behind.
     """
     suspects = [stand for stand in stands if not _waits(stand.stack)] or stands
     culprit = min(suspects, key=lambda stand: stand.step)
     others = [stand for stand in stands if stand is not culprit]
-    where = _shorten(culprit.stack) or "  (its process did not respond when it was asked for its stack)"
-    return "\n".join(filter(None, [f"{culprit.name} stalled: {what}", where, describe(others)]))
+    stack = _shorten(culprit.stack) or "  (its process did not respond when it was asked for its stack)"
+    return "\n".join(filter(None, [f"{culprit.name} stalled: {what}", stack, describe(others)]))
 
 
 def describe(stands: Sequence[Stand]) -> str:
-    """Say where those stood who have said so."""
+    """Say where the ranks stood that sent their stacks."""
     return "\n".join(f"{stand.name} stood here:\n{_shorten(stand.stack)}" for stand in stands if stand.stack)
 
 

@@ -1,8 +1,8 @@
 """What came of an attempt: one rule after the other, the first that applies decides.
 
 Causes come before what follows from them. A verdict comes before a loss, because workers that are made to end look
-lost. A lost worker comes before a failure: when one of a gang dies, the others fail for want of it. That a rank missed
-another one says only that there is a cause elsewhere, and comes after all of these.
+lost. A lost worker comes before a failure: when one member of a gang dies, the others fail because it is missing. That
+a rank missed another one says only that the cause is elsewhere, and comes after all of these.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from cargobike.experiments.scheduling.events import AttemptEnded
 
 
 class Conclusion(msgspec.Struct, frozen=True):
-    """What came of an attempt, which end says so, and why."""
+    """What came of an attempt, the worker's end that it rests on, and why."""
 
     state: Literal["completed", "stopped", "paused", "failed", "lost"]
     end: AttemptEnded | None
@@ -28,19 +28,19 @@ class Conclusion(msgspec.Struct, frozen=True):
 
     @property
     def failed_worker(self) -> str:
-        """The worker whose error made it fail; empty if it did not, or no single one did."""
+        """The worker whose error made it fail; empty if it did not fail, or not because of a single worker."""
         has_failed = self.state == "failed" and self.end is not None and self.end.outcome == "failed"
         return self.end.worker if has_failed and self.end is not None else ""
 
     @property
     def final_state(self) -> Literal["completed", "stopped", "failed"]:
-        """What its trial is in for good, if it is."""
+        """The final state of its trial; only for a conclusion that ends the trial."""
         assert self.state not in ("paused", "lost")
-        return self.state  # type: ignore[return-value] # as was just made sure of
+        return self.state  # type: ignore[return-value] # the assertion has just made sure of it
 
 
 def conclude(attempt: Attempt) -> Conclusion:
-    """Say what came of an attempt, once none of its workers is busy with it any more."""
+    """Say what came of an attempt, once all of its workers are done with it."""
     for rule in RULES:
         conclusion = rule(attempt)
         if conclusion is not None:
@@ -49,7 +49,7 @@ def conclude(attempt: Attempt) -> Conclusion:
 
 
 def _returned(attempt: Attempt) -> Conclusion | None:
-    """Rank 0 returned a value, and nothing is wrong with the others; only a stop at a milestone counts for more."""
+    """Rank 0 returned a value, and nothing is wrong with the others; only a stop at a milestone overrules that."""
     if not attempt.is_complete or attempt.was_judged or attempt.lost is not None or attempt.stall is not None:
         return None
     return Conclusion("completed", _first(attempt), None, _values(attempt) if attempt.hosts else [])
@@ -59,10 +59,11 @@ def _decided(attempt: Attempt) -> Conclusion | None:
     """It was stopped, paused or timed out, and ended because of that; a rank that failed cannot have paused."""
     if attempt.verdict is None or (attempt.verdict[0] == "paused" and _failed_end(attempt) is not None):
         return None
+    # A timeout is a failure by decision: what the function said when it was ended is added to it.
     state, why = attempt.verdict
     first = _first(attempt)
-    last_words = first.error if state == "failed" and first is not None else None
-    return Conclusion(state, first, "\n".join(filter(None, (why, last_words))) or None)
+    own_error = first.error if state == "failed" and first is not None else None
+    return Conclusion(state, first, "\n".join(filter(None, (why, own_error))) or None)
 
 
 def _lost_a_worker(attempt: Attempt) -> Conclusion | None:
@@ -71,7 +72,7 @@ def _lost_a_worker(attempt: Attempt) -> Conclusion | None:
 
 
 def _stalled(attempt: Attempt) -> Conclusion | None:
-    """It stood still for too long, and was made to say where."""
+    """It stood still for too long, and its ranks were asked for their stacks."""
     return (
         None if attempt.stall is None else Conclusion("lost", _first(attempt), blame(attempt.stall, _stands(attempt)))
     )
@@ -90,14 +91,15 @@ def _failed(attempt: Attempt) -> Conclusion | None:
 
 
 def _missed_another(attempt: Attempt) -> Conclusion | None:
-    """A rank waited in vain for another one: which has returned, or stood somewhere else."""
+    """A rank waited in vain for another one, which has returned or was doing something else."""
     symptom = next((end for end in attempt.ends.values() if end.is_symptom), None)
     if symptom is None:
         return None
+    # A rank that has returned will never come: trying again would end alike. Otherwise the next attempt may work.
     words = _words_of(attempt, symptom)
-    returned = [worker for worker, end in attempt.ends.items() if end.outcome == "completed"]
-    if returned:
-        names = ", ".join(map(attempt.name_of, returned))
+    early = [worker for worker, end in attempt.ends.items() if end.outcome == "completed"]
+    if early:
+        names = ", ".join(map(attempt.name_of, early))
         why = (
             f"{names} returned while others were still waiting for it; every rank must take part in the same "
             f"collective operations.\n{words}"
@@ -107,13 +109,14 @@ def _missed_another(attempt: Attempt) -> Conclusion | None:
 
 
 def _ended_itself(attempt: Attempt) -> Conclusion | None:
-    """The function stopped by itself, without a verdict."""
+    """The function ended itself as stopped or paused, although no decision asked for that."""
     end = next((end for end in attempt.ends.values() if end.outcome in ("stopped", "paused")), None)
     return None if end is None else Conclusion("stopped", _first(attempt), end.error)
 
 
 Rule = Callable[[Attempt], Conclusion | None]
 
+# The first rule that applies decides, so the order matters; the top of this file says why it is this one.
 RULES: Final[tuple[Rule, ...]] = (
     _returned,
     _decided,
@@ -127,7 +130,7 @@ RULES: Final[tuple[Rule, ...]] = (
 
 
 def _first(attempt: Attempt) -> AttemptEnded | None:
-    """Return how rank 0 ended, whose result counts."""
+    """Return how rank 0 ended: its result is the trial's."""
     return attempt.ends.get(attempt.workers[0])
 
 
@@ -136,7 +139,7 @@ def _failed_end(attempt: Attempt) -> AttemptEnded | None:
 
 
 def _values(attempt: Attempt) -> list[Number | dict[str, Number] | None]:
-    """Return what each rank returned, named numbers if it named them; `None` of one that did not."""
+    """Return what each rank returned, as named numbers if it named them; `None` for a rank that returned nothing."""
     values: list[Number | dict[str, Number] | None] = []
     for end in map(attempt.ends.get, attempt.ranks):
         if end is not None and end.metrics:
@@ -147,7 +150,7 @@ def _values(attempt: Attempt) -> list[Number | dict[str, Number] | None]:
 
 
 def _stands(attempt: Attempt, besides: str = "") -> list[Stand]:
-    """Say where the ranks stood when they were asked."""
+    """Return what the ranks were doing when they were asked."""
     return [
         Stand(attempt.name_of(worker), attempt.steps.get(worker, -1), attempt.ends[worker].stack)
         for worker in attempt.ranks

@@ -49,10 +49,10 @@ class SuggestionMade(Event, frozen=True, gc=True):
 
 
 class PointsReported(Event, frozen=True, gc=True):
-    """A train function reported; `waits` means that it stands still until it gets an `Answer`.
+    """A train function reported; `waits` means that it waits until it gets an `Answer`.
 
-    In a gang what rank 0 reports counts; the other ranks pass a milestone when it has passed. `again` means that an
-    earlier attempt has reported it, and that it is news only if it was lost on its way.
+    In a gang only the reports of rank 0 count; the other ranks pass a milestone when rank 0 has passed it. `again`
+    means that an earlier attempt has made the same report; it is news only if that one never arrived.
     """
 
     worker: str
@@ -92,8 +92,8 @@ Outcome = Literal["completed", "stopped", "paused", "failed", "lost"]
 class AttemptEnded(Event, frozen=True, gc=True):
     """One worker is done with an attempt and free again.
 
-    `alike` is equal for failures with the same cause; `lost` is an end through no fault of the trial. A symptom is one
-    that another member of the gang has caused. `stack` says where it stood when it was made to end.
+    `alike` is equal for failures with the same cause; `lost` is an end that is not the trial's fault. A symptom is an
+    end that another member of the gang has caused. `stack` says what it was doing when it was made to end.
     """
 
     worker: str
@@ -110,14 +110,14 @@ class AttemptEnded(Event, frozen=True, gc=True):
 
 
 class RankActive(Event, frozen=True):
-    """A member of a gang has printed something, or told the others something."""
+    """A member of a gang has printed something, or sent something to the others."""
 
     worker: str
     trial: int
 
 
 class RankQuiet(Event, frozen=True):
-    """A member of a gang has been standing still for so long."""
+    """A member of a gang has hardly computed, and printed and reported nothing, for `idle_s`."""
 
     worker: str
     trial: int
@@ -130,7 +130,7 @@ class Tick(Event, frozen=True):
 
 
 class StopRequested(Event, frozen=True):
-    """Somebody wants the experiment to end: the user, `cargobike stop`, a budget."""
+    """The experiment is to end: the user, `cargobike stop` or a failing optimizer wants it."""
 
     reason: str
     state: Literal["completed", "interrupted", "failed"] = "interrupted"
@@ -154,9 +154,9 @@ class Ask(Command, frozen=True):
 
 
 class Judge(Command, frozen=True):
-    """Let optimizer and stop rules decide about a trial at a milestone; answer with `DecisionMade`.
+    """Ask the optimizer and the stop rules for a decision about a trial at a milestone; answer with `DecisionMade`.
 
-    It may be compared with what was shown among the first `horizon` trials told (`None`: with all trials as they are).
+    The trial may be compared with the first `horizon` trials that the optimizer was shown; `None`: with all trials.
     """
 
     trial: int
@@ -166,7 +166,7 @@ class Judge(Command, frozen=True):
 
 
 class Run(Command, frozen=True):
-    """Let a gang of workers run a trial, the first of them as rank 0; the last ones are parameter servers."""
+    """Run a trial on a gang of workers, the first of them as rank 0; the last ones are parameter servers."""
 
     trial: int
     attempt: int
@@ -176,7 +176,7 @@ class Run(Command, frozen=True):
 
 
 class Answer(Command, frozen=True):
-    """Let a waiting train function go on, stop or pause."""
+    """Tell a waiting train function to go on, stop or pause."""
 
     worker: str
     trial: int
@@ -207,7 +207,7 @@ class StartWorker(Command, frozen=True):
 
 
 class ReleaseWorker(Command, frozen=True):
-    """Send a worker home; nobody needs it any more."""
+    """Tell a worker that it is not needed any more."""
 
     worker: str
 
@@ -237,10 +237,10 @@ def table(*entries: tuple[type, Callable[[Any], object]]) -> dict[type, Callable
 
 
 class Outbox:
-    """Collects commands; a fact is true for the record at once, and a command to write it down.
+    """Collects commands; a fact is applied to the record at once, and becomes a command to write it down.
 
     Args:
-        record: What the facts so far say.
+        record: The experiment, as the facts so far describe it.
     """
 
     def __init__(self, record: ExperimentRecord) -> None:
@@ -253,11 +253,11 @@ class Outbox:
         self._commands.append(Record(fact))
 
     def command(self, command: Command) -> None:
-        """Ask for something to be done."""
+        """Add a command."""
         self._commands.append(command)
 
     def take(self) -> list[Command]:
-        """Return what was collected, and start over."""
-        taken = self._commands
+        """Return the commands collected so far, and start over."""
+        commands = self._commands
         self._commands = []
-        return taken
+        return commands

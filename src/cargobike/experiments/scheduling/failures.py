@@ -1,4 +1,4 @@
-"""When to give an experiment up: too many failed trials, or the first ones all failing alike."""
+"""When to give up an experiment: too many failed trials, or the first ones all failing alike."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ class FailureWatch:
 
     Args:
         max_failures: How many failed trials are too many, `None` for no limit.
-        fail_fast: How many trials failing alike, before any other went well, are enough; 0 for never.
+        fail_fast: How many trials failing alike are enough to give up, if none has gone well before; 0 for never.
     """
 
     def __init__(self, max_failures: int | None, fail_fast: int) -> None:
@@ -21,7 +21,7 @@ class FailureWatch:
         self._is_hopeful = not fail_fast
 
     def look_at(self, trial: Trial, cause: str) -> str | None:
-        """Return why to give up, or `None`.
+        """Count a trial, and return why to give up, or `None`.
 
         Args:
             trial: A trial that has ended or paused.

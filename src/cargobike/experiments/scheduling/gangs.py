@@ -1,4 +1,4 @@
-"""Putting gangs together from free workers, with parameter servers where they are wanted. Pure, as the scheduler is."""
+"""Puts gangs together from free workers, with parameter servers where they are asked for. Pure, like the scheduler."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from cargobike.experiments.scheduling.running import Running
 
 
 class Gangs:
-    """Knows who is free, how many of them make a gang now, and when a gang should grow.
+    """Knows which workers are free, how many of them make a gang now, and when a gang should grow.
 
-    An elastic gang starts when it is complete, or when enough are there and the others take too long. It grows when
-    somebody has come and a checkpoint has been saved: then nothing is lost but the time to start again.
+    An elastic gang starts when it is complete, or when enough workers are there and the others take too long. It grows
+    when a worker is free and a checkpoint has just been saved: then nothing is lost but the time to start again.
 
     Attributes:
-        roster: Those who train.
+        roster: The workers that train.
         servers: Parameter servers.
     """
 
@@ -34,7 +34,7 @@ class Gangs:
         return self.servers if self._plan.servers and worker in self.servers else self.roster
 
     def arrived(self, event: ev.WorkerArrived) -> None:
-        """Take in a worker."""
+        """Add a worker that has come to its roster."""
         self.roster_of(event.worker).arrived(event)
 
     def skip_names(self, taken: Iterable[str]) -> None:
@@ -50,12 +50,12 @@ class Gangs:
 
     @property
     def is_complete(self) -> bool:
-        """Whether as many as there may be are there or on their way."""
+        """Whether there are as many workers as there may be, counting those that are starting."""
         return self.roster.is_complete and self.servers.is_complete
 
     @property
     def next_deadline(self) -> float | None:
-        """When an elastic gang has waited long enough for the others."""
+        """When an elastic gang has waited long enough for missing workers."""
         return None if self._waits_since is None else self._waits_since + self._plan.elastic_wait_s
 
     def size_now(self, at: float) -> int:
@@ -67,7 +67,7 @@ class Gangs:
             return plan.gang
         if plan.least_gang is None or idle < plan.least_gang:
             return 0
-        if self.roster.starting:
+        if self.roster.starting:  # a gang that starts now would have to be re-formed when they come
             self._waits_since = at if self._waits_since is None else self._waits_since
             if at - self._waits_since < plan.elastic_wait_s:
                 return 0
@@ -85,7 +85,7 @@ class Gangs:
         return Attempt(trial, number, workers, horizon, hosts, plan.servers, plan.deciding)
 
     def start_up_to(self, gangs: int, running: Running) -> None:
-        """Start workers until there are enough for so many more gangs, and for those that run with too few."""
+        """Start workers until there are enough for so many more gangs, and for running gangs that are too small."""
         plan = self._plan
         self.roster.start_up_to(self.roster.busy + gangs * plan.gang)
         if plan.servers:
@@ -94,7 +94,7 @@ class Gangs:
             self.roster.start_up_to(plan.workers)
 
     def enlarge(self, running: Running) -> None:
-        """Let elastic gangs that have just saved a checkpoint go on with those who have come meanwhile."""
+        """Re-form elastic gangs that have saved a checkpoint, if workers have become free that they can use."""
         if not self.is_elastic:
             return
         for attempt in list(running):
@@ -103,7 +103,7 @@ class Gangs:
                 running.re_form(attempt, f"re-formed at step {attempt.saved_step}: {more} more came to join it")
 
     def keeps_idle(self, running: Running) -> bool:
-        """Tell whether free workers are kept: for a gang that may grow, or one that is being ended to begin again."""
+        """Tell whether free workers are kept: for a gang that may grow, or one that is being ended to start again."""
         if self._plan.gang == 1:
             return False
         return any(attempt.is_doomed or self._wants_more(attempt) for attempt in running)
@@ -112,11 +112,11 @@ class Gangs:
         return self.is_elastic and len(attempt.workers) - attempt.servers < self._plan.gang and not attempt.force
 
     def release_idle(self) -> None:
-        """Send the free ones home."""
+        """Release the free workers."""
         self.roster.release_idle()
         self.servers.release_idle()
 
     def release_all(self) -> None:
-        """Send home everybody, now that nobody is busy."""
+        """Release all workers, now that none of them is busy."""
         self.roster.release_all()
         self.servers.release_all()

@@ -20,16 +20,16 @@ Question = Ask | Judge
 
 
 class OptimizerSession:
-    """Asks, tells and judges, one after the other, in the order in which the scheduler wants it.
+    """Puts one question after the other to an optimizer, in the order in which the scheduler asks them.
 
-    What the optimizer is shown never changes behind its back, which is also what makes the session repeatable from
-    the journal. With a `horizon` in a `Judge`, what a decision is based on does not depend on timing either.
+    Trials that the optimizer was shown never change afterwards; this also makes the session repeatable from the
+    journal. With a `horizon` in a `Judge`, what a decision is based on does not depend on timing either.
 
     Args:
-        optimizer: The one to talk to.
-        trials: All trials of the experiment, as they are.
+        optimizer: The optimizer to ask.
+        trials: All trials of the experiment, kept up to date by the owner.
         allowed: Names that suggested parameters may have; any if empty.
-        stop_rules: Who else decides at milestones.
+        stop_rules: Rules that decide at milestones, after the optimizer.
         start_points: Parameters of the first trials, tried in place of the optimizer's own first suggestions.
     """
 
@@ -55,39 +55,39 @@ class OptimizerSession:
         )
 
     def show(self, question: Question) -> tuple[Trial, ...]:
-        """Return the trials that a question is about, as they are now."""
+        """Return the trials that a question is about, as they are now; they will not change any more."""
         numbers = question.tell if isinstance(question, Ask) else (question.trial,)
         return tuple([_still(self._trials[number]) for number in numbers])
 
     def needs_optimizer(self, question: Question) -> bool:
-        """Tell whether a question must wait for an optimizer that thinks; stop rules can decide beside it.
+        """Tell whether a question must wait for a busy optimizer; stop rules alone can decide meanwhile.
 
-        Not in a deterministic search: there they may compare with nothing but what the optimizer has been shown.
+        Not in a deterministic search: there they may compare only with trials that the optimizer has been shown.
         """
         return isinstance(question, Ask) or self._optimizer_judges or question.horizon is not None
 
     def answer(self, question: Question, at: float, shown: tuple[Trial, ...]) -> Event:
-        """Let the optimizer answer a question about what `show` returned; its failure ends the experiment."""
+        """Put a question about the trials that `show` returned; an optimizer that fails ends the experiment."""
         try:
             if isinstance(question, Ask):
                 return self._ask(question, at, shown)
             return self._judge(question, at, shown[0])
-        except Exception as error:  # noqa: BLE001 - an optimizer may be anybody's code
+        except Exception as error:  # noqa: BLE001 - the optimizer may be the user's own code
             name = type(self._optimizer).__name__
             self._has_failed = True
             return StopRequested(at=at, reason=f"the optimizer {name} failed:\n{_traceback(error)}", state="failed")
 
     def limit(self, num_trials: int | None) -> None:
-        """Let the optimizer know how many trials there may be, if that changes on the way."""
+        """Tell the optimizer how many trials there may be, if that changes on the way."""
         self._optimizer.num_trials = num_trials
 
     def finish(self) -> None:
-        """Show what has not been shown, and let the optimizer look back; not one that has failed, and would again."""
-        if self._has_failed:
+        """Show the optimizer the remaining trials, and call `finalize_experiment`."""
+        if self._has_failed:  # it would only fail again
             return
-        known = {trial.number for trial in self._shown if trial.state.is_final}
+        numbers = {trial.number for trial in self._shown if trial.state.is_final}
         for trial in self._trials.values():
-            if trial.state.is_final and trial.number not in known:
+            if trial.state.is_final and trial.number not in numbers:
                 self._tell(trial)
         self._optimizer.finalize_experiment(list(self._trials.values()))
 
@@ -139,21 +139,21 @@ class OptimizerSession:
             told=len(self._shown) if horizon is None else horizon,
         )
 
-    def _checked(self, given: object) -> Suggestion | Literal["IDLE"] | None:
-        if given is None or given == IDLE:
-            return IDLE if given is not None else None
-        if isinstance(given, Trial):
-            given = Suggestion(params=given.params, info=given.info)
-        elif isinstance(given, Mapping):
-            given = Suggestion(params=dict(given))
-        if not isinstance(given, Suggestion):
+    def _checked(self, answer: object) -> Suggestion | Literal["IDLE"] | None:
+        if answer is None or answer == IDLE:
+            return IDLE if answer is not None else None
+        if isinstance(answer, Trial):
+            answer = Suggestion(params=answer.params, info=answer.info)
+        elif isinstance(answer, Mapping):
+            answer = Suggestion(params=dict(answer))
+        if not isinstance(answer, Suggestion):
             raise OptimizerError(
-                f"get_suggestion returned {given!r} ({type(given).__name__}); allowed are a dict of parameters, a "
+                f"get_suggestion returned {answer!r} ({type(answer).__name__}); allowed are a dict of parameters, a "
                 f"Trial, a Suggestion, IDLE, or None when there is nothing more to try"
             )
-        if given.resume is None:
-            self._check_params(given.params)
-        return given
+        if answer.resume is None:
+            self._check_params(answer.params)
+        return answer
 
     def _check_params(self, params: Params) -> None:
         unknown = [name for name in params if name not in self._allowed]
@@ -167,7 +167,7 @@ class OptimizerSession:
 
 
 def _still(trial: Trial) -> Trial:
-    """Return a trial that will not change any more."""
+    """Return a trial that will not change any more: itself if it has ended, else a copy."""
     if trial.state.is_final:
         return trial
     still = copy.copy(trial)
@@ -193,7 +193,7 @@ def _known_at(horizon: int, shown: Sequence[Trial], judged: Trial) -> list[Trial
 
 
 class _Lazy(Sequence[Trial]):
-    """A list of trials that is made only if somebody looks: most decisions need no more than the trial itself."""
+    """A list of trials that is made only when it is read: most decisions need no more than the trial itself."""
 
     def __init__(self, make: Callable[[], list[Trial]]) -> None:
         self._make = make

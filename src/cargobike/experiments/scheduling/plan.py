@@ -16,25 +16,25 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         workers: How many workers to keep.
         gang: How many of them run one trial together, at most.
-        least_gang: How many of them may start or go on without the others; as many as `gang` unless it is elastic.
+        least_gang: The smallest number of them that may run an elastic gang; `None` if gangs are not elastic.
         elastic_wait_s: How long such a gang waits for workers that are on their way.
         servers: How many parameter servers each gang has besides.
-        roles: What each of a gang is called, if they are not all `worker`.
+        roles: The role of each member of a gang, if they are not all `worker`.
         is_distributed: Whether ranks meet before the function is called; always so in gangs of more than one.
         stall_timeout_s: How long a rank may keep the others waiting, `None` for as long as it likes.
-        num_trials: How many new trials to accept from the optimizer, `None` for as many as it has.
+        num_trials: How many new trials to accept from the optimizer, `None` for as many as it suggests.
         seed: Seed of the experiment, from which each trial's own follows.
-        ask_ahead: How many suggestions to keep ready beyond the free workers, so that none waits for the optimizer.
-        deterministic: Whether what the optimizer sees may depend on nothing but trial numbers.
+        ask_ahead: How many suggestions to keep ready beyond the free workers, so that these need not wait for them.
+        deterministic: Whether what the optimizer sees must not depend on timing.
         every_report_is_milestone: Whether each report waits for a decision.
         max_attempts: How many attempts of a trial may be lost, since its start or its last pause, before it fails.
         max_failures: How many failed trials are too many, `None` for no limit.
         fail_fast: How many first trials failing alike end the experiment at once.
         trial_timeout_s: How long one attempt may take.
         timeout_s: How long the whole experiment may take.
-        reason_to_end: Says of a trial that ended or paused why the search has enough of it, if it has.
+        reason_to_end: Called with each trial that ended or paused; returns why the search may end now, if it may.
         max_worker_losses: How many workers may be lost in a row while they have no trial, without any attempt ending in
-            between; once one has come, never fewer than there are: a machine that dies takes all its workers along.
+            between. Once a worker has come, at least as many as there are workers: one dying machine may take them all.
     """
 
     workers: int

@@ -22,7 +22,7 @@ _Answer = facts.TrialSuggested | facts.TrialResumed | facts.OptimizerIdled
 
 
 class Replay:
-    """Applies facts to a record and repeats the session that they tell of.
+    """Applies facts to a record, and repeats the conversation with the optimizer that they describe.
 
     Attributes:
         record: The experiment as far as it has come.
@@ -41,15 +41,15 @@ class Replay:
         """Replay a journal after its first line.
 
         Raises:
-            OptimizerError: If the optimizer now answers otherwise than it did.
+            OptimizerError: If the optimizer now gives other answers than it gave then.
         """
-        # An optimizer that may start more trials than it might then would not have waited for the last ones.
+        # With a higher limit than it had then, the optimizer would not have waited for the last trials, but gone on.
         self._session.limit(self.record.header.num_trials)
         for fact in journal:
             if isinstance(fact, facts.ExperimentResumed) and fact.num_trials is not None:
                 self._session.limit(fact.num_trials)
             if isinstance(fact, facts.OptimizerIdled) and fact.exhausted:
-                pass  # what was shown with that question is shown with the next, should there be more to try now
+                pass  # the trials shown with that question are shown with the next one, if there is more to try now
             elif isinstance(fact, _Answer):
                 self._ask_again(fact)
             elif isinstance(fact, facts.Judged):
@@ -60,13 +60,13 @@ class Replay:
         self._session.limit(self._plan.num_trials)
 
     def live(self) -> dict[int, LiveTrial]:
-        """Return what must be known about the trials that have not ended."""
+        """Return what the scheduler must remember about the trials that have not ended."""
         trials = self.record.trials
         return {number: live for number, live in self._lives.items() if not trials[number].state.is_final}
 
     @property
     def showing(self) -> Showing:
-        """Where the telling of results stands."""
+        """Which jobs the optimizer has been shown, and which are still to be shown."""
         if self._ordered is not None:
             return self._ordered
         showing = AsTheyEnd()
@@ -107,22 +107,22 @@ class Replay:
     def _compare(self, suggestion: Suggestion | str | None, fact: _Answer) -> None:
         if isinstance(fact, facts.OptimizerIdled):
             same = suggestion == IDLE or (self._has_enough and isinstance(suggestion, Suggestion))
-            was: object = IDLE
+            answer: object = IDLE
         elif isinstance(fact, facts.TrialSuggested):
             same = isinstance(suggestion, Suggestion) and suggestion.params == fact.params
-            was = fact.params
+            answer = fact.params
         else:
             same = isinstance(suggestion, Suggestion) and suggestion.resume == fact.trial
-            was = f"resume trial {fact.trial}"
+            answer = f"resume trial {fact.trial}"
         if not same:
             raise OptimizerError(
-                f"the optimizer does not repeat itself: it had answered {was!r} and now answers {suggestion!r}. "
+                f"the optimizer does not repeat itself: it had answered {answer!r} and now answers {suggestion!r}. "
                 "It must depend on nothing but self.rng and what it is shown; a search with it cannot be resumed."
             )
 
     @property
     def _has_enough(self) -> bool:
-        """Whether a suggestion was refused because there were enough, which the journal tells as idleness."""
+        """Whether a suggestion was refused because there were enough; the journal has that as an idle optimizer."""
         limit = self.record.header.num_trials
         return limit is not None and len(self.record.trials) >= limit
 

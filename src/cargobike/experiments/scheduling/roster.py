@@ -11,16 +11,16 @@ from cargobike.experiments.scheduling.events import Outbox, ReleaseWorker, Start
 
 
 class Roster:
-    """Every worker is starting, idle or busy with a trial; whoever is none of these is not ours, or not any more.
+    """Every worker is starting, idle or busy with a trial; any other name is not one of ours, or not any more.
 
     Args:
         out: Where facts and commands go.
         most: How many workers there may be.
         max_losses: How many may be lost in a row while they have no trial, without any attempt ending in between.
-        role: What they are for; their names begin with its first letter.
+        role: The role of all of them; their names begin with its first letter.
 
     Attributes:
-        losses_in_row: How many were.
+        losses_in_row: How many have been lost in a row.
     """
 
     def __init__(self, out: Outbox, most: int, max_losses: int, role: Role = Role.WORKER) -> None:
@@ -35,7 +35,7 @@ class Roster:
         self._busy: dict[str, int] = {}
         self._started = 0
         self.losses_in_row = 0
-        self._somebody_came = False
+        self._has_had_workers = False
 
     def skip_names(self, taken: Iterable[str]) -> None:
         """Give no worker a name that an earlier driver of the experiment gave."""
@@ -58,34 +58,34 @@ class Roster:
 
     @property
     def loses_too_many(self) -> bool:
-        """Whether starting more makes no sense.
+        """Whether so many were lost in a row that starting more makes no sense.
 
-        A machine that dies takes all its workers along; workers of which none has ever come fail for a common reason.
+        One dying machine may take all workers along. But if none has ever come, they all fail for a common reason.
         """
-        limit = max(self._max_losses, self._most) if self._somebody_came else self._max_losses
+        limit = max(self._max_losses, self._most) if self._has_had_workers else self._max_losses
         return self.losses_in_row > limit
 
     @property
     def is_complete(self) -> bool:
-        """Whether as many as there may be are there or on their way."""
+        """Whether there are as many workers as there may be, counting those that are starting."""
         return len(self._idle) + len(self._busy) + len(self._starting) >= self._most
 
     def start_up_to(self, wanted: int) -> None:
-        """Start workers until so many are there or on their way."""
-        there = len(self._idle) + len(self._busy) + len(self._starting)
-        for _ in range(min(wanted, self._most) - there):
+        """Start workers until there are so many, counting those that are starting."""
+        present = len(self._idle) + len(self._busy) + len(self._starting)
+        for _ in range(min(wanted, self._most) - present):
             name = f"{self._prefix}{self._started}"
             self._started += 1
             self._starting[name] = None
             self._out.command(StartWorker(name, self._role))
 
     def arrived(self, event: WorkerArrived) -> None:
-        """Take in a worker that was started; any other is a repetition, or was given up in the meantime."""
+        """Add a worker that was started; any other has come before, or was given up in the meantime."""
         if event.worker in self._starting:
             del self._starting[event.worker]
             self._idle[event.worker] = None
             self._hosts[event.worker] = event.host
-            self._somebody_came = True
+            self._has_had_workers = True
             self._out.fact(
                 WorkerJoined(
                     at=event.at,
@@ -98,7 +98,7 @@ class Roster:
             )
 
     def gone(self, event: WorkerGone) -> int | None:
-        """Strike a worker off; returns the trial that it was busy with, if any."""
+        """Remove a lost worker; returns the trial that it was busy with, if any."""
         worker = event.worker
         trial = self._busy.pop(worker, None)
         if trial is None:
@@ -106,13 +106,13 @@ class Roster:
             if worker not in group:
                 return None
             del group[worker]
-            self.losses_in_row += 1  # one that was busy is counted by its trial, which is not tried for ever
+            self.losses_in_row += 1  # the loss of a busy worker is counted by its trial, which has its own limit
         self._hosts.pop(worker, None)
         self._out.fact(WorkerLost(at=event.at, worker=worker, reason=str(event.ending), cause=event.ending.kind))
         return trial
 
     def take(self, count: int, trial: int) -> tuple[str, ...]:
-        """Let so many free workers be busy with a trial; the one that has been free for longest comes first.
+        """Assign so many free workers to a trial and return them, the one that has been free for longest first.
 
         Several are taken from as few hosts as possible, and those of one host follow each other.
         """
@@ -137,26 +137,26 @@ class Roster:
         return tuple([worker for workers in in_order for worker in workers][:count])
 
     def host_of(self, worker: str) -> str:
-        """Return where a worker is."""
+        """Return the host of a worker."""
         return self._hosts.get(worker, "")
 
     @property
     def starting(self) -> int:
-        """How many are on their way."""
+        """How many have been started and have not come yet."""
         return len(self._starting)
 
     def give_back(self, worker: str) -> None:
-        """Let a busy worker be free again."""
+        """Make a busy worker free again."""
         del self._busy[worker]
         self._idle[worker] = None
         self.losses_in_row = 0
 
     def release_idle(self) -> None:
-        """Send the free ones home."""
+        """Release the free workers."""
         self._release(self._idle)
 
     def release_all(self) -> None:
-        """Send home everybody, now that nobody is busy."""
+        """Release all workers, now that none of them is busy."""
         self._release(self._idle)
         self._release(self._starting)
 

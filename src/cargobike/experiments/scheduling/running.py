@@ -15,15 +15,15 @@ from cargobike.experiments.scheduling.attempt import ASKED_TO_END, KILLED, Attem
 class Running:
     """Keeps the running attempts, at most one for each trial.
 
-    In a gang rank 0 decides: its reports count, it is judged at milestones, and the other ranks pass a milestone when
-    it has passed. When one rank ends before its time, the others are made to end; parameter servers are when all
-    others have returned.
+    In a gang rank 0 stands for the trial: its reports count, it is judged at milestones, and the other ranks pass a
+    milestone when rank 0 has passed it. When one rank ends before its time, the others are made to end. Parameter
+    servers are asked to end when all others have returned.
 
     Args:
         out: Where facts and commands go.
-        trials: What is known of each trial.
+        trials: The trials of the record, as they are.
         trial_timeout_s: How long an attempt may take.
-        stall_timeout_s: How long a gang may stand still because of one of them.
+        stall_timeout_s: How long one rank may keep its gang waiting.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Running:
         return None
 
     def start(self, attempt: Attempt, at: float) -> None:
-        """Let a gang run a trial."""
+        """Start an attempt on its gang."""
         trial, number = attempt.trial, attempt.number
         self._attempts[trial] = attempt
         attempt.active_at = at
@@ -68,17 +68,18 @@ class Running:
         return iter(self._attempts.values())
 
     def _current(self, trial: int, number: int) -> Attempt | None:
-        """Return the running attempt if that is the one meant; late and repeated messages mean others."""
+        """Return the running attempt if it is the one meant; late and repeated messages mean earlier ones."""
         running = self._attempts.get(trial)
         return running if running is not None and running.number == number else None
 
     # -- reports and decisions -----------------------------------------------------------------------------------
 
     def points_reported(self, event: ev.PointsReported) -> None:
-        """Record what rank 0 reports, and see to those who wait at a milestone."""
+        """Record a report of rank 0, and answer workers that wait at a milestone."""
         attempt = self._current(event.trial, event.attempt)
         if attempt is None or event.worker not in attempt.open or (event.again and self._has_arrived(event)):
             return
+        # The fact comes before any command that follows from it: the driver writes facts before it sends anything.
         is_chief = event.worker == attempt.workers[0]
         attempt.active_at = event.at
         attempt.steps[event.worker] = event.step
@@ -97,19 +98,19 @@ class Running:
         if attempt.verdict is not None:
             self._answer_waiting(attempt)
             if is_chief:
-                self._halt(attempt, ASKED_TO_END)  # it was told, and goes on nevertheless
+                self._halt(attempt, ASKED_TO_END)  # it has been told the verdict, and goes on nevertheless
         elif event.waits and is_chief:
             self._out.command(ev.Judge(event.trial, event.attempt, event.step, attempt.horizon))
         elif event.waits and attempt.may_pass(event.step):
             self._answer(attempt, event.worker)
 
     def _has_arrived(self, event: ev.PointsReported) -> bool:
-        """Tell whether a report is known that was made as late: they arrive in order."""
+        """Tell whether a repeated report has arrived before; reports arrive in order, so the last step tells."""
         steps = self._trials[event.trial].curve.steps
         return len(steps) > 0 and steps[-1] >= event.step
 
     def decision_made(self, event: ev.DecisionMade) -> bool:
-        """Let those who wait go on, stop or pause; returns whether anybody did."""
+        """Carry out a decision; returns whether rank 0 was still waiting for it."""
         attempt = self._current(event.trial, event.attempt)
         if attempt is None or attempt.waiting.get(attempt.workers[0]) != event.step:
             return False
@@ -118,6 +119,7 @@ class Running:
         else:
             attempt.verdict = ("stopped" if event.decision is Decision.STOP else "paused", event.by)
             attempt.was_judged = event.decision is Decision.STOP
+        # Recorded before the workers hear of it, so that a driver that takes over decides nothing twice.
         self._out.fact(
             facts.Judged(
                 at=event.at,
@@ -151,15 +153,15 @@ class Running:
     # -- gangs that stand still ----------------------------------------------------------------------------------
 
     def rank_active(self, event: ev.RankActive) -> None:
-        """Take in that a member lives."""
+        """Note that a member of a gang is alive."""
         attempt = self._attempts.get(event.trial)
         if attempt is not None and event.worker in attempt.open:
             attempt.active_at = event.at
 
     def rank_quiet(self, event: ev.RankQuiet) -> None:
-        """End an attempt in which a rank has been standing still for too long, and nobody has said anything either.
+        """End an attempt if one of its ranks has stood still for too long, and no other rank was heard of either.
 
-        A rank that waits for another one does so, and one that is locked up. One that computes does not.
+        A rank stands still if it waits for another one or is locked up. A rank that computes does not.
         """
         attempt, patience_s = self._current(event.trial, event.attempt), self._stall_timeout_s
         if attempt is None or patience_s is None or event.worker not in attempt.open or attempt.force:
@@ -167,7 +169,7 @@ class Running:
         if event.worker not in attempt.deciders or not attempt.is_gang:
             return
         if event.idle_s >= patience_s and event.at - attempt.active_at >= patience_s:
-            attempt.stall = f"nobody in the gang has reported anything for stall_timeout_s={patience_s:g} s"
+            attempt.stall = f"no rank of the gang has reported anything for stall_timeout_s={patience_s:g} s"
             self._halt(attempt, ASKED_TO_END, stack=True)
 
     def re_form(self, attempt: Attempt, why: str) -> None:
@@ -179,7 +181,7 @@ class Running:
     # -- decisions reach the workers -----------------------------------------------------------------------------
 
     def _answer_waiting(self, attempt: Attempt) -> None:
-        """Tell those who stand still how to go on, as far as it is known."""
+        """Answer the workers that wait at a milestone, as far as the answer is known."""
         for worker, step in list(attempt.waiting.items()):
             if attempt.verdict is not None or worker == attempt.workers[0] or attempt.may_pass(step):
                 self._answer(attempt, worker)
@@ -191,18 +193,19 @@ class Running:
     # -- ends ----------------------------------------------------------------------------------------------------
 
     def ended(self, event: ev.AttemptEnded) -> Attempt | None:
-        """Take in that a worker is done with its attempt, which is returned; `None` if that is no news."""
+        """Note that a worker is done with its attempt; returns the attempt, `None` if this was known already."""
         attempt = self._current(event.trial, event.attempt)
         if attempt is None or event.worker not in attempt.open:
             return None
         attempt.ends[event.worker] = event
         self._leave(attempt, event.worker)
         if event.is_symptom:
-            self._halt(attempt, ASKED_TO_END, stack=True)  # the cause is on its way, or found where others stand
+            # Not killed: the cause is yet to come, or only the stacks of the others will show it.
+            self._halt(attempt, ASKED_TO_END, stack=True)
         elif event.outcome in ("failed", "lost"):
             self._halt(attempt, KILLED)
         elif attempt.has_returned:
-            self._halt(attempt, ASKED_TO_END)  # only those are left who served the others
+            self._halt(attempt, ASKED_TO_END)  # only workers are left that served the others
         elif event.outcome != "completed":
             self._halt(attempt, ASKED_TO_END)  # the others would wait for it in vain
         elif attempt.waiting:
@@ -210,10 +213,10 @@ class Running:
         return attempt
 
     def lost(self, trial: int, worker: str, ending: Ending) -> Attempt:
-        """Take in that a worker of an attempt is gone; returns the attempt."""
+        """Note that a worker of an attempt is gone; returns the attempt."""
         attempt = self._attempts[trial]
-        who = f"{attempt.name_of(worker)}, worker {worker}," if attempt.is_gang else f"worker {worker}"
-        attempt.lost = attempt.lost or f"{who} was lost: {ending}"
+        title = f"{attempt.name_of(worker)}, worker {worker}," if attempt.is_gang else f"worker {worker}"
+        attempt.lost = attempt.lost or f"{title} was lost: {ending}"
         self._leave(attempt, worker)
         self._halt(attempt, KILLED)
         return attempt
@@ -224,6 +227,7 @@ class Running:
             _, trial, number = heapq.heappop(self._deadlines)
             attempt = self._current(trial, number)
             if attempt is not None:
+                # A verdict that is there already stays: the attempt was to end anyway, and was only too slow.
                 why = f"ran longer than trial_timeout_s={self._timeout_s:g} and was ended"
                 attempt.verdict = attempt.verdict or ("failed", why)
                 self._halt(attempt, KILLED)
@@ -242,7 +246,7 @@ class Running:
             del self._attempts[attempt.trial]
 
     def _halt(self, attempt: Attempt, force: int, *, stack: bool = False) -> None:
-        """Make those who still work on an attempt end it; asks once, and kills once if that is not enough."""
+        """Make all workers of an attempt end it that still work on it; each degree of force is used only once."""
         if attempt.force >= force:
             return
         attempt.force = force

@@ -26,14 +26,14 @@ from cargobike.experiments.scheduling.running import Running
 from cargobike.experiments.scheduling.showing import AsSuggested, AsTheyEnd, Showing
 
 EndState = Literal["completed", "interrupted", "failed"]
-_FREE_NOBODY = frozenset({ev.PointsReported, ev.CheckpointWritten, ev.RankActive, ev.RankQuiet})
+_FREE_NO_WORKER = frozenset({ev.PointsReported, ev.CheckpointWritten, ev.RankActive, ev.RankQuiet})
 
 
 class Scheduler:
-    """Decides who runs what, when to ask, and when it is over.
+    """Decides which workers run which trial, when to ask the optimizer, and when the experiment is over.
 
-    State that outlives the process is in `record`, which is nothing but the facts folded: what this class keeps for
-    itself are queues and counters that follow from them.
+    State that outlives the process is in `record`, which is nothing but the facts folded: the queues and counters of
+    this class follow from them.
     """
 
     def __init__(self, plan: Plan, record: ExperimentRecord) -> None:
@@ -82,7 +82,7 @@ class Scheduler:
         return self._out.take()
 
     def take_up(self, past: Replay, at: float) -> None:
-        """Go on where a journal ended: what ran then runs again, what waited waits. Comes before `begin`."""
+        """Go on where a journal ended: trials that ran run again, trials that waited wait. Call it before `begin`."""
         self._out.fact(facts.ExperimentResumed(at=at, num_trials=self.plan.num_trials))
         self._gangs.skip_names(self.record.workers)
         self._showing = past.showing
@@ -100,7 +100,7 @@ class Scheduler:
         self._resumable = self._paused.difference(self._showing.unshown)
 
     def _take_up_running(self, trial: int, attempt: int, at: float) -> None:
-        """Carry out what was decided about a trial, or let it run again if nothing was."""
+        """Carry out what was decided about a trial, or run it again if nothing was."""
         verdict = self._live[trial].verdict
         if verdict is None:
             self._out.fact(facts.AttemptLost(at=at, trial=trial, attempt=attempt, reason="its driver was lost"))
@@ -111,12 +111,12 @@ class Scheduler:
             self._conclude(trial, Conclusion("stopped", None, verdict[1] or None), at)
 
     def handle(self, event: ev.Event) -> list[ev.Command]:
-        """Take one event and return what is to be done; facts to record come in the order in which they hold."""
+        """Handle one event and return the commands to carry out; facts come in the order in which they happened."""
         if self._finished:
             return []
         kind = type(event)
         self._handlers[kind](event)
-        if kind not in _FREE_NOBODY:
+        if kind not in _FREE_NO_WORKER:
             self._advance(event.at)
         return self._out.take()
 
@@ -137,7 +137,7 @@ class Scheduler:
         return min([deadline for deadline in deadlines if deadline is not None], default=None)
 
     def milestones(self, trial: int) -> Milestones:
-        """Return the steps at which a report of this trial waits for a decision; none is decided about twice."""
+        """Return the steps at which this trial still has to wait for a decision; there is only one for each step."""
         if self.plan.every_report_is_milestone:
             return "every"
         live = self._live.get(trial)
@@ -156,7 +156,7 @@ class Scheduler:
         self._is_asking = False
         suggestion = event.suggestion
         is_new = isinstance(suggestion, Suggestion) and suggestion.resume is None
-        # An optimizer that does not count may offer more than was asked for: that is as good as nothing.
+        # An optimizer that does not count may suggest more than was asked for: that is treated as no suggestion.
         if not isinstance(suggestion, Suggestion) or (is_new and self._has_enough):
             self._is_exhausted = suggestion is None
             self._showing.rest()
@@ -248,7 +248,7 @@ class Scheduler:
         if self._running.decision_made(event):
             self._live[event.trial].judged_step = event.step
         if self._paused and self._roster.idle >= self.plan.gang:
-            self._showing.wake()  # what one trial did at a milestone may be what a paused one waited for
+            self._showing.wake()  # the optimizer may have waited for this report before it resumes a paused trial
 
     def _attempt_ended(self, event: ev.AttemptEnded) -> None:
         attempt = self._running.ended(event)
@@ -266,17 +266,17 @@ class Scheduler:
             self._end("failed", why, event.at)
 
     def _settle(self, attempt: Attempt, at: float) -> None:
-        """Draw the consequences of an attempt, once nobody works on it any more."""
+        """End, pause or repeat the trial of an attempt, once no worker works on it any more."""
         if attempt.open:
             return
         trial = attempt.trial
-        found = conclude(attempt)
-        if found.state == "lost":
-            self._retry(attempt, found.why or "", at)
-        elif found.state == "paused":
+        conclusion = conclude(attempt)
+        if conclusion.state == "lost":
+            self._retry(attempt, conclusion.why or "", at)
+        elif conclusion.state == "paused":
             self._pause(trial, at)
         else:
-            self._conclude(trial, found, at)
+            self._conclude(trial, conclusion, at)
 
     def _pause(self, trial: int, at: float) -> None:
         curve = self._trials[trial].curve
@@ -298,25 +298,25 @@ class Scheduler:
             self._out.fact(facts.AttemptLost(at=at, trial=trial, attempt=attempt.number, reason=reason))
             self._ready.appendleft(trial)
 
-    def _conclude(self, trial: int, found: Conclusion, at: float) -> None:
-        end = found.end
-        result = end if found.state == "completed" else None
+    def _conclude(self, trial: int, conclusion: Conclusion, at: float) -> None:
+        end = conclusion.end
+        result = end if conclusion.state == "completed" else None
         value = result.value if result is not None else None
         self._out.fact(
             facts.TrialEnded(
                 at=at,
                 trial=trial,
-                state=found.final_state,
+                state=conclusion.final_state,
                 value=None if value is None else facts.pack_number(value),
                 metrics=facts.pack_numbers(result.metrics) if result is not None else {},
-                error=found.why,
+                error=conclusion.why,
                 peak_memory_bytes=end.peak_memory_bytes if end is not None else None,
-                values=found.values,
-                worker=found.failed_worker,
+                values=conclusion.values,
+                worker=conclusion.failed_worker,
             )
         )
         del self._live[trial]
-        if found.state == "failed":
+        if conclusion.state == "failed":
             self._causes[trial] = end.alike if end is not None else ""
         self._job_done(trial, at)
 
@@ -353,7 +353,7 @@ class Scheduler:
     def _advance(self, at: float) -> None:
         gangs, roster = self._gangs, self._roster
         if gangs.is_elastic and not gangs.is_complete:
-            self._staff()  # who is on the way decides whether a gang waits
+            self._staff()  # first: an elastic gang waits for workers that are starting
         while self._ready and (size := gangs.size_now(at)):
             self._start(self._ready.popleft(), size, at)
         if not gangs.is_complete:
@@ -366,7 +366,7 @@ class Scheduler:
             gangs.release_idle()
 
     def _staff(self) -> None:
-        """Start workers up to what the remaining work can use."""
+        """Start as many workers as the remaining trials can use."""
         plan = self.plan
         wanted = len(self._ready)
         if not self._no_more_to_come:
@@ -376,12 +376,12 @@ class Scheduler:
 
     @property
     def _no_more_to_come(self) -> bool:
-        """Whether nothing but what is ready or running, and repeats of it, will ever run."""
+        """Whether only trials that are ready or running now will ever run (again)."""
         if self._ending is not None or self._is_exhausted:
             return True
         if self._is_asking or not self._has_enough or self._paused:
             return False
-        return not (self._has_milestones and self._running)  # what runs may pause and be resumed
+        return not (self._has_milestones and self._running)  # a running trial may pause, and be resumed
 
     @property
     def _is_over(self) -> bool:

@@ -1,7 +1,7 @@
-"""In which order the optimizer is shown what its suggestions led to, and when it may be asked again.
+"""In which order the optimizer is shown what became of its suggestions, and when it may be asked again.
 
-A suggestion leads to a *job*: a trial runs until it ends or pauses. Every job that is done is shown once, before the
-next question.
+A suggestion leads to a *job*: a trial runs until it ends or pauses. Every job that is done is shown once, before a
+later question.
 """
 
 from __future__ import annotations
@@ -15,30 +15,30 @@ class Showing(Protocol):
 
     @property
     def may_ask(self) -> bool:
-        """Whether a question makes sense now: there is something new to show, or the optimizer wants no rest."""
+        """Whether a question makes sense now: there is a new job to show, or the optimizer has not just idled."""
 
     def began(self, trial: int) -> None:
-        """Take in that a suggestion was accepted, for a new trial or one that goes on."""
+        """Note that a suggestion was accepted, for a new trial or for a paused one."""
 
     def done(self, trial: int) -> tuple[int, ...]:
-        """Take in that a job is done; returns those whose turn it is now, in the order in which they count."""
+        """Note that a job is done; returns the jobs whose turn it is now, in the order in which they count."""
 
     def take(self) -> tuple[int, ...]:
-        """Return what is to be shown before the next question."""
+        """Return the jobs to show before the next question."""
 
     @property
     def unshown(self) -> tuple[int, ...]:
-        """What has not been shown yet, done or not."""
+        """The jobs that have not been shown yet."""
 
     def rest(self) -> None:
-        """Take in that the optimizer had nothing to suggest; it is asked again when there is something new."""
+        """Note that the optimizer had nothing to suggest; it is asked again when there is a new job to show."""
 
     def wake(self) -> None:
-        """Take in that the optimizer has decided about a running trial, and may have something to suggest now."""
+        """Note that the optimizer has decided about a running trial, and may have something to suggest now."""
 
 
 class AsTheyEnd:
-    """Shows what is done as it gets done: the optimizer always knows everything."""
+    """Shows jobs in the order in which they are done: the optimizer always knows all results so far."""
 
     def __init__(self) -> None:
         self._unshown: deque[int] = deque()
@@ -46,46 +46,46 @@ class AsTheyEnd:
 
     @property
     def may_ask(self) -> bool:
-        """Whether the optimizer wants no rest, or something was done since it said so."""
+        """Whether the optimizer has not just idled, or a job was done since."""
         return not self._resting or bool(self._unshown)
 
     def began(self, trial: int) -> None:
         """Do nothing: the order of suggestions does not matter."""
 
     def done(self, trial: int) -> tuple[int, ...]:
-        """Put it on the list."""
+        """Put the job on the list of those to show."""
         self._unshown.append(trial)
         return (trial,)
 
     def take(self) -> tuple[int, ...]:
-        """Return everything that is on the list."""
-        taken = tuple(self._unshown)
+        """Return all jobs that are on the list, and empty it."""
+        jobs = tuple(self._unshown)
         self._unshown.clear()
         self._resting = False
-        return taken
+        return jobs
 
     @property
     def unshown(self) -> tuple[int, ...]:
-        """What is on the list."""
+        """The jobs that are on the list."""
         return tuple(self._unshown)
 
     def rest(self) -> None:
-        """Wait for the next job to be done."""
+        """Ask again only when another job is done."""
         self._resting = True
 
     def wake(self) -> None:
-        """Wait no longer."""
+        """Ask again, even if no other job is done."""
         self._resting = False
 
 
 class AsSuggested:
-    """Shows jobs in the order in which they were suggested, whenever they get done.
+    """Shows jobs in the order in which they were suggested, not in the order in which they are done.
 
     The question for job `n` comes after jobs `0` to `n - horizon` have been shown and no others, and one job more for
-    each time that the optimizer had nothing to suggest. What it sees depends on nothing but its own answers.
+    each time that the optimizer had nothing to suggest. So what it sees depends only on its own answers.
 
     Args:
-        horizon: How many jobs may be suggested ahead of what was shown, at least 1.
+        horizon: How many jobs may be suggested ahead of the last one shown, at least 1.
     """
 
     def __init__(self, horizon: int) -> None:
@@ -110,7 +110,7 @@ class AsSuggested:
         self._count += 1
 
     def done(self, trial: int) -> tuple[int, ...]:
-        """Mark it, and return those that are now done with all before them."""
+        """Mark the job, and return the jobs that are now done together with all jobs before them."""
         self._done.add(self._begun.pop(trial))
         since = self._in_order
         while self._in_order in self._done:
@@ -119,11 +119,11 @@ class AsSuggested:
         return tuple(self._jobs[number - self._shown] for number in range(since, self._in_order))
 
     def take(self) -> tuple[int, ...]:
-        """Return exactly those that the next question comes after."""
+        """Return exactly the jobs that the next question must come after."""
         due = max(self._shown, self._due, self._count - self._horizon + 1)
-        taken = tuple(self._jobs.popleft() for _ in range(due - self._shown))
+        jobs = tuple(self._jobs.popleft() for _ in range(due - self._shown))
         self._shown = due
-        return taken
+        return jobs
 
     @property
     def unshown(self) -> tuple[int, ...]:
@@ -131,8 +131,8 @@ class AsSuggested:
         return tuple(self._jobs)
 
     def rest(self) -> None:
-        """Show one job more next time; if there is none, that time never comes."""
+        """Ask again only after one more job is done, and show it then; without another job never."""
         self._due = self._shown + 1
 
     def wake(self) -> None:
-        """Do nothing: when a decision is taken depends on timing."""
+        """Do nothing: the moment of a decision depends on timing, which must not matter here."""

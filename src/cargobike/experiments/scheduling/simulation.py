@@ -35,7 +35,7 @@ __all__ = ["Cluster", "Scheduling", "SimulatedRun", "SimulationResult", "simulat
 
 
 class Scheduling(TypedDict, total=False):
-    """What else the scheduler may be told; see `Plan`."""
+    """Further instructions for the scheduler; see `Plan`."""
 
     gang: int
     ask_ahead: int
@@ -52,7 +52,7 @@ class SimulationResult(msgspec.Struct, kw_only=True):
     """What became of a simulated experiment.
 
     Attributes:
-        record: Trials, workers and attempts, as the journal of a real experiment would tell them.
+        record: Trials, workers and attempts, as the journal of a real experiment would have them.
         facts: That journal, if `keep_facts` was asked for.
         makespan_s: Virtual seconds from the start to the end.
         usage: How the workers spent their time, and how many steps they ran.
@@ -124,7 +124,7 @@ def simulate(
         early_stop: Rules that end running trials early.
         suggestion_s: Virtual seconds that the optimizer thinks about each suggestion.
         keep_facts: Whether to keep the journal.
-        **scheduling: What else the scheduler may be told, such as `gang=2` or `deterministic=True`; see `Plan`.
+        **scheduling: Further instructions for the scheduler, such as `gang=2` or `deterministic=True`; see `Plan`.
 
     Example:
         >>> def train(params, seed):
@@ -166,7 +166,7 @@ def simulate(
 
 
 class _Simulation:
-    """Carries the scheduler's commands to the engine and the optimizer, and back what happens there."""
+    """Carries commands of the scheduler to the engine and the optimizer, and their events back."""
 
     def __init__(
         self,
@@ -199,7 +199,7 @@ class _Simulation:
         }
 
     def run(self) -> SimulationResult:
-        """Let time pass until it is over."""
+        """Let time pass until the experiment is over."""
         started = time.process_time()
         self._do(self._scheduler.begin(0.0))
         while not self._scheduler.finished:
@@ -218,13 +218,13 @@ class _Simulation:
         )
 
     def _pass_time(self) -> None:
-        """Let the next thing happen: what is due first, the driver's own before what workers do."""
+        """Handle the next thing that is due; at the same time the driver's own comes before the workers'."""
         engine, answers = self._engine, self._answers
         ticks_at = self._scheduler.next_deadline
         answers_at = answers[0].at if answers else None
         dues = [due for due in (ticks_at, answers_at, engine.next_at) if due is not None]
         if not dues:
-            raise EngineError("the simulation stands still: nobody does anything any more, but it is not over")
+            raise EngineError("the simulation stands still: nothing will happen any more, but it is not over")
         # A deadline may lie in the past: a trial that is stopped late has used up its time already.
         self._now = engine.now = max(self._now, min(dues))
         if ticks_at is not None and ticks_at <= self._now:
@@ -253,7 +253,7 @@ class _Simulation:
                 self._facts.append(command.fact)  # type: ignore[arg-type]
 
     def _ask(self, question: ev.Ask | ev.Judge) -> None:
-        """Put a question; the optimizer answers one after the other and takes its time for suggestions."""
+        """Ask; the optimizer answers one question after the other, and takes `suggestion_s` for a suggestion."""
         takes_s = self._suggestion_s if type(question) is ev.Ask else 0.0
         self._thinks_until = max(self._thinks_until, self._now) + takes_s
         started = time.thread_time()
@@ -278,7 +278,7 @@ class _Simulation:
 
 
 def _first_checkpoint(what: world.Reported, at: float) -> ev.Event:
-    """Tell that a trial saves checkpoints; the later ones would be news to nobody."""
+    """Return the event of a first checkpoint; the scheduler needs no later ones."""
     return ev.CheckpointWritten(
         at=at, worker=what.worker, trial=what.trial, attempt=what.attempt, step=what.step, path=""
     )
