@@ -1,4 +1,4 @@
-"""The display interface, and which display fits the place where the driver runs."""
+"""The interface of displays, and the choice of the one that fits where the driver runs."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ __all__ = [
 class Display(Protocol):
     """Shows an experiment while it runs, from the record that its driver keeps.
 
-    Guarantees: no method raises (a display that cannot draw falls silent: a search is worth more than its
+    Guarantees: no method raises (a display that cannot draw stops drawing: a search is worth more than its
     picture), none starts a thread, none writes to a standard output that is not a terminal. Duties of the
     caller: apply facts to the record first, pass times on the clock of the facts, call `close` in a `finally` block.
     """
 
     def update(self, facts: Sequence[Fact]) -> None:
-        """Notice what happened; cheap, draws nothing."""
+        """Note what has happened; cheap, draws nothing."""
 
     def refresh(self, now_s: float) -> None:
         """Draw if it is time to; meant to be called about ten times a second."""
@@ -61,7 +61,7 @@ class QuietDisplay:
 
 
 def choose_display(record: ExperimentRecord, *, quiet: bool, stream: TextIO | None = None) -> Display:
-    """Return the display for this place: notebook, terminal, plain lines, or none.
+    """Return the display that fits: for a notebook, a terminal, plain lines, or one that shows nothing.
 
     Args:
         record: The experiment to show; the caller keeps it up to date.
@@ -79,7 +79,7 @@ def choose_display(record: ExperimentRecord, *, quiet: bool, stream: TextIO | No
 
 
 def _is_in_notebook() -> bool:
-    """Tell whether this is an IPython kernel; whoever runs in one has IPython loaded already."""
+    """Tell whether this is an IPython kernel; in a kernel IPython is loaded already, so it is not imported here."""
     get_ipython = getattr(sys.modules.get("IPython"), "get_ipython", None)
     shell = get_ipython() if get_ipython is not None else None
     return any(kind.__name__ == "ZMQInteractiveShell" for kind in type(shell).__mro__)

@@ -1,4 +1,4 @@
-"""What all displays that draw have in common: one record, pacing, and never costing a search."""
+"""What all displays that draw have in common: one record, pauses between drawings, and errors that cost no search."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _log = logging.getLogger(__name__)
 
 
 class DrawnDisplay(ABC):
-    """Asks its subclass to draw a record now and then; the first error silences it for good."""
+    """Asks its subclass to draw a record now and then; after the first error it draws no more."""
 
     def __init__(self, record: ExperimentRecord) -> None:
         self._progress = Progress(record)
@@ -24,7 +24,7 @@ class DrawnDisplay(ABC):
         self._drawn_version = -1
 
     def update(self, facts: Sequence[Fact]) -> None:
-        """Notice what happened; cheap, draws nothing."""
+        """Note what has happened; cheap, draws nothing."""
         if self._is_over:
             return
         try:
@@ -59,7 +59,7 @@ class DrawnDisplay(ABC):
 
     @abstractmethod
     def _is_due(self, now_s: float) -> bool:
-        """Tell whether to draw now, and remember that."""
+        """Tell whether to draw now, and remember the answer."""
 
     @abstractmethod
     def _draw(self, snapshot: ProgressSnapshot) -> None:
@@ -73,7 +73,7 @@ class DrawnDisplay(ABC):
         """Give the screen back after an error; may raise."""
 
     def _is_next_frame(self, now_s: float, *, pause_s: float, idle_pause_s: float) -> bool:
-        """Tell whether the pause since the last drawing is over, a longer one if there is no news."""
+        """Tell whether the pause since the last drawing is over; it is longer if there is no news."""
         has_news = self._progress.version != self._drawn_version
         if 0.0 <= now_s - self._drawn_at < (pause_s if has_news else idle_pause_s):
             return False
@@ -83,8 +83,8 @@ class DrawnDisplay(ABC):
 
     def _give_up(self, error: Exception) -> None:
         self._is_over = True
-        _log.debug("the progress display fell silent", exc_info=error)
+        _log.debug("the progress display has stopped drawing", exc_info=error)
         try:
             self._release()
-        except Exception as second:  # noqa: BLE001 - the stream that broke is the one to be restored
-            _log.debug("the progress display could not be taken down", exc_info=second)
+        except Exception as second:  # noqa: BLE001 - the stream that failed may fail again
+            _log.debug("the progress display could not give the screen back", exc_info=second)

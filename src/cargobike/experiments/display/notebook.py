@@ -21,7 +21,7 @@ _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;",
 class NotebookDisplay(DrawnDisplay):
     """Shows HTML without scripts or style sheets, and plain text where HTML is not shown.
 
-    It is sent at most three times a second: every update is a message to the browser.
+    It is drawn at most three times a second: every update is a message to the browser.
     """
 
     def __init__(self, record: ExperimentRecord) -> None:
@@ -36,11 +36,11 @@ class NotebookDisplay(DrawnDisplay):
         # An optional library, loaded already wherever this display is chosen.
         from IPython.display import display  # noqa: PLC0415
 
-        shown = {"text/html": page(snapshot), "text/plain": plain_line(snapshot, shows_failure=True)}
+        content = {"text/html": page(snapshot), "text/plain": plain_line(snapshot, shows_failure=True)}
         if self._is_shown:
-            display(shown, raw=True, display_id=self._display_id, update=True)
+            display(content, raw=True, display_id=self._display_id, update=True)
         else:
-            display(shown, raw=True, display_id=self._display_id)
+            display(content, raw=True, display_id=self._display_id)
             self._is_shown = True
 
     def _draw_last(self, snapshot: ProgressSnapshot) -> None:
@@ -53,8 +53,8 @@ def page(snapshot: ProgressSnapshot) -> str:
     best = words.best(snapshot)
     if best is not None:
         chosen = words.best_params(snapshot)
-        said = f"<b>{_escape(best)}</b>"
-        rows.append(("best", said + (f"<br><code>{_escape(chosen)}</code>" if chosen else "")))
+        text = f"<b>{_escape(best)}</b>"
+        rows.append(("best", text + (f"<br><code>{_escape(chosen)}</code>" if chosen else "")))
     newest = words.latest(snapshot)
     if newest is not None:
         rows.append(("latest", _escape(newest)))
@@ -65,8 +65,8 @@ def page(snapshot: ProgressSnapshot) -> str:
         rows.append(("reason", _escape(words.clean(snapshot.reason))))
     if snapshot.failures:
         last = snapshot.failures[-1]
-        said = _escape(f"trial {last.trial}: {words.clean(last.line)}")
-        rows.append(("failed", f'<span style="color:{_COLOURS["failed"]}">{said}</span>'))
+        text = _escape(f"trial {last.trial}: {words.clean(last.line)}")
+        rows.append(("failed", f'<span style="color:{_COLOURS["failed"]}">{text}</span>'))
     name = _escape(words.clean(snapshot.name, 40) or "experiment")
     return (
         '<div style="max-width:46em;color:inherit;line-height:1.5">'
@@ -74,7 +74,7 @@ def page(snapshot: ProgressSnapshot) -> str:
         f' <span style="opacity:.6;float:right">{_escape(snapshot.experiment_id)}</span></div>'
         f"{_bar(snapshot)}"
         '<table style="border:none;margin:0;background:transparent;color:inherit">'
-        + "".join(_row(label, said) for label, said in rows)
+        + "".join(_row(label, text) for label, text in rows)
         + "</table></div>"
     )
 
@@ -97,17 +97,17 @@ def _bar(snapshot: ProgressSnapshot) -> str:
 
 
 def _counts(snapshot: ProgressSnapshot) -> str:
-    said = [_escape(words.ended_of_total(snapshot))]
+    parts = [_escape(words.ended_of_total(snapshot))]
     for word, count in words.counts(snapshot):
         colour = f' style="color:{_COLOURS[word]}"' if count and word in _COLOURS else ""
-        said.append(f"<span{colour}>{count:,} {word}</span>")
-    return " · ".join(said)
+        parts.append(f"<span{colour}>{count:,} {word}</span>")
+    return " · ".join(parts)
 
 
-def _row(label: str, said: str) -> str:
+def _row(label: str, text: str) -> str:
     cell = "border:none;background:transparent;text-align:left;vertical-align:top;padding:.1em .8em .1em 0"
-    return f'<tr><td style="{cell};opacity:.6">{label}</td><td style="{cell}">{said}</td></tr>'
+    return f'<tr><td style="{cell};opacity:.6">{label}</td><td style="{cell}">{text}</td></tr>'
 
 
-def _escape(said: str) -> str:
-    return said.translate(_ESCAPES)
+def _escape(text: str) -> str:
+    return text.translate(_ESCAPES)

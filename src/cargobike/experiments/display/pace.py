@@ -15,7 +15,7 @@ class Pace:
 
     The window holds at least ten seconds, sixteen endings and two for each trial in flight (or all there
     are), so that the figure is steady both for thousands of trials a second and for one trial an hour. Memory
-    and the price of an ending are constant.
+    and the cost of an ending are constant.
     """
 
     def __init__(self) -> None:
@@ -39,13 +39,13 @@ class Pace:
         self._samples.append((at, self._ended))
 
     def rate_per_s(self, now_s: float, *, in_flight: int) -> float | None:
-        """Return recent endings per second, `None` before there was one.
+        """Return recent endings per second, `None` before the first one.
 
-        Between two endings the figure stays as it was until even the end of everything in flight could not
-        keep it up: a search in batches does not seem to slow down before each batch ends, a stuck one does.
+        Between two endings the figure stays as it is until it could not be reached any more even if all trials in
+        flight ended now: a search in batches does not seem to slow down before each batch ends, a stuck one does.
         """
-        since_s, counted = self._window(now_s, max(_TRIALS, 2 * in_flight))
-        recent = self._ended - counted
+        since_s, before = self._window(now_s, max(_TRIALS, 2 * in_flight))
+        recent = self._ended - before
         if recent <= 0:
             return None
         measured_s = max(self._last_at - since_s, 1e-3)
@@ -57,14 +57,15 @@ class Pace:
         rate_per_s = self.rate_per_s(now_s, in_flight=in_flight)
         if rate_per_s is None:
             return None
-        # What is in flight has been worked on since the last ending, but is not taken for done.
+        # Trials in flight have made progress since the last ending: most of it is subtracted, but never all.
         credit_s = min(now_s - self._last_at, 0.9 * min(remaining, max(1, in_flight)) / rate_per_s)
         return max(0.0, remaining / rate_per_s - max(0.0, credit_s))
 
     def _window(self, now_s: float, trials: int) -> tuple[float, int]:
-        chosen = (now_s, self._ended)
-        for at, counted in reversed(self._samples):
-            chosen = (at, counted)
-            if now_s - at >= _SPAN_S and self._ended - counted >= trials:
+        """Return when the window begins, and how many trials had ended then."""
+        start = (now_s, self._ended)
+        for at, ended in reversed(self._samples):
+            start = (at, ended)
+            if now_s - at >= _SPAN_S and self._ended - ended >= trials:
                 break
-        return chosen
+        return start

@@ -39,7 +39,7 @@ class _SteadyConsole(Console):
     """A console that reports a closed pipe instead of ending the process."""
 
     def on_broken_pipe(self) -> None:
-        """Raise what rich would answer with the end of the program."""
+        """Raise an error; rich itself would end the program here."""
         raise BrokenPipeError("the display's stream was closed")
 
 
@@ -70,7 +70,7 @@ class Screen:
 
 
 def panel(snapshot: ProgressSnapshot, *, width: int) -> RenderableType:
-    """Return the panel for a terminal of this width; everything in it is text, nothing is read as markup."""
+    """Return the panel for a terminal of this width; nothing in it is read as markup."""
     is_narrow = width < _NARROW
     outer = max(1, min(width - _MARGIN, _WIDEST))
     inner = outer if is_narrow else outer - 4
@@ -94,14 +94,14 @@ def panel(snapshot: ProgressSnapshot, *, width: int) -> RenderableType:
 
 
 def _bar_line(snapshot: ProgressSnapshot, width: int) -> Text:
-    said = words.ended_of_total(snapshot)
+    text = words.ended_of_total(snapshot)
     if not snapshot.total:
-        return Text(said, no_wrap=True, overflow="ellipsis")
-    said = f"  {said} · {min(100, 100 * snapshot.ended // snapshot.total)} %"
-    cells = max(4, width - len(said))
+        return Text(text, no_wrap=True, overflow="ellipsis")
+    text = f"  {text} · {min(100, 100 * snapshot.ended // snapshot.total)} %"
+    cells = max(4, width - len(text))
     line = Text(no_wrap=True, overflow="ellipsis")
     reached = drawn = 0
-    # Ends are rounded, not lengths: so the parts never add up to more than the bar.
+    # Positions are rounded, not lengths, so that the parts never add up to more than the bar.
     for word, count in (
         ("completed", snapshot.completed),
         ("stopped", snapshot.stopped),
@@ -112,7 +112,7 @@ def _bar_line(snapshot: ProgressSnapshot, width: int) -> Text:
         line.append("━" * (end - drawn), _COLOURS[word])
         drawn = end
     line.append("─" * (cells - drawn), "dim")
-    line.append(said)
+    line.append(text)
     return line
 
 
@@ -147,11 +147,11 @@ def _facts_grid(snapshot: ProgressSnapshot, width: int, *, is_narrow: bool) -> T
     if snapshot.failures:
         last = snapshot.failures[-1]
         rows.append(("failed", Text(f"trial {last.trial}: {words.clean(last.line)}", "red")))
-    for label, said in rows:
+    for label, text in rows:
         if is_narrow:
-            grid.add_row(said)
+            grid.add_row(text)
         else:
-            grid.add_row(label, said)
+            grid.add_row(label, text)
     return grid
 
 

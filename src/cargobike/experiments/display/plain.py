@@ -1,4 +1,4 @@
-"""Plain lines for places that are no terminal: log files, pipes, continuous integration."""
+"""Plain lines where there is no terminal: log files, pipes, continuous integration."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BACK_OFF = 1.5
 class PlainDisplay(DrawnDisplay):
     """Writes one line at the start, one now and then while something changes, and one at the end.
 
-    The pauses grow from 10 s to 60 s. Only a new phase during the search (such as `stopping`) does not wait.
+    The pauses grow from 10 s to 60 s. Only a new phase during the search (such as `stopping`) is written at once.
     """
 
     def __init__(self, record: ExperimentRecord, stream: TextIO) -> None:

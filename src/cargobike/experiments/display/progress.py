@@ -1,4 +1,4 @@
-"""What a display shows of an experiment: its record, with a pace, an estimate and words for what is going on.
+"""What a display shows of an experiment: its record, its pace, the time left, and its phase in words.
 
 Pure: the time comes with the facts and with `snapshot`, both on the same clock (seconds since the epoch).
 """
@@ -29,13 +29,13 @@ _FAILURES_KEPT = 3
 
 
 class Progress:
-    """Reads a record that its owner keeps up to date, and keeps only what is about drawing.
+    """Reads a record that its owner keeps up to date, and adds only what is needed for drawing.
 
-    Counts, the best trial and everything else that the journal says come from the record: a display and a result
-    cannot disagree.
+    Counts, the best trial and everything else that is in the journal come from the record, so that a display and a
+    result cannot disagree.
 
     Args:
-        record: The experiment, new or as far as it has come.
+        record: The experiment, new or resumed.
     """
 
     def __init__(self, record: ExperimentRecord) -> None:
@@ -50,7 +50,7 @@ class Progress:
         failed = (trial for trial in past if trial.state is TrialState.FAILED)
         self._failures: deque[Trial] = deque(failed, maxlen=_FAILURES_KEPT)
         self._front: list[Trial] = []
-        self._rivals: list[Trial] = past if record.goals.objectives else []  # ended since the front was looked at
+        self._rivals: list[Trial] = past if record.goals.objectives else []  # ended since the front was last computed
 
     @property
     def is_searching(self) -> bool:
@@ -58,7 +58,7 @@ class Progress:
         return self._is_searching
 
     def apply(self, facts: Sequence[Fact]) -> None:
-        """Notice what has happened; the record knows these facts already."""
+        """Note what has happened; these facts have been applied to the record already."""
         self.version += len(facts)
         for fact in facts:
             kind = type(fact)
@@ -147,7 +147,7 @@ class Progress:
             self._rivals.append(trial)
 
     def _newest_front(self) -> tuple[Trial, ...]:
-        """Return the best compromises; who was beaten once stays beaten, so only newcomers are compared."""
+        """Return the best compromises; a trial that was beaten once stays beaten, so only new trials are compared."""
         if self._rivals:
             self._front = pareto_front([*self._front, *self._rivals], self._record.goals.objectives)
             self._rivals = []

@@ -1,4 +1,4 @@
-"""The records that stand between an experiment's record and its drawing."""
+"""The state of an experiment at one moment, from which displays draw."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from cargobike.core.records import Direction, ExperimentState, Trial
 
 
 class LatestReport(msgspec.Struct, frozen=True):
-    """What some train function reported last."""
+    """The last report of any train function."""
 
     trial: int
     step: int
@@ -29,11 +29,11 @@ class ProgressSnapshot(msgspec.Struct, frozen=True, kw_only=True):
         state: `running`, or how the experiment ended.
         phase: What is going on, in words.
         reason: Why the experiment ended as it did; often empty.
-        total: How many trials there will be, `None` while nobody knows.
+        total: How many trials there will be, `None` while that is not known.
         pending: Suggested trials that wait for a worker, retried ones included.
-        best: What a result would name as best now.
+        best: The trial that a result would name as best now.
         front: With several objectives, the best compromises between them.
-        retries: Attempts that were lost through no fault of their trial.
+        retries: Attempts that were lost without a fault of their trial.
         rate_per_s: Recent trials per second, `None` before the first one has ended.
         eta_s: Estimated seconds until the last trial ends, `None` while unknown or when nothing is left.
     """
@@ -83,9 +83,9 @@ def failure_line(error: str | None) -> str:
         >>> failure_line("Traceback (most recent call last):\n  File ...\nValueError: lr is negative\n")
         'ValueError: lr is negative'
     """
-    # A group of exceptions is drawn with bars; lines of nothing else say nothing.
+    # A group of exceptions is drawn with bars; lines that consist of bars alone say nothing.
     lines = [line for line in (error or "").splitlines() if line.strip(" \t|+-")]
-    headers = [place for place, line in enumerate(lines) if "Traceback (most recent call last)" in line]
+    headers = [index for index, line in enumerate(lines) if "Traceback (most recent call last)" in line]
     if headers:
         for line in lines[headers[-1] + 1 :]:
             if not line[0].isspace():

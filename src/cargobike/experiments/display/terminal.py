@@ -21,8 +21,8 @@ _SEARCH_GRACE_S = 0.1
 class TerminalDisplay(DrawnDisplay):
     """Keeps a panel at the bottom of the terminal up to date, at most eight times a second.
 
-    The first drawing loads rich, which takes as long as many a small trial. It waits until trials have been
-    on their way for a moment, or until the start takes so long that people wonder.
+    The first drawing loads rich, which takes as long as a small trial. It waits until trials have been running
+    for a moment, or until the start takes so long that people wonder.
     """
 
     def __init__(self, record: ExperimentRecord, stream: TextIO) -> None:
@@ -58,7 +58,7 @@ class TerminalDisplay(DrawnDisplay):
             # rich is loaded here and not at the top: it must not delay the first trial.
             from cargobike.experiments.display.panel import Screen  # noqa: PLC0415
 
-            atexit.register(self._release)  # the cursor comes back even if nobody calls close
+            atexit.register(self._release)  # the cursor comes back even if close is never called
             self._screen = Screen(self._stream)
         return self._screen
 

@@ -33,7 +33,7 @@ def clean(text: str, length: int = 200) -> str:
 
 
 def for_encoding(text: str, encoding: str | None) -> str:
-    """Return text that a stream with this encoding can take."""
+    """Return text that can be written to a stream with this encoding."""
     if (encoding or "utf-8").lower().replace("-", "").startswith("utf"):
         return text
     return text.translate(_ASCII).encode(encoding or "ascii", "replace").decode(encoding or "ascii")
@@ -48,7 +48,7 @@ def rate(per_s: float) -> str:
 
 
 def params(values: Params, separator: str = "  ", length: int = 240) -> str:
-    """Return parameters as `name=value`; what does not fit is counted instead."""
+    """Return parameters as `name=value`; those that do not fit are only counted."""
     parts: list[str] = []
     room = length
     for name, value in values.items():
@@ -62,15 +62,15 @@ def params(values: Params, separator: str = "  ", length: int = 240) -> str:
 
 
 def ended_of_total(snapshot: ProgressSnapshot) -> str:
-    """Return how far it is, such as `37/60 trials`."""
+    """Return how many trials have ended, such as `37/60 trials`."""
     if snapshot.total is None:
         return count(snapshot.ended, "trial")
     return f"{snapshot.ended:,}/{count(snapshot.total, 'trial')}"
 
 
 def counts(snapshot: ProgressSnapshot) -> list[tuple[str, int]]:
-    """Return the states in which there are trials, with how many; completed and running always."""
-    named = [
+    """Return how many trials are in each state, without empty ones except completed and running."""
+    states = [
         ("completed", snapshot.completed),
         ("running", snapshot.running),
         ("paused", snapshot.paused),
@@ -79,11 +79,11 @@ def counts(snapshot: ProgressSnapshot) -> list[tuple[str, int]]:
         ("retried", snapshot.retries),
     ]
     always = {"completed"} if snapshot.is_final else {"completed", "running"}
-    return [(word, many) for word, many in named if many or word in always]
+    return [(word, trials) for word, trials in states if trials or word in always]
 
 
 def best(snapshot: ProgressSnapshot) -> str | None:
-    """Return the best score and whose it is, such as `accuracy 0.9731 (max) in trial 21`.
+    """Return the best score and its trial, such as `accuracy 0.9731 (max) in trial 21`.
 
     With several objectives these are the best compromises, as many as fit on a line.
     """
@@ -102,10 +102,10 @@ def best_params(snapshot: ProgressSnapshot, separator: str = "  ", length: int =
 
 
 def _front(snapshot: ProgressSnapshot) -> str:
-    compromises = len(snapshot.front)
-    shown = "; ".join(_compromise(snapshot, trial) for trial in snapshot.front[:_COMPROMISES])
-    more = f"; … {compromises - _COMPROMISES} more" if compromises > _COMPROMISES else ""
-    return f"{count(compromises, 'best compromise')}: {shown}{more}"
+    total = len(snapshot.front)
+    compromises = "; ".join(_compromise(snapshot, trial) for trial in snapshot.front[:_COMPROMISES])
+    more = f"; … {total - _COMPROMISES} more" if total > _COMPROMISES else ""
+    return f"{count(total, 'best compromise')}: {compromises}{more}"
 
 
 def _compromise(snapshot: ProgressSnapshot, trial: Trial) -> str:
@@ -114,7 +114,7 @@ def _compromise(snapshot: ProgressSnapshot, trial: Trial) -> str:
 
 
 def latest(snapshot: ProgressSnapshot) -> str | None:
-    """Return the last report, as long as there is no completed trial to speak of."""
+    """Return the last report, as long as there is no best trial to show instead."""
     report = snapshot.latest
     if report is None or snapshot.best is not None or snapshot.front or snapshot.is_final:
         return None
@@ -124,13 +124,13 @@ def latest(snapshot: ProgressSnapshot) -> str | None:
 
 def pace(snapshot: ProgressSnapshot) -> list[str]:
     """Return rate, time left and time passed, as far as they are known."""
-    said = []
+    parts = []
     if snapshot.rate_per_s is not None and snapshot.total != 1:
-        said.append(rate(snapshot.rate_per_s))
+        parts.append(rate(snapshot.rate_per_s))
     if snapshot.eta_s is not None:
-        said.append(f"{duration(math.ceil(snapshot.eta_s), tenths=False)} left")
-    said.append(f"{duration(snapshot.elapsed_s, tenths=False)} elapsed")
-    return said
+        parts.append(f"{duration(math.ceil(snapshot.eta_s), tenths=False)} left")
+    parts.append(f"{duration(snapshot.elapsed_s, tenths=False)} elapsed")
+    return parts
 
 
 def workers(snapshot: ProgressSnapshot) -> str:
