@@ -1,7 +1,7 @@
-"""Layer 4: the command line. One module for each command, loaded when that command is called.
+"""The command line: what all commands share, and the commands `ui` and `version`.
 
-The only room that prints and that configures logging. It holds no knowledge of its own: whatever a command
-shows, the rooms below can tell a program too.
+Products register their own commands, one module for each, loaded when that command is called. Only commands print, and
+only this room configures logging. Everything that a command shows is also available to programs.
 
 Internal: public is the command `cargobike`.
 """

@@ -23,11 +23,11 @@ class CommandGroup(TyperGroup):
     """Loads the module of a command only when the command is called, so that help and errors come at once."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Return the names in the order in which people meet them."""
+        """Return the names in the order in which the help lists them."""
         return list(commands(products()))
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return a command that knows its name and its help."""
+        """Return a command with its name and its help only, enough for a list."""
         command = find_command(cmd_name)
         return None if command is None else TyperCommand(cmd_name, help=command.help)
 
@@ -47,7 +47,7 @@ class CommandGroup(TyperGroup):
 
 
 def find_command(name: str) -> Command | None:
-    """Return what is registered for a command; other packages are asked only for what we do not have."""
+    """Return what is registered for a command; other packages are searched only for commands that are not ours."""
     return commands(own_products()).get(name) or commands(products()).get(name)
 
 
@@ -56,12 +56,12 @@ def load_command(name: str) -> Any:
     command = find_command(name)
     if command is None:
         raise NotFoundError(f"There is no command {name!r}.", wanted=name)
-    made = load(f"{command.module}:{f'{name}_' if keyword.iskeyword(name) else name}")
-    if not isinstance(made, typer.Typer):
+    entry = load(f"{command.module}:{f'{name}_' if keyword.iskeyword(name) else name}")
+    if not isinstance(entry, typer.Typer):
         single = typer.Typer(add_completion=False, rich_markup_mode=None)
-        single.command(name)(made)
-        made = single
-    loaded = typer.main.get_command(made)
+        single.command(name)(entry)
+        entry = single
+    loaded = typer.main.get_command(entry)
     loaded.name, loaded.help = name, command.help
     return loaded
 

@@ -26,28 +26,28 @@ def print_json(value: object) -> None:
 
 def console() -> Console:
     """Return where tables go; made when needed, because tests and pipes replace standard output."""
-    plain_width = None if sys.stdout.isatty() else 10_000  # one row is one line for whoever reads a pipe
+    plain_width = None if sys.stdout.isatty() else 10_000  # one row is one line for a program that reads a pipe
     return Console(highlight=False, markup=False, emoji=False, width=plain_width, soft_wrap=True)
 
 
-def print_table(made: Table) -> None:
-    """Print a table, without the blanks that fill its last column where a program may read it."""
+def print_table(grid: Table) -> None:
+    """Print a table; if a program may read it, without the blanks that fill its last column."""
     out = console()
     if out.is_terminal:
-        out.print(made)
+        out.print(grid)
         return
     with out.capture() as captured:
-        out.print(made)
+        out.print(grid)
     sys.stdout.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
 
 
 def table(*headings: str, right: tuple[str, ...] = ()) -> Table:
     """Make a table without lines; columns in `right` are numbers, the last column takes what is left."""
-    made = Table(box=None, pad_edge=False, header_style="bold", show_edge=False)
+    grid = Table(box=None, pad_edge=False, header_style="bold", show_edge=False)
     for heading in headings:
         last = heading == headings[-1]
-        made.add_column(heading, justify="right" if heading in right else "left", no_wrap=not last, overflow="fold")
-    return made
+        grid.add_column(heading, justify="right" if heading in right else "left", no_wrap=not last, overflow="fold")
+    return grid
 
 
 def cell(value: object, style: str = "") -> Text:
@@ -57,8 +57,8 @@ def cell(value: object, style: str = "") -> Text:
 
 def parameters(params: Mapping[str, Any] | None) -> str:
     """Write parameters on one line, such as `lr=0.01 act=relu`."""
-    shown = (f"{name}={number(value) if isinstance(value, float) else value}" for name, value in (params or {}).items())
-    return " ".join(shown)
+    texts = (f"{name}={number(value) if isinstance(value, float) else value}" for name, value in (params or {}).items())
+    return " ".join(texts)
 
 
 def age(since_s: float) -> str:

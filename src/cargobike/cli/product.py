@@ -1,4 +1,4 @@
-"""What the command line itself registers."""
+"""The commands that the command line itself registers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text on its way to a terminal: what strangers wrote is shown, never obeyed."""
+"""Text for a terminal: control characters in it are shown, never obeyed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;]{0,32}m")
 _KEPT: Final = {"\n", "\t"}
-# Marks that make a terminal show text in another order than it has.
+# Characters that make a terminal show text in another order than it is stored in.
 _REORDERING: Final = [*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F]
 _CONTROL: Final = {
     **{code: chr(0x2400 + code) for code in range(0x20) if chr(code) not in _KEPT},

@@ -24,7 +24,7 @@ def ui(
     ] = None,
     open_browser: Annotated[bool, typer.Option("--open", help="Open a browser.")] = False,
     with_token: Annotated[bool, typer.Option("--token", help="Ask for a token on loopback, too.")] = False,
-    read_only: Annotated[bool, typer.Option("--read-only", help="Let nobody stop experiments.")] = False,
+    read_only: Annotated[bool, typer.Option("--read-only", help="Do not allow experiments to be stopped.")] = False,
     allow_host: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="Also answer to this host name; may be repeated.")
     ] = None,
@@ -49,9 +49,9 @@ def ui(
         raise InvalidInputError(f"The token in {settings.UI_TOKEN} is too easy to guess; give at least 16 characters.")
     access = access_for(host, names=allow_host or (), token=token, may_stop=not read_only)
     sock = bind(host, port)
-    shown = f"[{host}]" if ":" in host else host
-    address = f"http://{shown}:{sock.getsockname()[1]}"
-    # The part behind # is never sent to a server, and the page takes it out of the browser's history.
+    name = f"[{host}]" if ":" in host else host
+    address = f"http://{name}:{sock.getsockname()[1]}"
+    # The part after # is never sent to a server, and the page removes it from the browser's history.
     entry = f"{address}/login#{access.token}" if access.token else f"{address}{page}"
     typer.echo(f"Cargobike's dashboard of {folder.root} is at\n\n  {entry}\n")
     typer.echo("Ctrl-C ends it.", err=True)
@@ -61,7 +61,7 @@ def ui(
 
 
 def _find_page(text: str) -> str:
-    """Return the address of the page of what a person names; the first product that has such a thing counts."""
+    """Return the address of the page for a name or id; the first product that knows it counts."""
     refusal: NotFoundError | None = None
     for product in products():
         if not product.find_page:

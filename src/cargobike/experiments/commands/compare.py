@@ -25,34 +25,34 @@ def compare(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show what differs between two experiments: settings, code, environment, results."""
-    found = compare_experiments(find_experiment(first), find_experiment(second))
+    comparison = compare_experiments(find_experiment(first), find_experiment(second))
     if as_json:
-        print_json(msgspec.to_builtins(found))
+        print_json(msgspec.to_builtins(comparison))
         return
     sections: dict[str, Mapping[str, Any]] = {
-        "Settings": found.settings,
-        "Search space": found.space,
-        "Environment": found.environment,
-        "Packages": found.packages,
-        "Versioned resources": found.resources,
-        "Results": found.results,
+        "Settings": comparison.settings,
+        "Search space": comparison.space,
+        "Environment": comparison.environment,
+        "Packages": comparison.packages,
+        "Versioned resources": comparison.resources,
+        "Results": comparison.results,
     }
     for title, pairs in sections.items():
-        _print_pairs(title, pairs, found)
-    _print_code(found, with_lines=code)
-    for warning in found.warnings:
+        _print_pairs(title, pairs, comparison)
+    _print_code(comparison, with_lines=code)
+    for warning in comparison.warnings:
         typer.secho(neutralized(warning), fg="yellow", err=True)
-    if not any(sections.values()) and not found.code:
+    if not any(sections.values()) and not comparison.code:
         console().print("They differ in nothing that is recorded.")
 
 
-def _print_pairs(title: str, pairs: Mapping[str, Any], found: Comparison) -> None:
+def _print_pairs(title: str, pairs: Mapping[str, Any], comparison: Comparison) -> None:
     if not pairs:
         return
-    made = table(title.upper(), found.first, found.second)
+    grid = table(title.upper(), comparison.first, comparison.second)
     for name, (left, right) in pairs.items():
-        made.add_row(cell(name), cell(_short(left)), cell(_short(right)))
-    print_table(made)
+        grid.add_row(cell(name), cell(_short(left)), cell(_short(right)))
+    print_table(grid)
     console().print()
 
 
@@ -63,9 +63,9 @@ def _short(value: object) -> str:
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
-def _print_code(found: Comparison, *, with_lines: bool) -> None:
+def _print_code(comparison: Comparison, *, with_lines: bool) -> None:
     out = console()
-    for file in found.code:
+    for file in comparison.code:
         out.print(cell(f"{file.name}: {file.status}", "bold"))
         if with_lines:
             for line in file.diff.splitlines():

@@ -49,7 +49,7 @@ _STYLES: Final = {"ok": "green", "warning": "yellow", "problem": "red"}
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that was looked at."""
+    """One thing that was checked, and what came out."""
 
     name: str
     status: Literal["ok", "warning", "problem"]
@@ -64,51 +64,51 @@ def doctor(
     checks = list(_checks(project.current(), reindex=reindex))
     is_healthy = all(check.status != "problem" for check in checks)
     if as_json:
-        shown = [{"name": one.name, "status": one.status, "detail": one.detail} for one in checks]
-        print_json({"healthy": is_healthy, "checks": shown})
+        items = [{"name": check.name, "status": check.status, "detail": check.detail} for check in checks]
+        print_json({"healthy": is_healthy, "checks": items})
     else:
-        made = table("", "", "")
-        made.show_header = False
-        for one in checks:
-            made.add_row(cell(one.status, _STYLES[one.status]), cell(one.name), cell(one.detail))
-        print_table(made)
+        grid = table("", "", "")
+        grid.show_header = False
+        for check in checks:
+            grid.add_row(cell(check.status, _STYLES[check.status]), cell(check.name), cell(check.detail))
+        print_table(grid)
     if not is_healthy:
         raise typer.Exit(1)
 
 
-def _checks(place: ProjectFolder, *, reindex: bool) -> Iterator[Check]:
+def _checks(folder: ProjectFolder, *, reindex: bool) -> Iterator[Check]:
     yield Check("cargobike", "ok", f"{__version__} in {PACKAGE_FOLDER}")
     yield Check("python", "ok", f"{platform.python_version()} at {sys.executable}")
     yield Check("libraries", "ok", ", ".join(_versions()))
     yield Check("cores", "ok", f"{devices.get_num_cpus()} of {os.cpu_count()}")
     yield Check("memory", "ok", _memory())
     yield Check("gpus", "ok", _gpus())
-    yield from _place_checks(place)
-    yield from _experiment_checks(place, reindex=reindex)
-    yield from _stale_checks(place)
+    yield from _folder_checks(folder)
+    yield from _experiment_checks(folder, reindex=reindex)
+    yield from _stale_checks(folder)
 
 
-def _place_checks(place: ProjectFolder) -> Iterator[Check]:
-    if not place.root.exists():
-        yield Check("project", "ok", f"{place.root}, not created yet")
+def _folder_checks(folder: ProjectFolder) -> Iterator[Check]:
+    if not folder.root.exists():
+        yield Check("project", "ok", f"{folder.root}, not created yet")
         return
     try:
-        with tempfile.NamedTemporaryFile(dir=place.root, prefix=".doctor-"):
-            yield Check("project", "ok", f"{place.root}, writable")
+        with tempfile.NamedTemporaryFile(dir=folder.root, prefix=".doctor-"):
+            yield Check("project", "ok", f"{folder.root}, writable")
     except OSError as error:
-        yield Check("project", "problem", f"{place.root} cannot be written to: {error.strerror}")
-    free = shutil.disk_usage(place.root).free
+        yield Check("project", "problem", f"{folder.root} cannot be written to: {error.strerror}")
+    free = shutil.disk_usage(folder.root).free
     status: Literal["ok", "warning", "problem"] = "ok"
     if free < _TIGHT_BYTES:
         status = "problem" if free < _FULL_BYTES else "warning"
     yield Check("disk", status, f"{free / 2**30:.1f} GiB free")
 
 
-def _experiment_checks(place: ProjectFolder, *, reindex: bool) -> Iterator[Check]:
+def _experiment_checks(folder: ProjectFolder, *, reindex: bool) -> Iterator[Check]:
     try:
-        with open_index(place) as index:
+        with open_index(folder) as index:
             if reindex:
-                rebuild_all(place)
+                rebuild_all(folder)
             else:
                 index.sync()
             rows = index.experiments()
@@ -119,9 +119,9 @@ def _experiment_checks(place: ProjectFolder, *, reindex: bool) -> Iterator[Check
     yield Check("index", "ok", f"{word}, {len(rows)} experiments, {sum(row.trials for row in rows)} trials")
     for row in rows:
         yield from _row_checks(row)
-    known = {row.id for row in rows}
-    for entry in sorted(place.experiments.glob("[!.]*")):
-        if entry.name not in known and not is_held(place.experiment(entry.name)):
+    ids = {row.id for row in rows}
+    for entry in sorted(folder.experiments.glob("[!.]*")):
+        if entry.name not in ids and not is_held(folder.experiment(entry.name)):
             detail = f"has no journal that can be read; remove it: cargobike rm {entry.name}"
             yield Check(entry.name, "problem", detail)
 
@@ -137,11 +137,11 @@ def _row_checks(row: ExperimentRow) -> Iterator[Check]:
         yield Check(row.id, "problem", f"{row.torn_bytes} torn bytes at the end of its journal are ignored")
 
 
-def _stale_checks(place: ProjectFolder) -> Iterator[Check]:
+def _stale_checks(folder: ProjectFolder) -> Iterator[Check]:
     before = time.time() - _STALE_S
-    stale = [path for pattern in _TEMPORARY for path in place.root.glob(pattern) if path.lstat().st_mtime < before]
+    stale = [path for pattern in _TEMPORARY for path in folder.root.glob(pattern) if path.lstat().st_mtime < before]
     if stale:
-        some = ", ".join(str(path.relative_to(place.root)) for path in stale[:3])
+        some = ", ".join(str(path.relative_to(folder.root)) for path in stale[:3])
         yield Check("leftovers", "warning", f"{len(stale)} temporary folders may be deleted: {some}")
 
 
@@ -161,8 +161,8 @@ def _memory() -> str:
 
 def _gpus() -> str:
     try:
-        done = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, timeout=10, check=True)
+        process = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, timeout=10, check=True)
     except (OSError, subprocess.SubprocessError):
         return "none found (no nvidia-smi)"
-    lines = [line.partition(" (UUID")[0] for line in done.stdout.splitlines()]
+    lines = [line.partition(" (UUID")[0] for line in process.stdout.splitlines()]
     return "; ".join(lines) or "none"

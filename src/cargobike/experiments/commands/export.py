@@ -32,11 +32,11 @@ def export(
     """Write an experiment into one file that `cargobike import` reads elsewhere, or in MLflow's format."""
     folder = find_experiment(experiment, with_checkpoints=checkpoints)
     if kind is Format.MLFLOW:
-        place = write_mlflow(folder, target)
+        path = write_mlflow(folder, target)
     else:
-        place = target / f"{folder.id}.zip" if target.is_dir() else target
-        write_archive(folder, place, with_checkpoints=checkpoints)
+        path = target / f"{folder.id}.zip" if target.is_dir() else target
+        write_archive(folder, path, with_checkpoints=checkpoints)
     if as_json:
-        print_json({"id": folder.id, "path": str(place), "format": kind.value})
+        print_json({"id": folder.id, "path": str(path), "format": kind.value})
     else:
-        typer.echo(f"{folder.id} is in {place}.")
+        typer.echo(f"{folder.id} is in {path}.")

@@ -15,7 +15,7 @@ from cargobike.store.history.archive import MOST_BYTES, take_in
 
 def import_(
     archive: Annotated[Path, typer.Argument(metavar="FILE", help="What `cargobike export` wrote.")],
-    most_gb: Annotated[float, typer.Option("--most-gb", min=0, help="How much to take in at most.")] = MOST_BYTES / 1e9,
+    most_gb: Annotated[float, typer.Option("--most-gb", min=0, help="The most that it may hold.")] = MOST_BYTES / 1e9,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Take an exported experiment into this project."""

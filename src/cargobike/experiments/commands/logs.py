@@ -32,7 +32,7 @@ def logs(
     rank: Annotated[int, typer.Option(min=0, help="Of this rank, if trials ran on several workers.")] = 0,
     stdout: Annotated[bool, typer.Option("--stdout", help="Only standard output.")] = False,
     stderr: Annotated[bool, typer.Option("--stderr", help="Only standard error.")] = False,
-    follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on until it has ended.")] = False,
+    follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on printing until it has ended.")] = False,
 ) -> None:
     """Print what the trials of an experiment wrote."""
     folder = find_experiment(experiment)
@@ -40,12 +40,12 @@ def logs(
     record = fold(reader.read_new())
     settle(record, reader, folder)
     if trial is not None and trial not in record.trials:
-        known = f"trials 0 to {len(record.trials) - 1}" if record.trials else "no trials yet"
-        raise NotFoundError(f"There is no trial {trial} in {folder.id}; it has {known}.", wanted=trial)
+        available = f"trials 0 to {len(record.trials) - 1}" if record.trials else "no trials yet"
+        raise NotFoundError(f"There is no trial {trial} in {folder.id}; it has {available}.", wanted=trial)
     streams = [name for name, wanted in (("stdout", stdout), ("stderr", stderr)) if wanted or stdout == stderr]
     output = _Output(folder, streams, only=trial, rank=rank)
     while True:
-        # Looked at before copying: what was written until the end is copied after the end was seen.
+        # Asked before copying: so everything that was written before the end is copied.
         is_over = not follow or _is_over(record, trial)
         output.copy_new(record.trials)
         if is_over:
@@ -63,7 +63,7 @@ def _is_over(record: ExperimentRecord, trial: int | None) -> bool:
 
 
 class _Output:
-    """Copies what is new in several files to standard output, with a line between that says whose it is."""
+    """Copies new output from several files to standard output, under a line that names the trial and the stream."""
 
     def __init__(self, folder: ExperimentFolder, streams: Sequence[str], *, only: int | None, rank: int) -> None:
         self._folder = folder
@@ -76,11 +76,11 @@ class _Output:
 
     def copy_new(self, numbers: Iterable[int]) -> None:
         for number in numbers if self._only is None else [self._only]:
-            place = self._folder.trial(number)
+            folder = self._folder.trial(number)
             for stream in self._streams:
                 key = number, stream
                 if key not in self._files:
-                    self._files[key] = _Tail(place.output(stream, self._rank))
+                    self._files[key] = _Tail(folder.output(stream, self._rank))
                 self._copy(key)
 
     def _copy(self, key: tuple[int, str]) -> None:
@@ -104,7 +104,7 @@ class _Output:
 
 
 class _Tail:
-    """The part of a file that was not read yet."""
+    """Reads what has been added to a file since the last look."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -57,8 +57,8 @@ def ls(
         return
     out = console()
     if not rows:
-        found = "no experiments that fit" if total else "no experiments yet"
-        out.print(f"There are {found} in {project.current().root}.")
+        answer = "no experiments that fit" if total else "no experiments yet"
+        out.print(f"There are {answer} in {project.current().root}.")
         return
     _print(rows)
     if state is None and where == EVERYWHERE and total > len(rows):
@@ -66,7 +66,7 @@ def ls(
 
 
 def read_time(text: str) -> float | None:
-    """Read how long ago (`30min`, `12h`, `7d`, `2w`) or a date and time; returns seconds since the epoch."""
+    """Read an age (`30min`, `12h`, `7d`, `2w`) or a date and time; returns seconds since the epoch."""
     if not text:
         return None
     span = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(s|min|h|d|w)", text)
@@ -76,17 +76,17 @@ def read_time(text: str) -> float | None:
         return datetime.fromisoformat(text).astimezone().timestamp()
     except ValueError:
         raise typer.BadParameter(
-            f"{text!r} is no time; write 30min, 12h, 7d, 2w, 2026-11-15 or 2026-11-15T08:30"
+            f"{text!r} is not a time; write 30min, 12h, 7d, 2w, 2026-11-15 or 2026-11-15T08:30"
         ) from None
 
 
 def _print(rows: list[ExperimentRow]) -> None:
     headings = ["ID", "STATE", "NAME", "TRIALS", "BEST", "DURATION", "STARTED"]
     has_tags = any(row.tags for row in rows)
-    made = table(*headings, *(["TAGS"] if has_tags else []), right=("TRIALS", "BEST"))
+    grid = table(*headings, *(["TAGS"] if has_tags else []), right=("TRIALS", "BEST"))
     for row in rows:
         wanted = row.header.num_trials or row.trials
-        made.add_row(
+        grid.add_row(
             cell(row.id, "bold"),
             state_cell(row.state),
             cell(row.name),
@@ -96,7 +96,7 @@ def _print(rows: list[ExperimentRow]) -> None:
             cell(age(row.started_at)),
             *([cell(" ".join(row.tags))] if has_tags else []),
         )
-    print_table(made)
+    print_table(grid)
     for row in rows:
         if row.problem:
             console().print(cell(f"{row.id}: {row.problem}", "red"))

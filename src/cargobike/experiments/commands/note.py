@@ -19,11 +19,12 @@ def note(
 ) -> None:
     """Write something down about an experiment, or print what was written."""
     folder = find_experiment(experiment)
-    known = annotate(folder, note=text)
+    annotations = annotate(folder, note=text)
     if as_json:
-        print_json({"id": folder.id, "notes": [{"at": one.at, "by": one.by, "text": one.text} for one in known.notes]})
+        notes = [{"at": one.at, "by": one.by, "text": one.text} for one in annotations.notes]
+        print_json({"id": folder.id, "notes": notes})
         return
-    for one in known.notes[-1:] if text.strip() else known.notes:
+    for one in annotations.notes[-1:] if text.strip() else annotations.notes:
         typer.echo(neutralized(f"{moment(one.at)} {one.by}: {one.text}"))
-    if not known.notes:
+    if not annotations.notes:
         typer.secho(f"{folder.id} has no notes.", err=True, dim=True)

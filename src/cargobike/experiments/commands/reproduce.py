@@ -19,7 +19,7 @@ def reproduce(
     which: Annotated[str, typer.Argument(metavar="ID", help="Id, start or end of one, name, or `last`.")],
     *,
     trial: Annotated[str | None, typer.Option(metavar="NUMBER|best", help="Only this one. [default: all]")] = None,
-    tolerance: Annotated[float, typer.Option(help="By which part a number may differ.")] = 0.0,
+    tolerance: Annotated[float, typer.Option(help="By which share of itself a number may differ.")] = 0.0,
     fresh_env: Annotated[
         bool, typer.Option("--fresh-env", help="Make an environment of the recorded packages.")
     ] = False,
@@ -28,23 +28,23 @@ def reproduce(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, and no progress.")] = False,
 ) -> None:
     """Run the recorded code of an experiment again, and say metric by metric whether it comes out the same."""
-    found = experiment.reproduce(
+    reproduction = experiment.reproduce(
         which, trial=trial, tolerance=tolerance, fresh_env=fresh_env, workers=workers, quiet=quiet or as_json
     )
     if as_json:
-        print_json({**msgspec.to_builtins(found), "is_same": found.is_same})
+        print_json({**msgspec.to_builtins(reproduction), "is_same": reproduction.is_same})
     else:
-        _print(found)
-    if not found.is_same:
+        _print(reproduction)
+    if not reproduction.is_same:
         raise typer.Exit(1)
 
 
-def _print(found: Reproduction) -> None:
+def _print(reproduction: Reproduction) -> None:
     out = console()
-    made = table("TRIAL", "METRIC", "", "THEN", "NOW", "", right=("THEN", "NOW"))
-    shown = [*found.differences, *(one for one in found.comparisons if one.is_same)][:_MOST_SHOWN]
+    grid = table("TRIAL", "METRIC", "", "THEN", "NOW", "", right=("THEN", "NOW"))
+    shown = [*reproduction.differences, *(one for one in reproduction.comparisons if one.is_same)][:_MOST_SHOWN]
     for one in sorted(shown, key=lambda one: one.trial):
-        made.add_row(
+        grid.add_row(
             cell(f"{one.trial:04d}"),
             cell(one.metric),
             cell(one.kind, "dim"),
@@ -52,16 +52,20 @@ def _print(found: Reproduction) -> None:
             cell("–" if one.now is None else one.now),
             cell(*_verdict(one)),
         )
-    print_table(made)
-    if len(found.comparisons) > len(shown):
-        out.print(f"{len(found.comparisons) - len(shown)} more are the same.", style="dim")
-    for warning in found.warnings:
+    print_table(grid)
+    if len(reproduction.comparisons) > len(shown):
+        out.print(f"{len(reproduction.comparisons) - len(shown)} more are the same.", style="dim")
+    for warning in reproduction.warnings:
         typer.secho(neutralized(f"Warning: {warning}"), fg="yellow", err=True)
-    if found.is_same:
-        typer.secho(f"The same: all {len(found.comparisons)} metrics, repeated as {found.id}.", fg="green", bold=True)
+    if reproduction.is_same:
+        typer.secho(
+            f"The same: all {len(reproduction.comparisons)} metrics, repeated as {reproduction.id}.",
+            fg="green",
+            bold=True,
+        )
     else:
-        count = f"{len(found.differences)} of {len(found.comparisons)}"
-        typer.secho(f"Not the same: {count} metrics differ, repeated as {found.id}.", fg="red", bold=True)
+        count = f"{len(reproduction.differences)} of {len(reproduction.comparisons)}"
+        typer.secho(f"Not the same: {count} metrics differ, repeated as {reproduction.id}.", fg="red", bold=True)
 
 
 def _verdict(one: MetricComparison) -> tuple[str, str]:

@@ -42,41 +42,41 @@ def rm(
         typer.echo(f"Removed {', '.join(folder.id for folder in folders)}.")
 
 
-def _find_all(place: ProjectFolder, texts: list[str]) -> list[ExperimentFolder]:
-    """Find what is meant and make sure that all of it may go, before any of it does."""
-    found: dict[str, ExperimentFolder] = {}
+def _find_all(project_folder: ProjectFolder, texts: list[str]) -> list[ExperimentFolder]:
+    """Find all experiments that are meant, and make sure that each may be removed, before any of them is."""
+    folders: dict[str, ExperimentFolder] = {}
     mistakes = []
     for text in texts:
         try:
-            folder = _find(place, text)
-            _check(place, folder)
-            found[folder.id] = folder
+            folder = _find(project_folder, text)
+            _check(project_folder, folder)
+            folders[folder.id] = folder
         except CargobikeError as error:
             mistakes.append(str(error))
     if mistakes:
         raise InvalidInputError("Nothing was removed:", mistakes)
-    return list(found.values())
+    return list(folders.values())
 
 
-def _find(place: ProjectFolder, text: str) -> ExperimentFolder:
+def _find(project_folder: ProjectFolder, text: str) -> ExperimentFolder:
     try:
         return find_experiment(text)
     except NotFoundError:
-        # What a driver left that died before its first line has no journal, only a folder.
-        if text in _entries(place):
-            return place.experiment(text)
+        # A driver that died before it wrote its first line has left a folder without a journal.
+        if text in _entries(project_folder):
+            return project_folder.experiment(text)
         raise
 
 
-def _entries(place: ProjectFolder) -> set[str]:
+def _entries(project_folder: ProjectFolder) -> set[str]:
     try:
-        return {name for name in os.listdir(place.experiments) if not name.startswith(".")}
+        return {name for name in os.listdir(project_folder.experiments) if not name.startswith(".")}
     except OSError:
         return set()
 
 
-def _check(place: ProjectFolder, folder: ExperimentFolder) -> None:
-    if folder.root.is_symlink() or folder.root.resolve().parent != place.experiments.resolve():
+def _check(project_folder: ProjectFolder, folder: ExperimentFolder) -> None:
+    if folder.root.is_symlink() or folder.root.resolve().parent != project_folder.experiments.resolve():
         raise InvalidInputError(
             f"{folder.id} is a link out of the project, to {folder.root.resolve()}; "
             "remove the link or what it points to by hand"
@@ -88,7 +88,7 @@ def _check(place: ProjectFolder, folder: ExperimentFolder) -> None:
 def _remove(folder: ExperimentFolder) -> None:
     doomed = folder.root.with_name(f".removing-{folder.id}-{os.getpid()}")
     try:
-        # Held, so that no driver resumes what is going; renamed, so that nobody ever sees half of it.
+        # Held, so that no driver resumes it meanwhile; renamed, so that no reader ever sees half of it.
         with DriverLock(folder):
             folder.root.rename(doomed)
         shutil.rmtree(doomed)

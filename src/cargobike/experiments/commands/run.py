@@ -58,7 +58,7 @@ def run(
     """Search a function in a Python file, or run it once."""
     if (space is None) == (param is None):
         raise typer.BadParameter("give either --space FILE to search, or --param NAME=VALUE to run once")
-    given: dict[str, Any] = {"params": read_parameters(param)} if param is not None else {"space": space}
+    subject: dict[str, Any] = {"params": read_parameters(param)} if param is not None else {"space": space}
     try:
         # What the user's file prints while it is imported must not end up in the middle of the JSON.
         with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():
@@ -76,7 +76,7 @@ def run(
                 description=description,
                 seed=seed,
                 quiet=quiet or as_json,
-                **given,
+                **subject,
             )
     except ExperimentFailedError as error:
         if as_json and isinstance(error.result, Result):
@@ -86,7 +86,7 @@ def run(
 
 
 def tell(result: Result, *, as_json: bool) -> None:
-    """Print what came out, for people or programs; the exit code is 1 if the experiment was not completed."""
+    """Print the result, for people or programs; the exit code is 1 if the experiment was not completed."""
     if as_json:
         _print_json(result.id)
     else:
@@ -97,29 +97,29 @@ def tell(result: Result, *, as_json: bool) -> None:
 
 def read_parameters(texts: list[str]) -> dict[str, Any]:
     """Read `NAME=VALUE` pairs; a value is JSON where it can be (`1e-3`, `true`, `[1, 2]`), else text."""
-    found: dict[str, Any] = {}
+    params: dict[str, Any] = {}
     for text in texts:
         name, separator, value = text.partition("=")
         if not separator or not name.isidentifier():
             raise typer.BadParameter(f"{text!r} is not NAME=VALUE, such as lr=0.01", param_hint="--param")
-        if name in found:
+        if name in params:
             raise typer.BadParameter(f"{name!r} is given twice", param_hint="--param")
         try:
-            found[name] = msgspec.json.decode(value)
+            params[name] = msgspec.json.decode(value)
         except msgspec.DecodeError:
-            found[name] = value
-    return found
+            params[name] = value
+    return params
 
 
 def print_outcome(result: Result) -> None:
-    """Say what came out, and where to look next."""
+    """Print the result, and where to look next."""
     if result.best is not None:
         best = f"Best: {number(result.best.value)} with {parameters(result.best.params)}"
         typer.secho(neutralized(best), fg="green", bold=True)
     else:
         why = f" ({result.reason})" if result.reason else ""
-        told = f"No trial completed with a number; the experiment is {result.state.value}{why}."
-        typer.secho(neutralized(told), fg="yellow")
+        message = f"No trial completed with a number; the experiment is {result.state.value}{why}."
+        typer.secho(neutralized(message), fg="yellow")
     typer.echo(f"More: cargobike show {result.id}")
 
 

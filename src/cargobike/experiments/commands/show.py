@@ -72,23 +72,24 @@ def _without_files(snapshot: Snapshot | None) -> object:
     """Return a snapshot for programs; the hashes of all files are in `snapshot.json`."""
     if snapshot is None:
         return None
-    found = msgspec.to_builtins(snapshot)
-    found["sources"]["files"] = len(snapshot.sources.files)
-    return found
+    content = msgspec.to_builtins(snapshot)
+    content["sources"]["files"] = len(snapshot.sources.files)
+    return content
 
 
 def _facts_of(snapshot: Snapshot) -> dict[str, str]:
-    """Say in a few words what was run, and where."""
+    """Return in a few words what was run, and where."""
     facts: dict[str, str] = {}
     if snapshot.launcher is not None and snapshot.launcher.path:
         facts["launched by"] = snapshot.launcher.path
     if (git := snapshot.git) is not None and git.commit:
         changed = f", {len(git.changed)} files not committed" if git.is_dirty else ""
         facts["commit"] = f"{git.commit[:12]} on {git.branch}{changed}"
-    place = snapshot.environment
-    devices = f", {len(place.gpus)} × {place.gpus[0]}" if place.gpus else ""
+    machine = snapshot.environment
+    devices = f", {len(machine.gpus)} × {machine.gpus[0]}" if machine.gpus else ""
     facts["environment"] = (
-        f"Python {place.python}, {len(place.packages)} packages, {place.os}, {place.cores} × {place.cpu}{devices}"
+        f"Python {machine.python}, {len(machine.packages)} packages, {machine.os}, "
+        f"{machine.cores} × {machine.cpu}{devices}"
     )
     if snapshot.resources:
         facts["resources"] = ", ".join(one.name for one in snapshot.resources[:10])
@@ -102,14 +103,14 @@ def _print_header(row: ExperimentRow, snapshot: Snapshot | None) -> None:
     out.print(cell(f"{row.name or row.id}", "bold"), state_cell(row.state), cell(row.reason))
     if header.description:
         out.print(cell(header.description))
-    asked = f"{header.optimizer or 'one run'}, {header.direction} {row.metric or 'value'}, seed {header.seed}"
-    place = f"{header.workers} × {header.engine}" + (f" in gangs of {header.gang}" if header.gang > 1 else "")
+    search = f"{header.optimizer or 'one run'}, {header.direction} {row.metric or 'value'}, seed {header.seed}"
+    workers = f"{header.workers} × {header.engine}" + (f" in gangs of {header.gang}" if header.gang > 1 else "")
     counts = ", ".join(f"{count} {state.value}" for state, count in row.counts.items() if count)
     facts = {
         "id": row.id,
         "function": header.function,
-        "search": asked,
-        "workers": place,
+        "search": search,
+        "workers": workers,
         "started": f"{moment(row.started_at)}, took {duration(spent_s(row))}",
         "cost": f"{duration(row.worker_seconds)} of workers",
         "by": f"{header.user}@{header.host}, process {header.pid}",
@@ -124,11 +125,11 @@ def _print_header(row: ExperimentRow, snapshot: Snapshot | None) -> None:
         facts["tags"] = ", ".join(row.tags)
     if snapshot is not None:
         facts |= _facts_of(snapshot)
-    made = table("", "")
-    made.show_header = False
+    grid = table("", "")
+    grid.show_header = False
     for name, text in facts.items():
-        made.add_row(cell(name, "dim"), cell(text))
-    print_table(made)
+        grid.add_row(cell(name, "dim"), cell(text))
+    print_table(grid)
     if row.problem:
         out.print(cell(row.problem, "red"))
 
@@ -138,10 +139,10 @@ def _print_trials(row: ExperimentRow, listed: list[TrialRow]) -> None:
         return
     out = console()
     out.print()
-    made = table("TRIAL", "STATE", "VALUE", "LAST", "STEP", "TIME", "PARAMETERS", right=("VALUE", "LAST", "STEP"))
+    grid = table("TRIAL", "STATE", "VALUE", "LAST", "STEP", "TIME", "PARAMETERS", right=("VALUE", "LAST", "STEP"))
     for one in listed:
         is_best = one.number == row.best_trial
-        made.add_row(
+        grid.add_row(
             cell(f"{one.number:04d}", "bold" if is_best else ""),
             state_cell(one.state),
             cell(number(one.value), "bold" if is_best else ""),
@@ -150,7 +151,7 @@ def _print_trials(row: ExperimentRow, listed: list[TrialRow]) -> None:
             cell(duration(one.duration_s)),
             cell(parameters(one.params)),
         )
-    print_table(made)
+    print_table(grid)
     if row.trials > len(listed):
         out.print(f"{row.trials - len(listed)} more; --all shows all.", style="dim")
 
@@ -160,5 +161,5 @@ def _print_failure(row: ExperimentRow, first: TrialRow) -> None:
     what = "The only failure" if count == 1 else f"The first of {count} failures"
     out.print()
     out.print(cell(f"{what}: trial {first.number:04d}, {parameters(first.params)}", "red"))
-    out.print(neutralized(first.error or "(it said nothing)").rstrip())
+    out.print(neutralized(first.error or "(it left no error message)").rstrip())
     out.print(f"Its output: cargobike logs {row.id} --trial {first.number}", style="dim")

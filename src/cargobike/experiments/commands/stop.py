@@ -40,8 +40,8 @@ def stop(
         typer.echo(f"{folder.id} {word} {record.state.value}, with {done} trials done.")
     if record.state is ExperimentState.LOST:
         raise StoreError(
-            f"The driver of {folder.id} ({holder(folder)}) is gone without a word: the experiment is lost, "
-            f"and nothing is left to stop. Its {done} ended trials are kept."
+            f"The driver of {folder.id} ({holder(folder)}) has died: the experiment is lost, and there is "
+            f"nothing left to stop. Its {done} ended trials are kept."
         )
 
 
@@ -60,5 +60,5 @@ def _stop(folder: ExperimentFolder, timeout_s: float) -> ExperimentRecord:
             )
         time.sleep(_LOOK_EVERY_S)
         refresh(project.current())
-    folder.stop_request.unlink(missing_ok=True)  # it may have ended by itself, and be resumed later
+    folder.stop_request.unlink(missing_ok=True)  # if it ended by itself, a later resume must not find it
     return read_record(folder)

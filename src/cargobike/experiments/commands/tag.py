@@ -20,8 +20,8 @@ def tag(
 ) -> None:
     """Add tags to an experiment, take some away, or list them."""
     folder = find_experiment(experiment)
-    known = annotate(folder, add=tags or (), remove=remove or ())
+    annotations = annotate(folder, add=tags or (), remove=remove or ())
     if as_json:
-        print_json({"id": folder.id, "tags": known.tags})
+        print_json({"id": folder.id, "tags": annotations.tags})
     else:
-        typer.echo(neutralized(f"{folder.id}: {', '.join(known.tags) or 'no tags'}"))
+        typer.echo(neutralized(f"{folder.id}: {', '.join(annotations.tags) or 'no tags'}"))

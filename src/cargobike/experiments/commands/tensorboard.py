@@ -22,7 +22,7 @@ def tensorboard(
     *,
     limit: Annotated[int, typer.Option("-n", "--limit", min=1, help="How many of the newest.")] = 20,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 for any that is free.")] = 0,
-    host: Annotated[str, typer.Option(help="Address to listen on; anybody who reaches it can read.")] = ("127.0.0.1"),
+    host: Annotated[str, typer.Option(help="Address to listen on; there is no password.")] = "127.0.0.1",
     files: Annotated[bool, typer.Option("--files", help="Only write the event files, and print where.")] = False,
 ) -> None:
     """Show experiments in TensorBoard until Ctrl-C."""

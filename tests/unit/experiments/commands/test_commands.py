@@ -178,7 +178,7 @@ def test_stop_of_what_has_ended_says_so(filled: ProjectFolder) -> None:
     assert f"{FIRST} was already completed, with 4 trials done." in call("stop", "digits").stdout
     lost = call("stop", "mnist", "--json", code=1)
     assert json.loads(lost.stdout)["state"] == "lost"
-    assert "gone without a word" in lost.stderr
+    assert "has died: the experiment is lost" in lost.stderr
 
 
 def test_stop_gives_up_in_the_end(project: ProjectFolder) -> None:
