@@ -1,7 +1,7 @@
 """The agent of a worker as a function from events to commands: no socket, no clock, no file descriptor.
 
 It stands between the driver and the runner, the process in which a program works on one assignment. It never waits for
-either. Time arrives inside events; `agent_loop` listens, hands events in and does what is asked for.
+either. Time arrives inside events; `agent_loop` listens, passes events to the agent and carries out its commands.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MOST_IN_FLIGHT = 512
 
 
 class Runner(enum.Enum):
-    """What there is below the template, as far as the agent is concerned; spare runners are the template's affair."""
+    """The state of the runner as the agent sees it; the agent knows nothing of the template's spare runners."""
 
     ABSENT = enum.auto()
     BUSY = enum.auto()
@@ -34,7 +34,7 @@ class Runner(enum.Enum):
     IDLE = enum.auto()
     """It waits for its next assignment, which only reused runners do."""
     LEAVING = enum.auto()
-    """It has done its last assignment and is to end by itself; what it still prints belongs to that."""
+    """It has done its last assignment and should end by itself; what it still prints belongs to that assignment."""
 
 
 class _Current(msgspec.Struct):
@@ -66,8 +66,8 @@ class Agent:
     Args:
         now: The time.
         reuse: Whether a runner takes one assignment after the other.
-        carries_files: Whether the project's disk is not seen here, so that files travel.
-        driver_silence_s: After how long without a word from the driver to give up.
+        carries_files: Whether files have to be transferred because the project's disk is not mounted here.
+        driver_silence_s: How long the driver may be silent before the agent gives up.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class Agent:
         }
 
     def handle(self, event: ev.Event) -> list[ev.Command]:
-        """Take what has happened; returns what is to be done about it, in this order."""
+        """Handle an event; returns the commands that follow from it, in order."""
         if self.has_left:
             return []
         commands: list[ev.Command] = []
@@ -126,7 +126,7 @@ class Agent:
 
     @property
     def next_deadline(self) -> float:
-        """When a `Ticked` has something to do at the latest."""
+        """When the next `Ticked` is due at the latest."""
         due, current = self._last_sent + BEAT_S, self._current
         for other in (self._leave_by, self._output.due, *(current.deadlines if current is not None else ())):
             if other is not None and other < due:
@@ -135,7 +135,7 @@ class Agent:
 
     @property
     def wants_stack(self) -> bool:
-        """Whether the runner was asked where its threads stand."""
+        """Whether the runner was asked for the stacks of its threads."""
         return self._current is not None and self._current.stack is not None
 
     @property
@@ -333,7 +333,7 @@ class Agent:
         self._errands.pop(event.errand)(event.error)
 
     def _complain(self, text: str) -> None:
-        """Say something where the program's own complaints are found."""
+        """Write a message to the program's standard error, where its own errors are."""
         self._send(wire.Output(self._printing_task, "stderr", f"cargobike: {text}\n".encode()))
 
     # -- output --------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What happens to an agent, and what it wants done about it."""
+"""The events that an agent handles, and the commands that it answers with."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Ordered(_Event):
 
 
 class DriverHeard(_Event):
-    """Something has come from the driver: it lives."""
+    """Something has come from the driver, so it is alive."""
 
 
 class RunnerSaid(_Event):
@@ -58,7 +58,7 @@ class RunnerMeasured(_Event):
 
 
 class StackRead(_Event):
-    """Answers `ReadStack`: what the runner has written down so far."""
+    """Answers `ReadStack`: what the runner has written so far."""
 
     text: str
 
@@ -113,13 +113,13 @@ class TellTemplate(msgspec.Struct, gc=False):
 
 
 class SetStopFlag(msgspec.Struct, gc=False):
-    """Let the program see, in memory that both share, whether it is asked to stop."""
+    """Tell the program, through shared memory, whether it is asked to stop."""
 
     value: bool
 
 
 class ListenToRunner(msgspec.Struct, gc=False):
-    """Hear the runner, or have it wait."""
+    """Read messages from the runner, or stop reading so that it has to wait."""
 
     on: bool
 
@@ -129,7 +129,7 @@ class MeasureRunner(msgspec.Struct, gc=False):
 
 
 class ReadStack(msgspec.Struct, gc=False):
-    """Find out what the runner has written down about its threads."""
+    """Read what the runner has written about its threads."""
 
 
 class BringFolders(msgspec.Struct, gc=False):

@@ -1,7 +1,7 @@
-"""The loop around an agent: listens to everything at once, tells the agent, and does what that asks for.
+"""The loop around an agent: listens to everything at once, passes events to the agent and carries out its commands.
 
 One thread, one poll: orders from the driver, messages from the runner, exits from the template, captured output, the
-courier, and the pipe whose closing says that the driver's machine has no use for us any more.
+courier, and the pipe that closes when the driver's machine does not need this worker any more.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _LINGER_MS = 2000
 
 @dataclass(slots=True)
 class Below:
-    """The agent's ends of the connections to what is below it."""
+    """The agent's ends of its connections to the template and the runner."""
 
     template_pid: int
     template: socket.socket
@@ -60,14 +60,14 @@ class Below:
 
 
 class AgentLoop:
-    """Joins an agent with the world.
+    """Connects an agent to sockets, pipes and the clock.
 
     Args:
         config: What the driver has said.
-        below: Connections to what is below.
+        below: Connections to the template and the runner.
         gpus: Devices of this worker.
         version: Version of Cargobike in the driver.
-        courier: Carries files, where the project's disk is not seen.
+        courier: Transfers files where the project's disk is not mounted.
     """
 
     def __init__(
@@ -118,7 +118,7 @@ class AgentLoop:
         """Work until released, or until the driver is gone.
 
         Raises:
-            ChildProcessError: If this worker is of no use any more.
+            ChildProcessError: If this worker cannot go on.
         """
         below, connection, poller = self._below, self._connection, self._poller
         link, monitor = connection.socket, connection.monitor
@@ -157,7 +157,7 @@ class AgentLoop:
                 return
 
     def close(self) -> None:
-        """Make everything below end."""
+        """End the template and the runner."""
         self._below.template.close()
 
     def _happen(self, event: ev.Event) -> None:
@@ -181,7 +181,7 @@ class AgentLoop:
         for _ in range(most):
             packet = self._packets.receive(wait=False)
             if not packet:
-                return  # there is none, or runner and template are both dead
+                return  # there is no packet, or runner and template are both dead
             try:
                 message = decode_from_runner(packet)
             except NoMessage:
@@ -201,7 +201,7 @@ class AgentLoop:
         self._happen(ev.RunnerExited(self._now, decode_from_template(packet)))
 
     def _look_last(self) -> None:
-        """See what an assignment has left before its end is dealt with."""
+        """Read everything that an assignment has left before its end is handled."""
         self._read_output()
         if self._agent.wants_stack:
             self._read_stack()
@@ -225,7 +225,7 @@ class AgentLoop:
     # -- doing ---------------------------------------------------------------------------------------------------
 
     def _send_runner(self, command: ev.SendRunner) -> None:
-        # A runner that does not read does not wait either. One that is gone will be reported by the template.
+        # A runner that does not read is not waiting for it. One that has ended will be reported by the template.
         with contextlib.suppress(BlockingIOError, BrokenPipeError, ConnectionError):
             self._below.runner.send(command.packet, socket.MSG_DONTWAIT if command.droppable else 0)
 
@@ -233,7 +233,7 @@ class AgentLoop:
         if type(command.message) is ShowStack:
             os.ftruncate(self._below.stack_fd, 0)
             os.lseek(self._below.stack_fd, 0, os.SEEK_SET)
-        with contextlib.suppress(BrokenPipeError, ConnectionError):  # it is gone, which we are about to hear
+        with contextlib.suppress(BrokenPipeError, ConnectionError):  # it has ended, and we are about to hear of that
             self._below.template.send(encode_message(command.message))
 
     def _set_stop_flag(self, command: ev.SetStopFlag) -> None:
@@ -273,7 +273,7 @@ class AgentLoop:
 
 
 def run_agent(loop: AgentLoop) -> None:
-    """Be an agent until it is over; takes everything below along at the end."""
+    """Run an agent to its end, then end the processes below it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         loop.serve()

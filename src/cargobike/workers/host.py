@@ -55,7 +55,7 @@ class Host:
         signal.signal(signal.SIGCHLD, lambda *_: None)
         order, descriptors = self._receive()
         if not isinstance(order, Begin):
-            raise SystemExit  # the engine was closed before it had any work for us
+            raise SystemExit  # the engine was closed before it sent any work
         self._version = order.version
         for name, value in order.environment.items():
             os.environ.setdefault(name, value)
@@ -97,7 +97,7 @@ class Host:
         for name in self._program.preload:
             try:
                 importlib.import_module(name)
-            except Exception as error:  # noqa: BLE001 - a broken library is the program's to report
+            except Exception as error:  # noqa: BLE001 - the program reports a broken library
                 failed[name] = f"{type(error).__name__}: {error}"
         # A collection in a child would touch, and so copy, every page that it shares with us.
         gc.freeze()
@@ -114,7 +114,7 @@ class Host:
                 signal.signal(signal.SIGCHLD, signal.SIG_DFL)
                 become_agent(self._program, config_fd, order.gpus, self._liveness_fd, self._version)
                 status = 0
-            except BaseException:  # noqa: BLE001 - nothing may leave a forked child but its exit status
+            except BaseException:  # noqa: BLE001 - no exception may leave a forked child, only its exit status
                 traceback.print_exc()
             finally:
                 os._exit(status)
@@ -131,14 +131,14 @@ class Host:
             if pid == 0:
                 return
             name = self._agents.pop(pid, None)
-            # Agents are all that should be below us; anything else was left by one that died.
+            # Only agents should be our children; anything else was left by one that died.
             end_descendants(spare=self._agents)
             if name is not None:
                 self._send(Gone(name, process_ending(os.waitstatus_to_exitcode(status))))
 
 
 def become_agent(program: Program, config_fd: int, gpus: tuple[str, ...], liveness_fd: int, version: str) -> None:
-    """Fork a template, then be its agent.
+    """Fork a template, then become its agent.
 
     The config with the keys is read only after the fork, so that no process in which user code runs ever has it in
     its memory.
@@ -177,7 +177,7 @@ def become_agent(program: Program, config_fd: int, gpus: tuple[str, ...], livene
                 stack_fd=stack_fd,
             )
             serve(template_end, program, seat, me)
-        except BaseException:  # noqa: BLE001 - nothing may leave a forked child but its exit status
+        except BaseException:  # noqa: BLE001 - no exception may leave a forked child, only its exit status
             traceback.print_exc()
         finally:
             os._exit(1)
@@ -189,7 +189,7 @@ def become_agent(program: Program, config_fd: int, gpus: tuple[str, ...], livene
     project, folder = Path(config.project), Path(config.folder)
     courier: Courier | None = None
     if config.marker and not os.path.exists(os.path.join(config.folder, config.marker)):
-        # On the driver's own machine it is not needed, and every import delays every worker.
+        # It is not needed on the driver's own machine, and every import delays every worker.
         from cargobike.workers.files.courier import Courier, scratch_for  # noqa: PLC0415
 
         folder = folder.relative_to(project)
@@ -244,7 +244,7 @@ def _read_all(fd: int) -> bytes:
 
 
 def main(control_fd: int, make: MakeProgram) -> None:
-    """Be the host of workers that run a program; never returns.
+    """Run the host of workers for a program; never returns.
 
     Args:
         control_fd: The connection to the engine.

@@ -26,7 +26,7 @@ def die_with_parent(parent_pid: int) -> None:
 
 
 def volunteer() -> None:
-    """Be the first to go when the machine runs out of memory, with all that is forked from here: never the driver."""
+    """Make the kernel choose this process and its children, not the driver, when the machine runs out of memory."""
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("500")
 
@@ -39,12 +39,12 @@ def adopt_orphans() -> None:
 
 def children_of(pid: int) -> list[int]:
     """Return the pids of the direct children of a process."""
-    found: list[int] = []
+    pids: list[int] = []
     with contextlib.suppress(OSError):
         for task in Path(f"/proc/{pid}/task").iterdir():
             with contextlib.suppress(OSError):
-                found += [int(word) for word in (task / "children").read_text().split()]
-    return found
+                pids += [int(word) for word in (task / "children").read_text().split()]
+    return pids
 
 
 def processor_seconds(parent: int) -> float:
@@ -59,7 +59,7 @@ def processor_seconds(parent: int) -> float:
 
 
 def end_descendants(spare: Collection[int] = (), patience_s: float = 2.0) -> None:
-    """Kill and bury everything below this process, except `spare` and what is below them.
+    """Kill and reap everything below this process, except `spare` and what is below them.
 
     Needs `adopt_orphans`: what a dying process leaves behind becomes our child and is found in the next round.
     """
@@ -75,12 +75,12 @@ def end_descendants(spare: Collection[int] = (), patience_s: float = 2.0) -> Non
         now = time.monotonic()
         give_up_at = give_up_at or now + patience_s
         if now > give_up_at:
-            return  # it hangs in the kernel: nobody can end it
+            return  # it hangs in the kernel and cannot be ended
         time.sleep(0.001)
 
 
 def _tree(pid: int) -> Iterator[int]:
-    """Yield a process and all below it, from the top: who is killed first starts no more."""
+    """Yield a process and all below it, from the top, so that a process is killed before it can start more."""
     yield pid
     for child in children_of(pid):
         yield from _tree(child)

@@ -1,7 +1,7 @@
 """What a worker runs: the interface between the processes of a worker and a program.
 
-A program is a module with a `main` that calls `host.main` with a way to make the program from its payload. An engine
-starts that module; see `cargobike.testing.programs` for a small one. Nothing in this room knows what programs do.
+A program is a module with a `main` that calls `host.main` with a function that makes the program from its payload. An
+engine starts that module; `cargobike.testing.programs` is a small one. Nothing in this room knows what programs do.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class Seat:
         gpus: Devices of this worker.
         reuse: Whether a runner takes one assignment after the other.
         driver_host: Where the driver is; other workers reach us as it does.
-        files_travel: Whether the project's disk is not seen here, so that `Keep` and `Bring` are needed.
-        stack_fd: Where to write down where the threads stand.
+        files_travel: Whether the project's disk is not mounted here, so that `Keep` and `Bring` are needed.
+        stack_fd: Where to write the stacks of all threads.
     """
 
     agent: socket.socket
@@ -48,7 +48,7 @@ class Seat:
 
     @property
     def is_asked_to_stop(self) -> bool:
-        """Whether the assignment is to end: one byte of memory that is shared with the agent."""
+        """Whether the assignment should end: one byte of memory that is shared with the agent."""
         return self.flags[0] != 0
 
 
@@ -67,9 +67,9 @@ class Program(Protocol):
         """Make modules importable, in the host, before they are preloaded; must not run user code."""
 
     def rehearse(self, seat: Seat) -> None:
-        """Do, without a trace, what every assignment begins with, in a runner that waits for its first one.
+        """Do what every assignment begins with, without side effects, in a runner that waits for its first one.
 
-        Writing to a page that is shared with the template copies it first, which takes longer than what is written.
+        Writing to a page that is shared with the template copies it first, which takes longer than the write itself.
         """
 
     def run(self, seat: Seat, packet: bytes) -> Ended[Any]:
@@ -79,7 +79,7 @@ class Program(Protocol):
         """
 
     def leave(self, seat: Seat) -> None:
-        """Clear up after the last assignment of this runner."""
+        """Clean up after the last assignment of this runner."""
 
 
 MakeProgram = Callable[[bytes], Program]

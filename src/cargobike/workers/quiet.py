@@ -1,4 +1,4 @@
-"""Noticing from outside that a process stands still, and where. Pure: what is measured comes in."""
+"""Notices from outside that a process stands still, and where. Pure: measurements are passed in."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LOOK_AT_STACK_S = 0.05
 
 @dataclass(slots=True)
 class QuietWatch:
-    """Judges what is seen of a runner from outside every now and then.
+    """Decides from regular measurements of a runner whether it stands still.
 
     It stands still while it and its children use next to no processor time, print nothing and report nothing: a rank
     that waits for another one in a collective looks like this, and so does one that sleeps or is locked up. One that
@@ -21,7 +21,7 @@ class QuietWatch:
 
     Attributes:
         pause_s: Time between two looks.
-        report_after_s: How long it must have been standing still to be worth a word.
+        report_after_s: How long it must have been standing still to be reported.
         next_look: When the next look is due.
     """
 
@@ -34,16 +34,16 @@ class QuietWatch:
 
     @staticmethod
     def begin(patience_s: float, now: float) -> QuietWatch:
-        """Return a watch for a runner that others lose patience with after so long."""
+        """Return a watch for a runner that others wait for at most this long."""
         pause_s = min(_LEAST_OFTEN_S, max(_MOST_OFTEN_S, patience_s / _LOOKS))
         return QuietWatch(pause_s, patience_s / 2, now + pause_s, now, now)
 
     def heard(self, now: float) -> None:
-        """Note that the runner has said something."""
+        """Record that the runner has said something."""
         self._active_at = now
 
     def look(self, now: float, processor_s: float) -> float:
-        """Return for how long it has been standing still, 0 while that is not worth a word."""
+        """Return for how long it has been standing still, 0 while that is too short to report."""
         if processor_s - self._processor_s > _STILL * (now - self._looked_at):
             self._active_at = now
         self._processor_s, self._looked_at, self.next_look = processor_s, now, now + self.pause_s
@@ -53,7 +53,7 @@ class QuietWatch:
 
 @dataclass(slots=True)
 class StackWait:
-    """Waits for a runner that was asked where its threads stand.
+    """Waits for a runner that was asked for the stacks of its threads.
 
     Attributes:
         next_look: When to look whether it has answered; `None` once it has.
@@ -69,7 +69,7 @@ class StackWait:
         return StackWait(now + _LOOK_AT_STACK_S)
 
     def has_come(self, now: float, text: str) -> bool:
-        """Take what was read, and tell, once, that the answer is there and does not grow any more."""
+        """Store what was read; returns true once, when the answer is there and does not grow any more."""
         is_due = self.next_look is not None and now >= self.next_look
         before, self.text = self.text, text
         if not is_due:

@@ -23,7 +23,7 @@ _LIBRARIES = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "pl
 _MOST_NAMES = 4000
 
 STACK_SIGNAL = signal.SIGRTMIN + 7
-"""Makes a runner write down where its threads stand."""
+"""The signal that makes a runner write the stacks of its threads."""
 
 
 def main(program: Program, seat: Seat, inbox: socket.socket, parent_pid: int, *, is_spare: bool) -> None:
@@ -49,7 +49,7 @@ def main(program: Program, seat: Seat, inbox: socket.socket, parent_pid: int, *,
     if is_spare:
         program.rehearse(seat)
     with inbox:
-        packet = PacketReader(inbox).receive(wait=True)  # nothing, if it was forked ahead of need and there was none
+        packet = PacketReader(inbox).receive(wait=True)  # empty if it was a spare that was not needed
     has_worked = bool(packet)
     packets = PacketReader(seat.agent) if seat.reuse else None
     while packet:
@@ -85,7 +85,7 @@ def _next(packets: PacketReader) -> bytes | None:
 
 
 def _restore(streams: tuple[TextIO, TextIO]) -> None:
-    """Give the next assignment the streams that it expects, whatever the last one did to them."""
+    """Restore the streams for the next assignment: the last one may have closed or replaced them."""
     for fd, name, stream in zip((1, 2), ("stdout", "stderr"), streams, strict=True):
         setattr(sys, name, open_stream(fd) if stream.closed else stream)
 
@@ -96,18 +96,18 @@ def open_stream(fd: int) -> TextIO:
 
 
 def _tell_imports(seat: Seat, before: set[str]) -> None:
-    """Name the libraries that were imported here, so that the template can have them ready for the next runner."""
+    """Name the libraries that were imported here, so that the template can import them for the next runner."""
     if len(sys.modules) == len(before):
         return
     names = [name for name in sys.modules if name not in before and _is_library(name)]
     if names:
-        with contextlib.suppress(OSError):  # it is only advice
+        with contextlib.suppress(OSError):  # the template can do without it
             seat.send(Imported(names[:_MOST_NAMES]))
 
 
 def _is_library(name: str) -> bool:
-    """Tell whether a module is installed or ours: the user's may compute at import, which no fork survives."""
-    if name.startswith("cargobike."):  # may lie anywhere, where it is developed
+    """Tell whether a module is installed or ours: the user's may compute at import, and must not run before a fork."""
+    if name.startswith("cargobike."):  # under development it may lie anywhere
         return True
     module = sys.modules.get(name)
     origin = getattr(getattr(module, "__spec__", None), "origin", None)

@@ -35,7 +35,7 @@ class Unread(msgspec.Struct, gc=False):
 
 
 class Rested(msgspec.Struct, gc=False):
-    """Nothing has happened for a moment: the runner that was just given its assignment is on its way."""
+    """Nothing has happened for a moment: the runner that just got its assignment is on its way."""
 
 
 Event = Heard | Ended | Unread | Rested
@@ -59,19 +59,19 @@ class Give(msgspec.Struct, gc=False):
 
 
 class KillRunner(msgspec.Struct, gc=False):
-    """Kill a runner; that it has ended is heard later."""
+    """Kill a runner; a later event says that it has ended."""
 
     runner: int
 
 
 class Drop(msgspec.Struct, gc=False):
-    """End a runner that has run nothing; nothing more is heard of it."""
+    """End a runner that has run nothing; no event follows."""
 
     runner: int
 
 
 class AskForStack(msgspec.Struct, gc=False):
-    """Make a runner write down where its threads stand."""
+    """Make a runner write the stacks of its threads."""
 
     runner: int
 
@@ -87,7 +87,7 @@ class Tell(msgspec.Struct, gc=False):
 
 
 class ImportModules(msgspec.Struct, gc=False):
-    """Import modules; a failure is the runner's to report."""
+    """Import modules; if that fails, the runner reports it."""
 
     names: list[str]
 
@@ -129,7 +129,7 @@ class Template:
         self._commands: list[Command] = []
 
     def handle(self, event: Event) -> list[Command]:
-        """Take what has happened; returns what is to be done about it, in this order."""
+        """Handle an event; returns the commands that follow from it, in order."""
         commands: list[Command] = []
         self._commands = commands
         if isinstance(event, Heard):
@@ -178,14 +178,15 @@ class Template:
 
     def _ended(self, event: Ended) -> None:
         if event.runner == self._spare:
-            self._spare = None  # the next one comes with the next assignment, else what ends them would keep us forking
+            # The next one is forked with the next assignment: something that kills spares would keep us forking.
+            self._spare = None
             return
         working = self._working
         if working is None or event.runner != working.number:
             return
         self._working = None
         if working.is_spare and not working.is_killed and not event.has_begun:
-            self._waiting.appendleft(working.packet)  # it was ended while it was a spare: no failure of the assignment
+            self._waiting.appendleft(working.packet)  # it ended while it was a spare: the assignment did not fail
             return
         self._last_exit = Exited(event.code, event.peak_memory_bytes)
         self._commands.append(Tell(self._last_exit))

@@ -24,8 +24,8 @@ from cargobike.workers.wire.inner import decode_for_runner, decode_for_template
 from cargobike.workers.wire.messages import Assign, encode_message
 from cargobike.workers.wire.packets import LARGEST
 
-_FAILED = 70  # the exit code of a program that has raised what it should have told
-_SPARE_AFTER_MS = 5  # by then the one that was just given its assignment is on its way
+_FAILED = 70  # the exit code of a program that raised instead of returning how it ended
+_SPARE_AFTER_MS = 5  # by then the runner that just got its assignment is on its way
 
 
 def serve(channel: socket.socket, program: Program, seat: Seat, parent_pid: int) -> None:
@@ -56,7 +56,7 @@ class _Runner:
             self.was_there = False
 
     def has_begun(self) -> bool:
-        """Tell of a dead one whether it has taken its assignment: the kernel says if it was left unread."""
+        """Tell whether a dead runner had taken its assignment: the kernel knows if it was left unread."""
         try:
             return self.was_there and not self.inbox.recv(1, socket.MSG_DONTWAIT)
         except OSError:
@@ -99,7 +99,7 @@ class TemplateLoop:
         }
 
     def serve_once(self) -> None:
-        """Wait for news, and do what follows from them."""
+        """Wait for events, and carry out the commands that follow."""
         ready = self._poller.poll(_SPARE_AFTER_MS if self._template.spare_is_due else None)
         if not ready:
             self._happen(template.Rested())
@@ -149,7 +149,7 @@ class TemplateLoop:
                 for other in self._runners.values():
                     other.forget()
                 runner.main(self._program, self._seat, theirs, me, is_spare=command.is_spare)
-            except BaseException:  # noqa: BLE001 - nothing may leave a forked child but its exit status
+            except BaseException:  # noqa: BLE001 - no exception may leave a forked child, only its exit status
                 traceback.print_exc()
             finally:
                 os._exit(_FAILED)
@@ -166,7 +166,7 @@ def _import_modules(command: template.ImportModules) -> None:
 
 
 def _unread(runner_end: socket.socket) -> list[bytes]:
-    """Take the assignment that the dead runner has not read; what follows is left to the one that gets it."""
+    """Take the assignment that the dead runner has not read; what follows it stays for the runner that gets it."""
     with contextlib.suppress(BlockingIOError):
         while packet := runner_end.recv(LARGEST, socket.MSG_DONTWAIT):
             if isinstance(decode_for_runner(packet), Assign):

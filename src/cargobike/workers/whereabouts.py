@@ -13,7 +13,7 @@ def host_of(address: str) -> str:
 
 
 def address_towards(host: str) -> str:
-    """Return the address of this machine by which it reaches another: by that one the other can reach it."""
+    """Return the address from which this machine reaches another, under which the other can reach it."""
     try:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
             probe.connect((host, 9))  # sends nothing: the kernel only looks up the route
@@ -23,9 +23,9 @@ def address_towards(host: str) -> str:
 
 
 def name_of_machine(driver: str) -> str:
-    """Return what this machine is told from others by: its name, and its address where the driver may be elsewhere.
+    """Return what distinguishes this machine from others: its name, and its address where the driver may be elsewhere.
 
-    Names alone do not do: machines made from one image often share theirs.
+    Names alone are not enough: machines made from one image often share theirs.
     """
     name, address = socket.gethostname(), address_towards(host_of(driver))
     return name if address == LOOPBACK else f"{name} ({address})"

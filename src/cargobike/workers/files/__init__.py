@@ -1,1 +1,1 @@
-"""Files that travel between a worker that does not see the project's disk and the driver that does."""
+"""Transfers files between the driver and workers on which the project's disk is not mounted."""

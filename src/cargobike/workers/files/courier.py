@@ -1,6 +1,7 @@
-"""Carries files between a worker that does not see the project's disk and the driver that does.
+"""Transfers files between the driver and a worker on which the project's disk is not mounted.
 
-A thread of the agent, with a connection of its own: the agent goes on listening and beating while gigabytes travel.
+A thread of the agent, with a connection of its own: the agent keeps listening and sending heartbeats while gigabytes
+are transferred.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ _TRIES_TO_FETCH = 5
 
 
 class Courier:
-    """Runs one errand after the other; `wake_fd` tells that some are finished.
+    """Runs one errand after the other; `wake_fd` becomes readable when some are finished.
 
     Paths are relative to the project, or absolute and inside the folder that stands for it here.
 
@@ -89,7 +90,7 @@ class Courier:
     def keep_folder(self, errand: int, path: str, *, alone: bool) -> None:
         """Send a folder; it appears in the project when it is complete.
 
-        With `alone`, only this worker writes such folders beside it: older ones that are gone here go there, too.
+        With `alone`, only this worker writes folders there: older ones that were deleted here are deleted there, too.
         """
         self._jobs.put((errand, lambda: self._keep_folder(self._scratch / path, alone=alone)))
 
@@ -119,7 +120,7 @@ class Courier:
             error = ""
             try:
                 job()
-            except Exception as problem:  # noqa: BLE001 - whatever it is, somebody waits to hear of it
+            except Exception as problem:  # noqa: BLE001 - the agent waits for the end of every errand
                 error = f"{type(problem).__name__}: {problem}"
             self._done.append((errand, error))
             os.write(self._wake, b"x")
@@ -132,10 +133,10 @@ class Courier:
         remote = PurePosixPath(self._remote(folder)).parent
         for path in _walk(folder):
             self._send(path, str(remote / building / path.relative_to(folder).as_posix()), 0)
-        gone = self._gone(folder.parent) if alone else ()
-        self._files.ask(Settle, path=str(remote / building), name=folder.name, alone=alone, replaces=gone)
+        deleted = self._deleted(folder.parent) if alone else ()
+        self._files.ask(Settle, path=str(remote / building), name=folder.name, alone=alone, replaces=deleted)
 
-    def _gone(self, root: Path) -> tuple[str, ...]:
+    def _deleted(self, root: Path) -> tuple[str, ...]:
         """Return which subfolders are still in the project but not here any more."""
         here = set(os.listdir(root))
         there = {PurePosixPath(file.path).parts[0] for file in self._files.list(self._remote(root))}
@@ -143,8 +144,8 @@ class Courier:
 
     def _delete_superfluous(self, root: Path) -> None:
         newest = max((name for name in os.listdir(root) if not name.startswith(".")), default=None)
-        if newest is not None and (gone := self._gone(root)):
-            self._files.ask(Settle, path=f"{self._remote(root)}/{newest}", name=newest, replaces=gone)
+        if newest is not None and (deleted := self._deleted(root)):
+            self._files.ask(Settle, path=f"{self._remote(root)}/{newest}", name=newest, replaces=deleted)
 
     def _bring_subfolders(self, root: Path) -> None:
         remote = self._remote(root)
@@ -158,7 +159,7 @@ class Courier:
                 for name, files in folders.items():
                     if not (root / name).exists():
                         self._bring_folder(f"{remote}/{name}", root / name, files, name)
-            except StoreError:  # who writes them may have replaced one while we fetched it
+            except StoreError:  # their writer may have replaced one while we fetched it
                 if tries == _TRIES_TO_FETCH - 1:
                     raise
             else:
@@ -205,7 +206,7 @@ class Courier:
                 self._sent[path] = (sent, status.st_mtime_ns)
 
     def _send(self, path: Path, remote: str, offset: int) -> int:
-        """Send a file from an offset on; returns how far that went."""
+        """Send a file from an offset on; returns the offset that was reached."""
         if path.is_symlink():
             self._files.ask(Put, path=remote, link=os.readlink(path))
             return 0
@@ -229,7 +230,7 @@ def scratch_for(config: AgentConfig) -> Path:
 
 
 class _RemoteFiles:
-    """Asks the driver's file server, one question at a time, and again if the network swallows one."""
+    """Sends requests to the driver's file server, one at a time, and repeats one that got lost."""
 
     def __init__(self, config: AgentConfig) -> None:
         self._config = config

@@ -1,6 +1,6 @@
-"""What a worker that does not see the project's disk says to the driver's file server, and what that answers.
+"""The requests of a worker without the project's disk to the driver's file server, and the answers.
 
-Paths are relative to the project, with slashes. A request may be repeated: none does harm when it comes twice.
+Paths are relative to the project, with slashes. A request may be repeated: none does harm when it arrives twice.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import msgspec
 
 CHUNK_BYTES = 1 << 20
 TEMPORARY = ".saving.0."
-"""Beginning of the name of a folder that is not complete yet; what was given up under such a name is swept away."""
+"""Beginning of the name of a folder that is not complete yet; abandoned folders with such a name are deleted later."""
 
 
 class Request(msgspec.Struct, frozen=True, tag_field="r", omit_defaults=True):
@@ -28,7 +28,7 @@ class Put(Request, frozen=True, tag="put"):
 
 
 class Settle(Request, frozen=True, tag="settle"):
-    """A folder is complete: force it to disk, let it appear under its name, and delete what it replaces.
+    """A folder is complete: force it to disk, rename it to its final name, and delete what it replaces.
 
     Unless `alone`, others write such folders too: then it gets the next number if the name is taken.
     """

@@ -11,11 +11,11 @@ from cargobike.workers.wire.link import Link
 class AgentConfig(msgspec.Struct, frozen=True):
     """What an agent must know; handed over by the engine, in memory only.
 
-    `driver_silence_s` is for places from where nothing but silence tells that the driver is gone. On the driver's own
-    machine a pipe tells, and a driver that was stopped with Ctrl-Z may go on after an hour.
+    `driver_silence_s` is for machines where only silence shows that the driver has ended. On the driver's own machine
+    a pipe shows it, and a driver that was stopped with Ctrl-Z may go on after an hour.
 
     `folder` is where the program works, inside `project`. `marker` names a file in it: where that is missing, the
-    folder is another one, and files travel to and from `files_address`.
+    folder is a different one, and files are transferred to and from `files_address`.
     """
 
     worker: str
@@ -41,7 +41,7 @@ class AgentConfig(msgspec.Struct, frozen=True):
 
 
 def secured(context: zmq.Context[zmq.Socket[bytes]], config: AgentConfig) -> zmq.Socket[bytes]:
-    """Make a socket that talks to our driver only, and that its driver knows us by."""
+    """Make a socket that talks only to our driver and identifies us to it."""
     made: zmq.Socket[bytes] = context.socket(zmq.DEALER)
     made.identity = config.worker.encode()
     made.linger = 0
@@ -59,7 +59,7 @@ class Connection:
     """A DEALER socket with a `Link` on top.
 
     While the network is down, what is sent waits in the socket. A driver that refuses us has given us up: then sending
-    raises `zmq.Again`, and there is nothing left to do but to end.
+    raises `zmq.Again`, and all that is left is to end.
     """
 
     def __init__(self, config: AgentConfig) -> None:

@@ -24,7 +24,7 @@ class Kill(Message, frozen=True, tag="kill"):
 
 
 class ShowStack(Message, frozen=True, tag="show-stack"):
-    """Make the runner write down where its threads stand."""
+    """Make the runner write the stacks of its threads."""
 
 
 class Import(Message, frozen=True, tag="import"):
@@ -66,7 +66,7 @@ class Imported(Message, frozen=True, tag="imported"):
 class Keep(Message, frozen=True, tag="keep"):
     """A folder of the project is complete here, and is to be kept there; answered by `Kept`.
 
-    With `alone` only this runner writes such folders beside it: older ones that are gone here go there, too.
+    With `alone` only this runner writes folders there: older ones that were deleted here are deleted there, too.
     """
 
     path: str

@@ -1,4 +1,4 @@
-"""The numbered link that no message gets lost on, whatever happens to the connection."""
+"""A numbered link on which no message gets lost, even if the connection breaks."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Link:
         return _encode(Envelope(self.last_sent, self.last_seen, raws))
 
     def unpack(self, data: bytes) -> list[msgspec.Raw]:
-        """Return the new messages in an envelope; raises one of `NoMessage` for anything that is none."""
+        """Return the new messages in an envelope; raises one of `NoMessage` for bytes that are not an envelope."""
         envelope = _decode_envelope(data)
         kept = self._kept
         while kept and kept[0][0] <= envelope.ack:

@@ -1,4 +1,4 @@
-"""What the agent sends to a runner that waits for it, whichever of the runner's threads that is."""
+"""What the agent sends to a runner that waits for it, in any of the runner's threads."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Item = TypeVar("Item")
 
 
 class Mailbox(Generic[Item]):
-    """Lets several threads wait for different messages on one socket: who reads keeps for others what is theirs.
+    """Lets several threads wait for different messages on one socket: the one that reads keeps messages for the others.
 
     Args:
         source: The runner's end of its connection to the agent.
@@ -30,7 +30,7 @@ class Mailbox(Generic[Item]):
         self._decode = decode
         self._kept: list[Item] = []
         self._changed = threading.Condition()
-        self._somebody_reads = False
+        self._is_being_read = False
 
     def wait(
         self,
@@ -38,7 +38,7 @@ class Mailbox(Generic[Item]):
         timeout_s: float,
         give_up: Callable[[], bool] = lambda: False,
     ) -> Item | None:
-        """Return the first message that is meant, `None` if none comes in time or before `give_up` says so."""
+        """Return the first message that fits, `None` if none comes in time or before `give_up` returns true."""
         deadline = time.monotonic() + timeout_s
         while True:
             with self._changed:
@@ -48,16 +48,16 @@ class Mailbox(Generic[Item]):
                 left_s = deadline - time.monotonic()
                 if left_s <= 0 or give_up():
                     return None
-                if self._somebody_reads:
+                if self._is_being_read:
                     self._changed.wait(min(left_s, _LOOK_UP_S))
                     continue
-                self._somebody_reads = True
+                self._is_being_read = True
             message_in: Item | None = None
             try:
                 message_in = self._read(min(left_s, _LOOK_UP_S))
             finally:
                 with self._changed:
-                    self._somebody_reads = False
+                    self._is_being_read = False
                     if message_in is not None and not is_meant(message_in):
                         self._kept.append(message_in)
                     self._changed.notify_all()
@@ -71,5 +71,5 @@ class Mailbox(Generic[Item]):
             return None
         packet = self._source.recv(LARGEST)
         if not packet:
-            os._exit(1)  # the agent is gone, and nobody will ever hear of this process again
+            os._exit(1)  # the agent is gone, and this process cannot reach the driver any more
         return self._decode(packet)

@@ -40,7 +40,7 @@ class Hello(Message, frozen=True, tag="hello"):
 
 
 class Beat(Message, frozen=True, tag="beat"):
-    """The agent lives."""
+    """The agent is alive."""
 
 
 class Said(Message, Generic[Body], frozen=True, tag="said", gc=True):
@@ -117,13 +117,13 @@ WorkerMessage = Hello | Beat | Said[msgspec.Raw] | Ended[msgspec.Raw] | Died | Q
 
 
 class Files(msgspec.Struct, frozen=True, array_like=True):
-    """Folders that travel with an assignment where the project's disk is not seen; paths are relative to the project.
+    """Folders to transfer with an assignment where the project's disk is not mounted; paths start at the project.
 
     Attributes:
         bring: Their subfolders are brought before the assignment starts.
         follow: What is written there is sent while it grows.
-        deliver: What is there is sent before the end is told.
-        prune: Subfolders that are gone here by then go there, too; empty if others write there as well.
+        deliver: What is there is sent before the end is reported.
+        prune: Subfolders that were deleted here by then are deleted there, too; empty if others write there as well.
     """
 
     bring: tuple[str, ...] = ()
@@ -136,8 +136,8 @@ class Assign(Message, Generic[Body], frozen=True, tag="assign", gc=True):
     """Do something.
 
     Attributes:
-        quiet_after_s: Tell when the process stands still for half of this time; never if it is `None`.
-        files: What travels with it where the project's disk is not seen.
+        quiet_after_s: Report a process that stands still for half of this time; never if it is `None`.
+        files: What to transfer with it where the project's disk is not mounted.
     """
 
     task: int
@@ -157,7 +157,7 @@ class Tell(Message, Generic[Body], frozen=True, tag="tell", gc=True):
 
 
 class Halt(Message, frozen=True, tag="halt"):
-    """End an assignment: by asking the program, and by force after `grace_s`; with `stack`, say where it stands."""
+    """End an assignment: by asking the program, and by force after `grace_s`; with `stack`, report where it stands."""
 
     task: int
     attempt: int
@@ -173,7 +173,7 @@ DriverMessage = Assign[msgspec.Raw] | Tell[msgspec.Raw] | Halt | Release
 
 
 NoMessage = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
-"""What decoding raises for bytes that are no message: wrong types, text that is none, nesting without end."""
+"""What decoding raises for bytes that are not a message: wrong types, invalid text, endless nesting."""
 
 encode_message = msgspec.msgpack.Encoder().encode
 decode_worker_message = msgspec.msgpack.Decoder(WorkerMessage).decode

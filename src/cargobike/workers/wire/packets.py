@@ -15,7 +15,7 @@ class PacketReader:
         self._buffer = memoryview(bytearray(LARGEST))
 
     def receive(self, *, wait: bool) -> bytes | None:
-        """Return a packet, empty if the other side is gone, or `None` if there is none and we do not wait."""
+        """Return a packet, empty if the other side is gone, or `None` if there is none yet and `wait` is false."""
         try:
             size = self._source.recv_into(self._buffer, 0, 0 if wait else socket.MSG_DONTWAIT)
         except BlockingIOError:

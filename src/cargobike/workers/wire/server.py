@@ -1,6 +1,6 @@
 """The driver's end of the wire: one encrypted ROUTER socket, known workers only, a numbered link to each.
 
-Strangers are turned away before a byte of theirs is parsed: the handshake needs the driver's server key, and the
+Strangers are turned away before any of their bytes are parsed: the handshake needs the driver's server key, and the
 authenticator admits only the keys that were made for this driver's workers.
 """
 
@@ -45,11 +45,11 @@ class WireServer(Generic[Heard]):
     """Receives from and sends to the workers of one driver.
 
     Args:
-        decode: Turns bytes into a message from a worker, its body decoded as the program means it.
+        decode: Turns bytes into a message from a worker, its body decoded into the program's types.
         listening: Address and port to listen on, and how workers reach them; loopback unless told otherwise.
 
     Raises:
-        EngineError: If that is no address of this machine, or the port is taken.
+        EngineError: If that is not an address of this machine, or the port is taken.
     """
 
     def __init__(self, decode: Callable[[bytes | msgspec.Raw], Heard], listening: Listening | None = None) -> None:
@@ -102,7 +102,7 @@ class WireServer(Generic[Heard]):
 
     @property
     def server_key(self) -> bytes:
-        """The public key that workers check us by."""
+        """The public key by which workers recognize the driver."""
         return self._server_key
 
     def open_router(self, listening: Listening) -> tuple[zmq.Socket[bytes], str]:
@@ -117,7 +117,7 @@ class WireServer(Generic[Heard]):
         return router, f"tcp://{listening.reach or listening.bind}:{port}"
 
     def admit(self, worker: str) -> tuple[bytes, bytes]:
-        """Make keys for a worker and let it in; returns its public and secret key."""
+        """Make keys for a worker and admit it; returns its public and secret key."""
         public, secret = zmq.curve_keypair()
         peer = _Peer(worker, public)
         self._peers[worker.encode()] = peer
@@ -125,7 +125,7 @@ class WireServer(Generic[Heard]):
         return public, secret
 
     def forget(self, worker: str) -> None:
-        """Let a worker in no more."""
+        """Stop admitting a worker."""
         peer = self._peers.pop(worker.encode(), None)
         if peer is not None:
             self._by_key.pop(z85.decode(peer.public_key), None)
@@ -134,7 +134,7 @@ class WireServer(Generic[Heard]):
                 self._by_descriptor.pop(peer.descriptor, None)
 
     def watch(self, descriptor: int) -> None:
-        """Let `poll` also return when this descriptor becomes readable."""
+        """Make `poll` also return when this descriptor becomes readable."""
         self._poller.register(descriptor, zmq.POLLIN)
 
     def poll(self, timeout_ms: int) -> bool:
@@ -156,11 +156,11 @@ class WireServer(Generic[Heard]):
                 break
             identity = self.router.recv(zmq.NOBLOCK)
             peer = self._peers.get(identity)
-            known = peer is not None and peer.descriptor is not None
-            greeting = self.router.recv(zmq.NOBLOCK, copy=known)
+            is_connected = peer is not None and peer.descriptor is not None
+            greeting = self.router.recv(zmq.NOBLOCK, copy=is_connected)
             body = self.router.recv(zmq.NOBLOCK) if self.router.getsockopt(zmq.RCVMORE) else b""
             while self.router.getsockopt(zmq.RCVMORE):
-                body = self.router.recv(zmq.NOBLOCK)[:0]  # more parts than a message has: it is none
+                body = self.router.recv(zmq.NOBLOCK)[:0]  # more parts than a message has: treat it as empty
             if peer is not None:
                 self._take(peer, greeting, body, messages)
         return messages, lost
@@ -169,7 +169,7 @@ class WireServer(Generic[Heard]):
         try:
             if isinstance(greeting, zmq.Frame):
                 if greeting.get("User-Id") != peer.name:
-                    return  # a worker that calls itself by another's name
+                    return  # a worker that uses another's name
                 self._connected(peer, greeting.get(zmq.SRCFD))
                 greeting = greeting.bytes
             if greeting:
@@ -184,7 +184,7 @@ class WireServer(Generic[Heard]):
             if peer.unacknowledged >= _ACK_AFTER:
                 self._dirty[peer.name] = peer
         except NoMessage:
-            log.warning("worker %s sent something that is no message; ignored", peer.name)
+            log.warning("worker %s sent something that is not a message; it is ignored", peer.name)
 
     def _connected(self, peer: _Peer, descriptor: int) -> None:
         if peer.descriptor is not None:
@@ -224,7 +224,7 @@ class WireServer(Generic[Heard]):
         return bool(self._dirty)
 
     def acknowledge_all(self) -> None:
-        """Tell every worker that we live and what has arrived."""
+        """Tell every worker that the driver is alive and what has arrived."""
         for peer in self._peers.values():
             self._dirty[peer.name] = peer
 
