@@ -6,6 +6,7 @@
   settings.toml                     what holds for everybody who works on the project
   project-key                       names the project in a database that serves several
   resources/<sha256>                links to versioned resources, so that equal ones need room once
+  data/<id>/                        a table that was given to experiments, as Parquet
   experiments/<id>/
     journal.jsonl                   the truth
     driver.lock                     held by the living driver
@@ -17,7 +18,8 @@
     files/<trial>/                  working directory of the train function, and its artifacts
     trials/<trial>/
       logs/                         what the train function writes for TensorBoard
-      checkpoints/<step>/
+      checkpoints/<number>-step<step>/
+      servers/<rank>/               checkpoints of a parameter server's share
       stdout.log, stderr.log        of all attempts, in order
       stdout.rank1.log …            of the other ranks of a gang
 ```
@@ -31,6 +33,13 @@ from pathlib import Path
 import msgspec
 
 JOURNAL = "journal.jsonl"
+EXPERIMENTS = "experiments"
+TRIALS = "trials"
+FILES = "files"
+LOGS = "logs"
+CHECKPOINTS = "checkpoints"
+SERVERS = "servers"
+DATA = "data"
 
 
 class TrialFolder(msgspec.Struct, frozen=True):
@@ -41,17 +50,17 @@ class TrialFolder(msgspec.Struct, frozen=True):
     @property
     def files(self) -> Path:
         """Working directory of the train function."""
-        return self.root.parent.parent / "files" / self.root.name
+        return self.root.parent.parent / FILES / self.root.name
 
     @property
     def logs(self) -> Path:
         """What the train function writes for TensorBoard."""
-        return self.root / "logs"
+        return self.root / LOGS
 
     @property
     def checkpoints(self) -> Path:
         """One folder for each checkpoint."""
-        return self.root / "checkpoints"
+        return self.root / CHECKPOINTS
 
     @property
     def stdout(self) -> Path:
@@ -170,7 +179,7 @@ class ExperimentFolder(ThingFolder, frozen=True):
     @property
     def trials(self) -> Path:
         """One folder for each trial that wrote anything."""
-        return self.root / "trials"
+        return self.root / TRIALS
 
     def trial(self, number: int) -> TrialFolder:
         """Return the folder of one trial."""
@@ -190,7 +199,7 @@ class ProjectFolder(msgspec.Struct, frozen=True):
     @property
     def experiments(self) -> Path:
         """One folder for each experiment."""
-        return self.root / "experiments"
+        return self.root / EXPERIMENTS
 
     @property
     def journals(self) -> Iterator[Path]:

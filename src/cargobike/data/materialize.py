@@ -39,7 +39,7 @@ def materialize(data: object, project: ProjectFolder) -> Feed:
         InvalidInputError: If the data is none of these, or has no rows.
     """
     name = uuid.uuid4().hex[:12]
-    folder = project.root / "data" / name
+    folder = project.root / DATA.folder / name
     building = folder.with_name(f".{name}.new")
     building.mkdir(parents=True)
     try:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from cargobike.core import layout
 from cargobike.core.facts import EXPERIMENT_FACTS
 from cargobike.core.ids import EXPERIMENT_ID
 from cargobike.core.kinds import Kind
 
 EXPERIMENTS: Final = Kind(
     name="experiment",
-    folder="experiments",
+    folder=layout.EXPERIMENTS,
     id=EXPERIMENT_ID,
     facts=EXPERIMENT_FACTS,
     left_out=frozenset({"driver.lock", "stop", "tensorboard", "code/unpacked", "remote.json", "unsent"}),
-    on_demand=re.compile(r"trials/[^/]+/checkpoints(/|$)"),
+    on_demand=re.compile(rf"{layout.TRIALS}/[^/]+/{layout.CHECKPOINTS}(/|$)"),
     heads="heads",
 )

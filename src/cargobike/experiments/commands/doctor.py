@@ -17,6 +17,7 @@ from typing import Annotated, Final, Literal
 import typer
 
 from cargobike.cli.printing import cell, print_json, print_table, table
+from cargobike.core import layout
 from cargobike.core.errors import CargobikeError
 from cargobike.core.layout import ProjectFolder
 from cargobike.core.package import PACKAGE_FOLDER
@@ -43,7 +44,10 @@ _LIBRARIES: Final = (
 _TIGHT_BYTES: Final = 1 << 30
 _FULL_BYTES: Final = 100 << 20
 _STALE_S: Final = 3600.0
-_TEMPORARY: Final = ("experiments/.removing-*", "experiments/*/trials/*/checkpoints/.saving.*")
+_TEMPORARY: Final = (
+    f"{layout.EXPERIMENTS}/.removing-*",
+    f"{layout.EXPERIMENTS}/*/{layout.TRIALS}/*/{layout.CHECKPOINTS}/.saving.*",
+)
 _STYLES: Final = {"ok": "green", "warning": "yellow", "problem": "red"}
 
 

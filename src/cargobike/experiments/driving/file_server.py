@@ -16,6 +16,7 @@ from pathlib import Path, PurePosixPath
 import msgspec
 import zmq
 
+from cargobike.core import layout
 from cargobike.core.layout import ExperimentFolder, ProjectFolder
 from cargobike.workers.files.requests import (
     CHUNK_BYTES,
@@ -70,7 +71,7 @@ class FileServer:
         try:
             request: FileRequest = decode_request(body)
         except msgspec.MsgspecError as error:
-            return Reply(-1, error=f"this is no request: {error}")
+            return Reply(-1, error=f"this is not a request: {error}")
         try:
             return self._files.answer(request)
         except (OSError, ValueError) as error:
@@ -83,8 +84,8 @@ class ServedFiles:
     def __init__(self, project: ProjectFolder, experiment: ExperimentFolder) -> None:
         self._root = project.root.resolve()
         own = experiment.root.resolve().relative_to(self._root)
-        self._writable = (PurePosixPath(own, "trials"), PurePosixPath(own, "files"))
-        self._readable = (*self._writable, PurePosixPath("data"))
+        self._writable = (PurePosixPath(own, layout.TRIALS), PurePosixPath(own, layout.FILES))
+        self._readable = (*self._writable, PurePosixPath(layout.DATA))
 
     def answer(self, request: FileRequest) -> Reply:
         """Do what is asked for.

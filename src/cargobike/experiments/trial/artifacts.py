@@ -1,4 +1,4 @@
-"""Artifacts: files that a trial wants to be kept with it."""
+"""Artifacts: files that are kept with a trial."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def keep_artifact(path: Path, files: Path, name: str | None) -> Path:
     target = PurePosixPath(name or path.resolve().name)
     if target.is_absolute() or ".." in target.parts or not target.parts:
         raise InvalidInputError(f"The artifact's name {name!r} must be a relative path inside the trial's files.")
-    place = files / target
-    temporary = place.with_name(f".{place.name}.new")
-    place.parent.mkdir(parents=True, exist_ok=True)
+    copy = files / target
+    temporary = copy.with_name(f".{copy.name}.new")
+    copy.parent.mkdir(parents=True, exist_ok=True)
     if path.is_dir():
         shutil.rmtree(temporary, ignore_errors=True)
         shutil.copytree(path, temporary, symlinks=True)
-        shutil.rmtree(place, ignore_errors=True)
+        shutil.rmtree(copy, ignore_errors=True)
     else:
         shutil.copyfile(path, temporary)
-    os.replace(temporary, place)
-    return place
+    os.replace(temporary, copy)
+    return copy

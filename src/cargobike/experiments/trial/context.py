@@ -1,4 +1,4 @@
-"""What a train function sees of the trial it runs in; the doors `trial` and `tensorboard` only look here."""
+"""What a train function sees of the trial it runs in; the public modules `trial` and `tensorboard` only read it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeGuard
 
-from cargobike.core import member
+from cargobike.core import layout, member
 from cargobike.core.errors import StoreError, TrialPaused, TrialStopped, WaitError
 from cargobike.core.member import Alone, Gang, Role
 from cargobike.core.numbers import read_metrics, read_whole
@@ -49,14 +49,14 @@ class Context:
         role: What this process does in its gang: `worker`, or `server` for a parameter server.
         rank: Which of those with the same role it is.
         world_size: How many train; parameter servers are not counted.
-        local_rank: Which of those who train on this host it is.
+        local_rank: Which of the workers on this host it is.
         local_world_size: How many they are.
         num_servers: How many parameter servers there are.
         device_index: Which of the visible GPUs is this rank's own, `None` without any.
         options: What the experiment was told about how to train together, the same in every member.
         secret: Known to the members of this attempt only.
         began_with: Name of the checkpoint that all ranks of this attempt begin with, empty if there is none; `None` if
-            nobody has to agree on one.
+            ranks do not have to agree on one.
     """
 
     number: int = 0
@@ -85,7 +85,7 @@ class Context:
 
     @property
     def gang(self) -> Gang:
-        """Those who run the trial together: to tell each other small things."""
+        """The members that run the trial together, for exchanging small values."""
         if self._gang is None:
             self._gang = self._meet()
         return self._gang
@@ -100,7 +100,7 @@ class Context:
 
     @property
     def meeting(self) -> str:
-        """What tells the gang of this attempt from that of an earlier one in the same process."""
+        """A key that differs between attempts, so that gangs in the same process are told apart."""
         return f"{self.id}-{self.attempt}"
 
     @property
@@ -117,14 +117,14 @@ class Context:
     @property
     def logdir(self) -> Path:
         """Where the train function may write TensorBoard files."""
-        path = self.folder / "logs"
+        path = self.folder / layout.LOGS
         path.mkdir(parents=True, exist_ok=True)
         return path
 
     @property
     def files(self) -> Path:
         """Where the trial's artifacts lie; the working directory, if the trial has one of its own."""
-        return self.folder / "files"
+        return self.folder / layout.FILES
 
     def artifact(self, path: str | os.PathLike[str], name: str | None = None) -> Path:
         """Copy a file or folder to the trial's files."""
@@ -142,7 +142,9 @@ class Context:
     @property
     def checkpoints_root(self) -> Path:
         """Where the trial's checkpoints are, or those of a parameter server's share."""
-        return self.folder / "checkpoints" if self.role != Role.SERVER else self.folder / "servers" / str(self.rank)
+        if self.role == Role.SERVER:
+            return self.folder / layout.SERVERS / str(self.rank)
+        return self.folder / layout.CHECKPOINTS
 
     def finish(self) -> None:
         """Wait for checkpoints that are still being written."""
@@ -150,12 +152,12 @@ class Context:
             self._checkpoints.wait()
 
     def settle(self) -> None:
-        """Leave nothing half done, however the function ended."""
+        """Finish what was begun, however the function ended."""
         if self._checkpoints is not None:
             self._checkpoints.settle()
 
     def _open_checkpoints(self) -> Checkpoints:
-        # Most functions save none, and these modules are the dearest of a worker's to import.
+        # Most functions save none, and these modules take a worker longest to import.
         from cargobike.experiments.trial.checkpoints.checkpoint import Checkpoints  # noqa: PLC0415
 
         return Checkpoints(
@@ -218,7 +220,7 @@ class TrialContext(Context):
         self.rank = assignment.rank
         self.world_size = assignment.world_size
         self.seed = assignment.seed
-        self._folder = seat.folder / "trials" / self.id
+        self._folder = seat.folder / layout.TRIALS / self.id
         self._seat = seat
         self._direction = direction
         if assignment.start_from is not None:
@@ -263,7 +265,7 @@ class TrialContext(Context):
     @property
     def files(self) -> Path:
         """Where the trial's artifacts lie: beside the folders of trials, so that an empty one costs little."""
-        return self.folder.parent.parent / "files" / self.id
+        return self.folder.parent.parent / layout.FILES / self.id
 
     @property
     def should_stop(self) -> bool:
@@ -306,8 +308,7 @@ class TrialContext(Context):
         message = self._mailbox.wait(is_meant, VERDICT_TIMEOUT_S)
         if not isinstance(message, Tell) or not isinstance(message.body, Verdict):
             raise WaitError(
-                f"the driver has not answered for {VERDICT_TIMEOUT_S:g} s what to do with trial "
-                f"{self.id} at step {step}"
+                f"the driver has not said for {VERDICT_TIMEOUT_S:g} s what to do with trial {self.id} at step {step}"
             )
         decision = message.body.decision
         if decision == "stop":
@@ -317,7 +318,7 @@ class TrialContext(Context):
         self._is_pausing = decision == "pause"
 
     def _is_mine(self, message: ForRunner) -> TypeGuard[Tell[ToTrial]]:
-        """Tell whether the driver means this attempt, not an earlier one on the same connection."""
+        """Tell whether a message is for this attempt, not for an earlier one on the same connection."""
         return isinstance(message, Tell) and (message.task, message.attempt) == (self.number, self.attempt)
 
     @property
@@ -332,7 +333,7 @@ class TrialContext(Context):
 
     def _announce(self, saved: SavedCheckpoint) -> None:
         if self.role == Role.SERVER:
-            return  # its share is no checkpoint of the trial
+            return  # its share is not a checkpoint of the trial
         path = saved.path.relative_to(self._seat.project).as_posix()
         if self._seat.files_travel:
             self._keep(path)
@@ -362,7 +363,7 @@ class TrialContext(Context):
         if not isinstance(answer, Brought):
             raise WaitError(f"{path} did not come from the driver within {FILES_TIMEOUT_S:g} s")
         if answer.error:
-            raise StoreError(f"{path} could not be had from the driver: {answer.error}")
+            raise StoreError(f"{path} could not be fetched from the driver: {answer.error}")
 
 
 class Reporter:
@@ -381,12 +382,12 @@ _current: Context | None = None
 
 
 def current() -> Context:
-    """Return the context of the trial that runs in this process, or the one for code outside any."""
+    """Return the context of the trial that runs in this process, or the one for code outside any trial."""
     return _outside if _current is None else _current
 
 
 def enter(context: Context | None) -> None:
-    """Make a context current, and the member that this process is; `None` to leave it."""
+    """Make a context, and the member that this process is, the current one; `None` to leave it."""
     global _current
     _current = context
     member.enter(context)

@@ -9,8 +9,8 @@ import os
 class Desk:
     """The directory that user code works in: one for each trial, kept only if something was left in it.
 
-    Making and removing a directory is the dearest part of a tiny trial. An empty one is therefore renamed for the next
-    trial, which costs a tenth, and the working directory goes with it.
+    Making and removing a directory takes most of the time of a tiny trial. An empty one is therefore renamed for the
+    next trial, which costs a tenth, and the working directory goes with it.
     """
 
     def __init__(self, root: str) -> None:
@@ -34,7 +34,7 @@ class Desk:
         self._path = target
 
     def clear(self) -> None:
-        """Leave, and take the directory away if it is empty."""
+        """Leave the directory, and remove it if it is empty."""
         os.chdir("/")
         if self._path is not None:
             with contextlib.suppress(OSError):

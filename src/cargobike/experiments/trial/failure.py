@@ -1,4 +1,4 @@
-"""Failures in user code, told the way its author wants to read them: their own traceback, our frames cut away."""
+"""Failures in user code, as its author wants to read them: their own traceback, our frames cut away."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def describe_exception(error: BaseException, launch_dir: str) -> tuple[str, str]
     last = trace
     while last is not None and last.tb_next is not None:
         last = last.tb_next
-    place = f"{last.tb_frame.f_code.co_filename}:{last.tb_lineno}" if last is not None else ""
-    return text, f"{type(error).__qualname__}@{place}"
+    line = f"{last.tb_frame.f_code.co_filename}:{last.tb_lineno}" if last is not None else ""
+    return text, f"{type(error).__qualname__}@{line}"
 
 
 def is_symptom(error: BaseException) -> bool:
@@ -55,7 +55,7 @@ def is_symptom(error: BaseException) -> bool:
     """
     seen: BaseException | None = error
     while seen is not None:
-        is_foreign = not isinstance(seen, OSError)  # what user code does with sockets of its own is its own affair
+        is_foreign = not isinstance(seen, OSError)  # an OSError may come from sockets of the user's own
         if type(seen).__name__ in _SYMPTOMS or (is_foreign and any(words in str(seen) for words in _WORDS)):
             return True
         seen = seen.__cause__ or seen.__context__

@@ -1,4 +1,4 @@
-"""The members of a gang tell each other small things: addresses, metrics, that they are there.
+"""The members of a gang exchange small values: addresses, metrics, that they are there.
 
 What they say travels over the experiment's own encrypted connections, through the driver: no port is opened for it, it
 works wherever workers do, and a member that is missing can be named. It is meant for rendezvous, not for tensors.
@@ -30,7 +30,7 @@ class Together:
         membership: Our place in it.
         say: Tells the driver something about this attempt.
         mailbox: Where answers arrive.
-        is_asked_to_end: Whether waiting makes no sense any more.
+        is_asked_to_end: Returns whether the trial was asked to stop, so that waiting makes no sense any more.
         driver_host: Where the driver is: peers reach us as it does.
     """
 
@@ -56,7 +56,7 @@ class Together:
         self.address = address_towards(driver_host)
 
     def publish(self, name: str, value: bytes) -> None:
-        """Tell the others something, without waiting for anybody."""
+        """Send the other members a value, without waiting for any of them."""
         if len(value) > self._largest:
             raise InvalidInputError(
                 f"{name!r} has {len(value)} bytes; a member of this gang can publish {self._largest} at once. "
@@ -92,7 +92,7 @@ class Together:
             self._say(Wanted(name, of, at_once=True))
             answer = self._wait(name, _LAST_QUESTION_S)
             if answer is None:
-                raise WaitError(f"the driver has not answered for {patience_s:g} s who has published {name!r}")
+                raise WaitError(f"the driver has not said for {patience_s:g} s which members published {name!r}")
         missing = [position for position, value in enumerate(answer.values) if value is None]
         if missing:
             names = self._names(missing, of)
@@ -122,7 +122,7 @@ class Together:
 
 
 def chosen_members(roles: Sequence[str], of: str) -> list[int]:
-    """Return which members are meant, by index."""
+    """Return the indices of the chosen members."""
     if of == "all":
         return list(range(len(roles)))
     return [index for index, role in enumerate(roles) if (role == Role.SERVER) == (of == "servers")]

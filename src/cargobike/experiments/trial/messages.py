@@ -16,7 +16,7 @@ Outcome = Literal["completed", "stopped", "paused", "failed", "lost"]
 
 
 class TrialMessage(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """Base of all bodies that stand beside each other."""
+    """Base of all bodies that are told apart by a tag."""
 
 
 # -- runner to driver ------------------------------------------------------------------------------------------------
@@ -52,8 +52,8 @@ class Published(TrialMessage, frozen=True, tag="published"):
 class Wanted(TrialMessage, frozen=True, tag="wanted"):
     """A member of a gang waits for what others publish under a name.
 
-    With `at_once` it waits no longer, and wants to know who is missing. With `last` it will not ask again: what all of
-    them have asked for in this way can be forgotten.
+    With `at_once` it waits no longer, and wants to know which members are missing. With `last` it will not ask again:
+    what all of them have asked for in this way can be forgotten.
     """
 
     name: str
@@ -84,13 +84,13 @@ FromTrial = Point | Saved | Published | Wanted
 
 
 class Membership(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
-    """A worker's place in a gang; what is said of members is in their order: those who train first, then servers.
+    """A worker's place in a gang; lists of members have those that train first, then servers.
 
     Attributes:
         index: Which member this worker is.
         roles: What each member does: `worker`, `server`, or what TensorFlow calls it.
         hosts: Where each member is.
-        local_rank: Which of those who train on its host it is.
+        local_rank: Which of the workers on its host it is.
         local_world_size: How many they are.
         secret: Known to the members of this attempt only.
         stall_timeout_s: How long a member may keep the others waiting.
@@ -130,7 +130,7 @@ class Verdict(TrialMessage, frozen=True, tag="verdict"):
 
 
 class Gathered(TrialMessage, frozen=True, tag="gathered", gc=True):
-    """What the members of a gang have published under a name, in their order; `None` of those who have not."""
+    """What the members of a gang have published under a name, in their order; `None` for those that have not."""
 
     name: str
     values: list[bytes | None]

@@ -1,4 +1,4 @@
-"""Reading what a train function gave back: one score, or several named numbers."""
+"""Reads what a train function returned: one score, or several named numbers."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def read_outcome(returned: object, metric: str | None, *, optional: bool) -> Out
         value = to_float(returned)
     except NotANumberError as problem:
         raise InvalidInputError(
-            f"The train function returned {describe(returned)}, which is no score. {_ALLOWED} {problem}"
+            f"The train function returned {describe(returned)}, which is not a score. {_ALLOWED} {problem}"
         ) from None
     return Outcome(value, {metric: value} if metric is not None else {})
 

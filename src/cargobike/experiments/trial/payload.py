@@ -25,7 +25,7 @@ DataFiles = Feed
 
 
 class Payload(msgspec.Struct, frozen=True, kw_only=True):
-    """What a runner needs to be able to call the train function.
+    """What a runner needs to call the train function.
 
     Attributes:
         function: The function, pickled by cloudpickle.
@@ -41,7 +41,7 @@ class Payload(msgspec.Struct, frozen=True, kw_only=True):
         own_directory: Whether each trial works in a directory of its own.
         force_checkpoints_every_s: How many seconds of checkpoints a power cut may cost.
         server: What a parameter server runs instead of the function, as `module:name`.
-        options: What members of a gang are told about how to train together.
+        options: Settings for training together, for the members of a gang.
         data: What the function gets a share of as `data`.
         modules: The user's own modules for machines that do not have them: source, file, whether it is a package.
     """
@@ -76,8 +76,8 @@ class Payload(msgspec.Struct, frozen=True, kw_only=True):
     def prepare_imports(self) -> None:
         """Make the driver's modules importable here, and its sources visible to tracebacks."""
         # In the driver's order: a user's module may have the name of an installed one, and wins there too.
-        known = set(self.sys_path)
-        sys.path[:] = [*self.sys_path, *(path for path in sys.path if path not in known)]
+        own = set(self.sys_path)
+        sys.path[:] = [*self.sys_path, *(path for path in sys.path if path not in own)]
         sys.argv[:] = self.argv or sys.argv
         if self.modules:
             # Only workers on other machines need it, and every import delays every worker.
@@ -110,10 +110,10 @@ def _expose(function: Any) -> None:
     kind = owner if isinstance(owner, type) else type(owner)
     plain = getattr(function, "__func__", function)
     namespace = getattr(plain, "__globals__", None) or getattr(vars(kind).get("__call__"), "__globals__", {})
-    found = dict(namespace) if namespace.get("__name__") == "__main__" else {}
+    names = dict(namespace) if namespace.get("__name__") == "__main__" else {}
     if kind.__module__ == "__main__":
-        found[kind.__name__] = kind
-    vars(sys.modules["__main__"]).update({name: value for name, value in found.items() if not name.startswith("__")})
+        names[kind.__name__] = kind
+    vars(sys.modules["__main__"]).update({name: value for name, value in names.items() if not name.startswith("__")})
 
 
 def remember(function: Callable[..., Any], cache_parameters: dict[str, Any]) -> Callable[..., Any]:

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 import msgspec
 
+from cargobike.core import layout
 from cargobike.core.errors import InvalidInputError, TrialPaused, TrialStopped
 from cargobike.core.feeding import Opener
 from cargobike.core.member import Role
@@ -56,14 +57,14 @@ class TrialProgram:
         self._payload.prepare_imports()
 
     def rehearse(self, seat: Seat) -> None:
-        """Do, without a trace, what every attempt begins with."""
+        """Do what every attempt begins with, without side effects."""
         packet = encode_message(Assign(-1, 0, Assignment(params={}, seed=0)))
-        place = self._context(seat, decode_assign(packet))
+        trial = self._context(seat, decode_assign(packet))
         if "cargobike.experiments.trial.checkpoints.checkpoint" in sys.modules:
-            place.checkpoint.load()
+            trial.checkpoint.load()
 
     def leave(self, seat: Seat) -> None:
-        """Take an empty working directory away."""
+        """Remove an empty working directory."""
         if self._desk is not None and not self._is_in_gang:  # others of a gang may still work in the same directory
             self._desk.clear()
 
@@ -73,15 +74,15 @@ class TrialProgram:
         payload = self._payload
         assign = decode_assign(packet)
         self._is_in_gang = assign.body.membership is not None
-        place = self._context(seat, assign)
-        context.enter(place)
+        trial = self._context(seat, assign)
+        context.enter(trial)
         try:
             if payload.own_directory:
-                self._desk = self._desk or Desk(str(seat.folder / "files"))
-                self._desk.move_to(place.id)
+                self._desk = self._desk or Desk(str(seat.folder / layout.FILES))
+                self._desk.move_to(trial.id)
             else:
                 os.chdir(payload.launch_dir)
-            end = self._call(seat, place)
+            end = self._call(seat, trial)
         except BaseException as error:  # noqa: BLE001 - user code may raise anything, SystemExit included
             if os.getpid() != me:
                 _end_copy(error, payload.launch_dir)
@@ -90,25 +91,25 @@ class TrialProgram:
             context.enter(None)
         if os.getpid() != me:
             _end_copy(None, payload.launch_dir)
-        place.settle()
+        trial.settle()
         end = msgspec.structs.replace(end, peak_memory_bytes=peak_memory_bytes())
         return Ended(assign.task, assign.attempt, end, failed=end.outcome == "failed")
 
     def _context(self, seat: Seat, assign: Assign[Assignment]) -> TrialContext:
-        place = TrialContext(assign, seat, direction=self._payload.direction, options=self._payload.options)
-        place.force_checkpoints_every_s = self._payload.force_checkpoints_every_s
-        return place
+        trial = TrialContext(assign, seat, direction=self._payload.direction, options=self._payload.options)
+        trial.force_checkpoints_every_s = self._payload.force_checkpoints_every_s
+        return trial
 
-    def _call(self, seat: Seat, place: TrialContext) -> AttemptEnd:
+    def _call(self, seat: Seat, trial: TrialContext) -> AttemptEnd:
         payload = self._payload
         try:
-            is_member = place.membership is not None
-            returned = self._call_member(seat, place) if is_member else self._call_function(seat, place)
+            is_member = trial.membership is not None
+            returned = self._call_member(seat, trial) if is_member else self._call_function(seat, trial)
         except TrialPaused:
             return AttemptEnd("paused")
         except TrialStopped:
             return AttemptEnd("stopped")
-        if place.role == Role.SERVER:
+        if trial.role == Role.SERVER:
             return AttemptEnd("completed")
         try:
             outcome = read_outcome(returned, payload.metric, optional=payload.value_is_optional)
@@ -118,17 +119,17 @@ class TrialProgram:
             return AttemptEnd("failed", error=str(error), alike="returned value")
         return AttemptEnd("completed", value=outcome.value, metrics=outcome.metrics)
 
-    def _call_function(self, seat: Seat, place: TrialContext) -> object:
-        arguments = dict(place.params)
+    def _call_function(self, seat: Seat, trial: TrialContext) -> object:
+        arguments = dict(trial.params)
         function = self._load()
-        seed_everything(place.seed)
+        seed_everything(trial.seed)
         if self._payload.data is not None:
             feed = self._payload.data
             module, _, name = feed.opener.partition(":")
             opener: Opener = getattr(importlib.import_module(module), name)
-            arguments["data"] = opener(feed, seat.project, place.rank, place.world_size, place.bring)
+            arguments["data"] = opener(feed, seat.project, trial.rank, trial.world_size, trial.bring)
         if self._payload.wants_reporter:
-            arguments["reporter"] = Reporter(place)
+            arguments["reporter"] = Reporter(trial)
         return function(**arguments)
 
     def _load(self) -> Callable[..., Any]:
@@ -136,21 +137,21 @@ class TrialProgram:
             self._function = self._payload.load()
         return self._function
 
-    def _call_member(self, seat: Seat, place: TrialContext) -> object:
+    def _call_member(self, seat: Seat, trial: TrialContext) -> object:
         """Meet the other members of the gang, then train or serve."""
         # Only gangs have members to meet, and every import delays every worker.
         from cargobike.experiments.trial.rendezvous import meet  # noqa: PLC0415
 
-        if place.role == Role.SERVER:
+        if trial.role == Role.SERVER:
             module, _, name = self._payload.server.partition(":")
             serve = getattr(importlib.import_module(module), name)
-            meeting = meet(place, seat.gpus)
+            meeting = meet(trial, seat.gpus)
             return serve()
         self._load()
-        meeting = meet(place, seat.gpus)
-        returned = self._call_function(seat, place)
-        place.finish()
-        meeting.leave(place)
+        meeting = meet(trial, seat.gpus)
+        returned = self._call_function(seat, trial)
+        trial.finish()
+        meeting.leave(trial)
         return returned
 
 
@@ -162,7 +163,7 @@ def _failure(assignment: Assignment, error: BaseException, launch_dir: str) -> A
 
 
 def _end_copy(error: BaseException | None, launch_dir: str) -> NoReturn:
-    """End a copy of this process that the train function forked and that came out of it: the original speaks for both.
+    """End a copy of this process that the train function forked and that came out of it: the original reports for both.
 
     It ends as a Python program would, with the exit code that its parent may be waiting for.
     """
@@ -182,5 +183,5 @@ def peak_memory_bytes() -> int:
 
 
 def main(control_fd: int) -> None:
-    """Be the host of workers that run trials."""
+    """Run the host of workers for trials."""
     host.main(control_fd, TrialProgram.decode)

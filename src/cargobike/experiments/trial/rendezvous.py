@@ -1,7 +1,7 @@
-"""How the ranks of a gang find each other, whatever framework they use.
+"""How the ranks of a gang find each other, in any framework.
 
 Each member binds the ports that its framework will listen on, tells the others, and holds them until it ends. Bound
-with `SO_REUSEADDR` and not listening, a port is out of everybody else's reach, while the framework, which binds with
+with `SO_REUSEADDR` and not listening, a port cannot be taken by another process, while the framework, which binds with
 the same option (torch, and gRPC under TensorFlow and JAX), can open it in the same process at any time: no port is ever
 free between being chosen and being used. The torch store is even open before others learn its address.
 """
@@ -35,14 +35,14 @@ _decode = msgspec.msgpack.Decoder(Peer).decode
 
 
 class Meeting:
-    """What has to live as long as the train function runs: the ports that are held, and what is open on them."""
+    """What must stay open while the train function runs: the ports that are held, and the servers on them."""
 
     def __init__(self, ports: Ports) -> None:
         self.ports = ports
         self.ways = [way() for way in WAYS]
 
     def leave(self, here: TrialContext) -> None:
-        """Give the others a moment to finish with what is open here: some may just be leaving their last collective.
+        """Give other ranks a moment to finish with what is open here: some may just be leaving their last collective.
 
         No longer: one that waits for a rank that has returned should learn that now.
         """

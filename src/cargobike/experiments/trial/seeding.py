@@ -13,8 +13,8 @@ def seed_everything(seed: int, *, skip: Container[str] = ()) -> tuple[str, ...]:
 
     A library is seeded only if it has been imported already: importing one for its seed alone would cost
     seconds. One that the train function imports later starts as it always does (NumPy and TensorFlow with a
-    random state, torch with the same fixed state each time). Whoever knows that something was imported
-    since can seed just that, by passing what the first call returned as `skip`. Generators that are objects
+    random state, torch with the same fixed state each time). To seed only what was imported since, pass
+    what the first call returned as `skip`. Generators that are objects
     (`numpy.random.default_rng`, `jax.random.key`) are made by the train function, from `trial.seed`.
     `PYTHONHASHSEED` is fixed when the interpreter starts and is not touched.
 

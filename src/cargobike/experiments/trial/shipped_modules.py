@@ -1,4 +1,4 @@
-"""Modules that came with the train function: found where no file with their name is."""
+"""Modules that came with the train function: used where there is no file with their name."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from types import ModuleType
 
 
 def install(modules: Mapping[str, tuple[str, str, bool]]) -> None:
-    """Let `import` find these modules, after everything that it finds by itself.
+    """Make `import` find these modules, after everything that it finds by itself.
 
     Args:
         modules: For each name the source, the file that it was in, and whether it holds other modules.

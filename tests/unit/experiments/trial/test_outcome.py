@@ -180,7 +180,7 @@ async def async_generator() -> AsyncIterator[float]:
         (10**400, "int (1000000", "too large for a float"),
         (torch.nn.Linear(1, 1), "Linear", "trial.checkpoint.save"),
         (print, "builtin_function_or_method", "forget to call it"),
-        (Unprintable(), "Unprintable, which is no score", "trial.checkpoint.save"),
+        (Unprintable(), "Unprintable, which is not a score", "trial.checkpoint.save"),
         (object(), "object (<object object", "trial.checkpoint.save"),
     ],
     ids=lambda value: type(value).__qualname__ if not isinstance(value, str) else None,

@@ -56,9 +56,9 @@ class Checkpoints:
         on_saved: Called with each checkpoint once it is safe, before older ones are deleted.
         start_from: Checkpoints of another trial, its root or a single one of them, that are read while this trial has
             none of its own. A root is the safer choice if that trial still runs and may delete its older ones.
-        current_step: Gives the step of the trial's last report, for a `save` that names none.
-        points: Gives the reports that may still be on their way at a `save`.
-        on_points: Takes them from the first `load`, as who goes on from there does not make them again.
+        current_step: Returns the step of the trial's last report, for a `save` that names none.
+        points: Returns the reports that may still be on their way at a `save`.
+        on_points: Called with them by the first `load`: a trial that goes on from there does not make them again.
         force_every_s: How many seconds of checkpoints a power cut may cost; 0 forces each to disk.
         gang: The other ranks, if several train together: then rank 0 saves, or all of them a share each.
         rank: Which of them this is.
@@ -201,7 +201,7 @@ class Checkpoints:
             best: Whether to take the checkpoint with the best metric instead of the newest.
 
         Returns:
-            The step that it was saved at, `None` if there is none, and the state is as it was.
+            The step that it was saved at; `None` if there is no such checkpoint, and the state is unchanged.
         """
         stored = self.load(best=best) if self._rank == 0 else None
         self._has_begun = True
@@ -213,7 +213,7 @@ class Checkpoints:
             self._sharded.wait()
 
     def settle(self) -> None:
-        """Wait until what is being forced to disk is there, and delete what was kept until then."""
+        """Wait until the checkpoint that is being forced is on disk, and delete those that were kept until then."""
         if not self._lock.acquire(blocking=False):
             return  # another thread saves, perhaps together with ranks that are dead: do not wait for that
         try:
@@ -224,7 +224,7 @@ class Checkpoints:
 
     def _together(self) -> ShardedCheckpoints:
         if self._sharded is None:
-            # Torch is heavy, and loaded already by those who have something to shard.
+            # Torch is heavy, and loaded already where there is something to shard.
             from cargobike.experiments.trial.checkpoints.sharded import ShardedCheckpoints  # noqa: PLC0415
 
             self._sharded = ShardedCheckpoints(self.save, self._gang, self._rank)
@@ -263,7 +263,7 @@ class Checkpoints:
                         return state
                     except FileNotFoundError:
                         vanished = True
-                if not vanished:  # else the trial it belongs to replaced it while we looked: look again
+                if not vanished:  # else its trial replaced it meanwhile: look again
                     break
             self._has_begun = True
         return default
@@ -294,7 +294,7 @@ class Checkpoints:
         """Return this trial's own checkpoints, oldest first, as far as they are not known to be damaged."""
         with self._lock:
             own = self._own(self._folders())
-            spare = self._forcing.kept - self._kept(own)  # there only in case the power fails
+            spare = self._forcing.kept - self._kept(own)  # kept only in case the power fails
             return [meta.describe(path) for path, meta in own if path not in spare]
 
     def clear(self) -> None:
@@ -322,7 +322,7 @@ class Checkpoints:
         return None
 
     def _candidates(self, *, best: bool) -> Iterator[Path]:
-        """Yield what could be loaded, the most wanted first."""
+        """Yield the checkpoints that could be loaded, the preferred one first."""
         if best:
             yield from self._ranked(self._own(self._folders()))
         yield from reversed([path for path, _ in self._own(self._folders())])
@@ -333,7 +333,7 @@ class Checkpoints:
                 yield from reversed(list_folders(self._start_from))
 
     def _own(self, folders: list[Path]) -> list[tuple[Path, Meta]]:
-        found = []
+        own = []
         for path in folders:
             if path not in self._metas and path not in self._damaged:
                 try:
@@ -341,8 +341,8 @@ class Checkpoints:
                 except DamagedError as error:
                     self._warn(path, error)
             if path not in self._damaged:
-                found.append((path, self._metas[path]))
-        return found
+                own.append((path, self._metas[path]))
+        return own
 
     def _folders(self) -> list[Path]:
         folders = list_folders(self._root)
@@ -351,8 +351,8 @@ class Checkpoints:
         last = number_of(self._root / self._began_with) if self._began_with else -1
         return [folder for folder in folders if number_of(folder) <= last]
 
-    def _ranked(self, found: list[tuple[Path, Meta]]) -> list[Path]:
-        scored = [(meta.metric, path) for path, meta in found if meta.metric is not None and math.isfinite(meta.metric)]
+    def _ranked(self, own: list[tuple[Path, Meta]]) -> list[Path]:
+        scored = [(meta.metric, path) for path, meta in own if meta.metric is not None and math.isfinite(meta.metric)]
         return [path for _, path in sorted(scored, key=operator.itemgetter(0), reverse=self._direction == "max")]
 
     def _is_intact(self, path: Path) -> bool:

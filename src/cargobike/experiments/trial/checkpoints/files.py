@@ -30,7 +30,7 @@ class SavedCheckpoint:
 
 @dataclass(slots=True)
 class StoredState:
-    """What was written; `entry` is the file or folder to read, all paths are relative to the checkpoint."""
+    """The files that were written; `entry` is the file or folder to read, all paths are relative to the checkpoint."""
 
     kind: Kind
     entry: str
@@ -92,8 +92,8 @@ def copy_path(source: Path, folder: Path) -> StoredState:
     """Copy the contents of a file or folder into an empty folder; permissions and times are not kept.
 
     Raises:
-        InvalidInputError: If it does not exist, or holds what has no place in a checkpoint: links that lead
-            out of it, sockets, pipes, devices, names that are no text.
+        InvalidInputError: If it does not exist, or holds what a checkpoint cannot keep: links that lead out of
+            it, sockets, pipes, devices, names that are not text.
     """
     target = Path(os.path.realpath(source))
     if not target.name or not (target.is_file() or target.is_dir()):
@@ -145,21 +145,21 @@ def _folder_mistakes(top: Path, destination: Path) -> list[str]:
     for parent, folders, files in os.walk(top):
         for name in sorted([*folders, *files]):
             path = Path(parent, name)
-            shown = str(path.relative_to(top))
-            mistakes += _name_mistakes(name, shown)
+            inner = str(path.relative_to(top))
+            mistakes += _name_mistakes(name, inner)
             mode = path.lstat().st_mode
             if stat.S_ISLNK(mode):
                 target = Path(os.path.realpath(path))
                 if not target.is_relative_to(top):
-                    mistakes.append(f"{shown!r} is a link to {target}, outside of the folder; copy the file in")
+                    mistakes.append(f"{inner!r} is a link to {target}, outside of the folder; copy the file in")
             elif not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-                mistakes.append(f"{shown!r} is neither a file nor a folder; leave it out")
+                mistakes.append(f"{inner!r} is neither a file nor a folder; leave it out")
     return mistakes
 
 
-def _name_mistakes(name: str, shown: str) -> list[str]:
+def _name_mistakes(name: str, inner: str) -> list[str]:
     try:
         name.encode()
     except UnicodeEncodeError:
-        return [f"the name {shown!a} is not valid UTF-8; rename it"]
+        return [f"the name {inner!a} is not valid UTF-8; rename it"]
     return []

@@ -35,7 +35,7 @@ _FOREIGN_LEFTOVER_S = 24 * 3600.0
 _counter = itertools.count()
 _being_saved: set[str] = set()
 _unforced: set[Path] = set()
-"""Folders in which the way to a root was made, and which the next forced checkpoint forces to disk with it."""
+"""Parents of new roots: folders that the next forced checkpoint forces to disk too."""
 
 
 class DamagedError(Exception):
@@ -73,7 +73,7 @@ class Meta(msgspec.Struct, frozen=True, kw_only=True):
         return None if self.packed_metric is None else unpack_number(self.packed_metric)
 
     def describe(self, folder: Path) -> SavedCheckpoint:
-        """Return what users see of it."""
+        """Return it in the form that users see."""
         return SavedCheckpoint(self.step, folder, self.size_bytes, self.metric)
 
 
@@ -177,7 +177,7 @@ def read_meta(folder: Path) -> Meta:
     """Read a checkpoint's description without looking at its files.
 
     Raises:
-        DamagedError: If there is none that can be understood.
+        DamagedError: If it is missing or cannot be read.
     """
     try:
         meta = _decoder.decode((folder / _META).read_bytes())
@@ -190,7 +190,7 @@ def read_meta(folder: Path) -> Meta:
             raise DamagedError(f"{_META} names {name!r}, which lies outside of the checkpoint")
     match = _NAME.fullmatch(folder.name)
     if match is not None and int(match[2]) != meta.step:
-        raise DamagedError(f"{_META} speaks of step {meta.step}")
+        raise DamagedError(f"{_META} says step {meta.step}")
     return meta
 
 
@@ -226,7 +226,7 @@ def delete_folder(folder: Path, meta: Meta | None = None) -> None:
 
     Args:
         folder: The checkpoint.
-        meta: Its description: who knows the files need not look for them.
+        meta: Its description, so that its files need not be looked for.
     """
     doomed = folder.parent / f"{_DELETING}{os.getpid()}.{next(_counter)}.{platform.node()}"
     with contextlib.suppress(OSError):  # deleted by another process
@@ -243,7 +243,7 @@ def sweep(root: Path) -> list[Path]:
     """Remove what killed processes left behind: saves that never ended and deletions half done.
 
     Returns:
-        What `list_folders` would: there is nothing dearer than to look twice.
+        What `list_folders` would: looking twice costs more than anything else here.
     """
     names = _list(root)
     for name in names:
@@ -278,7 +278,7 @@ def _rename_to_next(building: Path, root: Path, step: int, number: int) -> Path:
         try:
             os.rename(building, folder)
         except OSError:
-            # A lost attempt that still breathes may have taken the name between our look and our rename.
+            # A lost attempt that is still running may have taken the name between our look and our rename.
             if not folder.exists():
                 raise
             number += 1
@@ -287,7 +287,7 @@ def _rename_to_next(building: Path, root: Path, step: int, number: int) -> Path:
 
 
 def _make(building: Path) -> None:
-    """Make a folder and, if this is the first one, the way to it."""
+    """Make a folder and, if this is the first one, its parents."""
     try:
         os.mkdir(building)
     except FileNotFoundError:

@@ -17,10 +17,10 @@ class Forcing:
 
     Guarantees: what is being forced, and the last one that was, are in `kept`, which must not be deleted. One is begun
     before the interval is over, by as much as the last one took, and a save waits for one that takes longer than
-    the interval. After one that failed the next must be forced by who saves it, and the error is theirs.
+    the interval. After a failure the next `save` forces its checkpoint itself, and raises its error.
 
     Args:
-        every_s: How many seconds of checkpoints a power cut may cost; 0 if each is forced by who saves it.
+        every_s: How many seconds of checkpoints a power cut may cost; 0 if each `save` forces its own.
     """
 
     def __init__(self, every_s: float) -> None:
@@ -39,17 +39,17 @@ class Forcing:
 
     @property
     def must_be_at_once(self) -> bool:
-        """Whether who saves next has to force it."""
+        """Whether the next `save` has to force its checkpoint itself."""
         if self._thread is not None and not self._thread.is_alive():
             self.wait()
         return self._every_s <= 0 or self._has_failed
 
     def trust(self, path: Path | None) -> None:
-        """Take one for forced that is there already."""
+        """Count a checkpoint that is there already as forced."""
         self._forced = path
 
     def was_forced(self, path: Path) -> None:
-        """Take note of one that was forced by who saved it."""
+        """Record a checkpoint that its `save` has forced."""
         self._forced = path
         self._has_failed = False
         self._ended_at = time.monotonic()
@@ -74,7 +74,7 @@ class Forcing:
         if self._thread is None:
             return False
         self._thread.join()
-        # Still pending is what failed, and what a copy of this process has no thread for.
+        # Still pending: one that failed, or one whose thread does not exist in this copy of the process.
         self._has_failed = self._has_failed or self._pending is not None
         self._thread = self._pending = None
         return True
@@ -83,7 +83,7 @@ class Forcing:
         try:
             force_folder(path)
         except FileNotFoundError:
-            pass  # another attempt has replaced it: then it is that one's to keep
+            pass  # another attempt has replaced it, and keeps its own
         except OSError as error:
             _LOG.warning("The checkpoint %s could not be forced to disk: %s. The next one will be.", path, error)
             return

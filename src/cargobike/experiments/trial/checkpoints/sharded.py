@@ -42,7 +42,7 @@ _decode = msgspec.msgpack.Decoder(_Part).decode
 
 
 class ShardedCheckpoints:
-    """Saves and loads what ranks hold together.
+    """Saves and loads states of which every rank holds a part.
 
     Args:
         save: Makes a checkpoint of something; called by rank 0 only.
@@ -74,16 +74,16 @@ class ShardedCheckpoints:
         pool.shutdown(wait=False)
         return None
 
-    def load(self, state: dict[str, Any], found: object) -> int | None:
-        """Fill a state from what rank 0 has found; returns the step of the checkpoint."""
+    def load(self, state: dict[str, Any], newest: object) -> int | None:
+        """Fill a state from the checkpoint that rank 0 names; returns its step."""
         self._count += 1
-        is_sharded = isinstance(found, Path) and found.name == FOLDER
-        told = self._gang.exchange(
-            f"checkpoint#{self._count}.load", str(found).encode() if is_sharded else b"", of="workers"
+        is_sharded = isinstance(newest, Path) and newest.name == FOLDER
+        answer = self._gang.exchange(
+            f"checkpoint#{self._count}.load", str(newest).encode() if is_sharded else b"", of="workers"
         )[0]
-        if not told:
+        if not answer:
             return None
-        folder = Path(told.decode())
+        folder = Path(answer.decode())
         read_shards(state, folder)
         return read_meta(folder.parent).step
 
@@ -102,10 +102,10 @@ class ShardedCheckpoints:
     def _save_together(self, shards: Shards, step: int, metric: float | None) -> SavedCheckpoint:
         if self._rank:
             shards.follow()
-            told = msgspec.msgpack.decode(shards.agree(b""), type=tuple[str, str, int])
+            result = msgspec.msgpack.decode(shards.agree(b""), type=tuple[str, str, int])
         else:
-            told = self._save_and_tell(shards, step, metric)
-        error, path, size_bytes = told
+            result = self._save_and_tell(shards, step, metric)
+        error, path, size_bytes = result
         if error:
             raise StoreError(error)
         return SavedCheckpoint(step, Path(path), size_bytes, metric)
@@ -113,12 +113,12 @@ class ShardedCheckpoints:
     def _save_and_tell(self, shards: Shards, step: int, metric: float | None) -> tuple[str, str, int]:
         try:
             saved = self._save(shards, step=step, metric=metric)
-            told = ("", str(saved.path), saved.size_bytes)
+            result = ("", str(saved.path), saved.size_bytes)
         except StoreError as error:
             shards.give_up()
-            told = (str(error), "", 0)
-        shards.agree(msgspec.msgpack.encode(told))
-        return told
+            result = (str(error), "", 0)
+        shards.agree(msgspec.msgpack.encode(result))
+        return result
 
 
 @dataclass(slots=True)
@@ -129,7 +129,7 @@ class Shards:
         state: This rank's part of the state: tensors whole or sharded (`DTensor`), and plain values.
         gang: The other ranks.
         rank: Our own.
-        name: What this checkpoint is called among them.
+        name: The name under which the ranks talk about this checkpoint.
         group: The process group to write with, `None` for that of all ranks.
         has_begun: Whether the others know where to write.
     """
@@ -142,7 +142,7 @@ class Shards:
     has_begun: bool = False
 
     def write_into(self, folder: Path) -> StoredState:
-        """Write it together with the others: what rank 0 does."""
+        """Write it together with the other ranks, as rank 0."""
         self.has_begun = True
         self.gang.exchange(f"{self.name}.where", str(folder / FOLDER).encode(), of="workers")
         parts = self._write(folder / FOLDER)
@@ -156,13 +156,13 @@ class Shards:
         return stored
 
     def follow(self) -> None:
-        """Write our part where rank 0 says: what the other ranks do."""
+        """Write our part where rank 0 says, as one of the other ranks."""
         where = self.gang.exchange(f"{self.name}.where", b"", of="workers")[0]
         if where:
             self._write(Path(where.decode()))
 
     def give_up(self) -> None:
-        """Tell the others, if they still wait for it, that there is no place to write to."""
+        """Tell the other ranks, if they still wait for a folder, that there is none."""
         if not self.has_begun:
             self.gang.publish(f"{self.name}.where", b"")
 
@@ -179,8 +179,8 @@ class Shards:
             part = _describe(folder, self.rank)
         except Exception as error:  # noqa: BLE001 - torch wraps what the others and the disk do in errors of its own
             part = _Part(error=f"{type(error).__name__}: {error}"[:2000])
-        told = self.gang.exchange(f"{self.name}.part", msgspec.msgpack.encode(part), of="workers")
-        return [_decode(data) for data in told]
+        parts = self.gang.exchange(f"{self.name}.part", msgspec.msgpack.encode(part), of="workers")
+        return [_decode(data) for data in parts]
 
 
 def read_shards(state: dict[str, Any], folder: Path) -> None:

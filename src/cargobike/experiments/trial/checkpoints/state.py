@@ -80,7 +80,7 @@ class _PlainPickler(pickle.Pickler):
 
 
 class _ThoroughPickler(cloudpickle.Pickler):  # type: ignore[misc] # cloudpickle is untyped
-    """Takes also what lives in a notebook or in `__main__`, by value."""
+    """Also pickles, by value, what was defined in a notebook or in `__main__`."""
 
     def reducer_override(self, obj: object) -> Any:
         _refuse_tensors(obj)
@@ -140,16 +140,16 @@ def _write_file(dump: _Dump, state: object, folder: Path, stored: StoredState) -
 
 
 def _load_torch(path: Path) -> Any:
-    import torch  # noqa: PLC0415 - heavy, and needed only by those who saved tensors
+    import torch  # noqa: PLC0415 - heavy, and needed only where tensors were saved
 
-    def place(storage: Any, location: str) -> Any:
+    def to_device(storage: Any, location: str) -> Any:
         # A checkpoint may come back on a machine without the device that it was saved on.
         return None if _has_device(torch, location) else storage
 
     try:
-        return torch.load(path, map_location=place, weights_only=True)
+        return torch.load(path, map_location=to_device, weights_only=True)
     except pickle.UnpicklingError:
-        return torch.load(path, map_location=place, weights_only=False)
+        return torch.load(path, map_location=to_device, weights_only=False)
 
 
 def _has_device(torch: Any, location: str) -> bool:
@@ -179,12 +179,12 @@ def _find_unpicklable(obj: object, where: str, seen: set[int]) -> Iterator[tuple
     if id(obj) in seen or _is_picklable(obj):
         return
     seen.add(id(obj))
-    found = False
+    has_culprit = False
     for child_where, child in _parts(obj, where) if len(seen) <= _SEARCH_LIMIT else ():
         for culprit in _find_unpicklable(child, child_where, seen):
-            found = True
+            has_culprit = True
             yield culprit
-    if not found:
+    if not has_culprit:
         yield where, obj
 
 

@@ -2,8 +2,8 @@
 
 torch's gloo group joins its threads when it is destroyed. When the last reference to it goes away with a model that was
 wrapped in DistributedDataParallel, that happens while the interpreter's lock is held, and a thread that is being joined
-may be waiting for this lock: the process hangs for ever. It cannot happen as long as somebody holds the group. So the
-runner holds every group that is made, and leaves without destroying anything.
+may be waiting for this lock: the process hangs for ever. It cannot happen as long as there is a reference to the
+group. So the runner holds every group that is made, and leaves without destroying anything.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def keep_process_groups() -> bool:
 
 
 def keep_existing_groups() -> None:
-    """Hold the groups that are there: of code that loaded torch after we had looked."""
+    """Hold the groups that exist: those of code that loaded torch after we had looked."""
     distributed = sys.modules.get("torch.distributed")
     if distributed is not None and distributed.is_available() and distributed.is_initialized():
         _kept.extend(sys.modules["torch.distributed.distributed_c10d"]._world.pg_map)

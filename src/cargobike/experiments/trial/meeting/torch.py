@@ -63,6 +63,6 @@ class Torch(Way):
         return variables
 
     def leave(self) -> bool:
-        """Hold the groups that there are; others may just be coming out of their last collective."""
+        """Hold the groups that exist; other ranks may just be leaving their last collective."""
         keep_existing_groups()
         return self._store is not None

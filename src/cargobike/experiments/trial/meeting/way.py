@@ -21,7 +21,7 @@ class Offer(msgspec.Struct, frozen=True):
 
 
 class Peer(msgspec.Struct, frozen=True):
-    """What a member tells the others about itself.
+    """What a member tells the other members about itself.
 
     Attributes:
         address: Where its ports are.
