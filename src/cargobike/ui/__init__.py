@@ -1,6 +1,6 @@
 """The shell of the dashboard, and pages that stand alone in one file.
 
-It knows no product: each registers its pages, its REST routes and the files behind them (`web.section`).
+It does not know the products: each registers its pages, its REST routes and the files behind them (`web.section`).
 
 Internal: public is `cargobike.dashboard`.
 """

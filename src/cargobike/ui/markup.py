@@ -1,4 +1,4 @@
-"""HTML made by hand, safely: text becomes text whatever it holds, and data can be put into a page's script."""
+"""HTML made by hand, safely: all text is escaped, and data can be put into a page's script."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def text(value: object) -> str:
 
 
 def fact_list(facts: Mapping[str, object]) -> str:
-    """Return names and what is to be said of them as a list."""
+    """Return names and their values as a list."""
     return f"<dl>{''.join(f'<dt>{text(name)}</dt><dd>{text(value)}</dd>' for name, value in facts.items())}</dl>"
 
 
@@ -36,7 +36,7 @@ def as_json(value: object) -> str:
 
 
 def script(code: str) -> str:
-    """Return a script element that stands in the page itself."""
+    """Return a script element with its code in the page itself."""
     return f"<script>{_inline(code)}</script>"
 
 

@@ -19,13 +19,13 @@ class Figures:
         self.links: list[tuple[str, str]] = []
         self._encoded: dict[str, str] = {}
 
-    def place(self, name: str, spec: Spec) -> tuple[str, str, str]:
-        """Take a figure in; returns its title, its subtitle and the element in which it will be drawn."""
+    def add(self, name: str, spec: Spec) -> tuple[str, str, str]:
+        """Add a figure; returns its title, its subtitle and the element in which it will be drawn."""
         heading = spec["layout"].pop("title")
         title = heading["text"].removeprefix("<b>").removesuffix("</b>")
         legend = spec["layout"].get("showlegend", len(spec["data"]) > 1)
         own = spec["layout"].get("margin", {})
-        # The title is above the figure, so there is room to be given back.
+        # The title is above the figure, so its room is not needed.
         spec["layout"]["margin"] = {
             "l": 56,
             "r": 16,
@@ -42,7 +42,7 @@ class Figures:
         """Return a section with one figure; a wide one is scrolled where there is no room."""
         if word:
             self.links.append((name, word))
-        title, subtitle, element = self.place(name, spec)
+        title, subtitle, element = self.add(name, spec)
         hint = f"<p>{subtitle}</p>" if subtitle else ""
         if is_wide:
             element = f'<div class="scroll"><div class="wide">{element}</div></div>'
@@ -70,7 +70,7 @@ def lay_out(
         title: What the browser's tab says.
         head: The page's heading, as HTML.
         sections: Its parts, as HTML.
-        figures: The figures that the parts have places for.
+        figures: The figures that the parts contain.
         links: Anchors and words of its menu.
         footer: The last line, as HTML.
         scripts: Names of more scripts of ours, besides the one that draws.
@@ -96,13 +96,13 @@ def lay_out(
 
 
 def write_page(page: str, path: str | os.PathLike[str]) -> Path:
-    """Write a page and return where it lies: folders that are missing are made, a file that is there is replaced."""
+    """Write a page and return its path: missing folders are made, an existing file is replaced."""
     target = Path(path).absolute()
     target.parent.mkdir(parents=True, exist_ok=True)
     draft = target.with_name(f".{target.name}.{os.getpid()}.draft")
     try:
         draft.write_bytes(page.encode("utf-8", "replace"))
-        draft.replace(target)  # whoever looks meanwhile sees the old page or the new one
+        draft.replace(target)  # a reader sees either the old page or the new one
     finally:
         draft.unlink(missing_ok=True)
     return target

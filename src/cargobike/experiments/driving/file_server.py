@@ -99,43 +99,43 @@ class ServedFiles:
         elif isinstance(request, Settle):
             self._settle(request)
         elif isinstance(request, Listing):
-            return Reply(request.number, files=_files_under(self._place(request.path, self._readable)))
+            return Reply(request.number, files=_files_under(self._path(request.path, self._readable)))
         elif isinstance(request, Get):
-            with self._place(request.path, self._readable).open("rb") as file:
+            with self._path(request.path, self._readable).open("rb") as file:
                 file.seek(request.offset)
                 return Reply(request.number, data=file.read(CHUNK_BYTES))
         return Reply(request.number)
 
-    def _place(self, text: str, allowed: tuple[PurePosixPath, ...]) -> Path:
+    def _path(self, text: str, allowed: tuple[PurePosixPath, ...]) -> Path:
         path = PurePosixPath(text)
         inside = any(folder in (path, *path.parents) for folder in allowed)
         if path.is_absolute() or ".." in path.parts or not inside:
             raise ValueError(f"{text!r} is not among the files of this experiment")
-        place = self._root / path
-        if self._root not in (place.parent.resolve() / place.name).parents:
+        target = self._root / path
+        if self._root not in (target.parent.resolve() / target.name).parents:
             raise ValueError(f"{text!r} leads out of the project through a link")
-        return place
+        return target
 
     def _put(self, request: Put) -> None:
-        place = self._place(request.path, self._writable)
-        place.parent.mkdir(parents=True, exist_ok=True)
+        target = self._path(request.path, self._writable)
+        target.parent.mkdir(parents=True, exist_ok=True)
         if request.link:
-            place.unlink(missing_ok=True)
-            place.symlink_to(request.link)
+            target.unlink(missing_ok=True)
+            target.symlink_to(request.link)
             return
-        if place.is_symlink():
-            place.unlink()
-        descriptor = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+        if target.is_symlink():
+            target.unlink()
+        descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o666)
         with os.fdopen(descriptor, "wb") as file:
             file.seek(request.offset)
             file.write(request.data)
             file.truncate()
 
     def _settle(self, request: Settle) -> None:
-        place = self._place(request.path, self._writable)
-        target = self._place(str(PurePosixPath(request.path).parent / request.name), self._writable)
-        if place.name.startswith(TEMPORARY) and place.is_dir():
-            for parent, _, names in os.walk(place):
+        folder = self._path(request.path, self._writable)
+        target = self._path(str(PurePosixPath(request.path).parent / request.name), self._writable)
+        if folder.name.startswith(TEMPORARY) and folder.is_dir():
+            for parent, _, names in os.walk(folder):
                 for name in names:
                     _force(Path(parent, name))
                 _force(Path(parent))
@@ -144,27 +144,27 @@ class ServedFiles:
             while target.exists():
                 number, _, rest = target.name.partition("-")
                 target = target.with_name(f"{int(number) + 1:06d}-{rest}")
-            os.rename(place, target)
+            os.rename(folder, target)
             _force(target.parent)
         elif not target.is_dir():  # else this is a repetition
             raise FileNotFoundError(f"{request.path} is not there")
         for name in request.replaces:
-            doomed = self._place(str(PurePosixPath(request.path).parent / name), self._writable)
+            doomed = self._path(str(PurePosixPath(request.path).parent / name), self._writable)
             if doomed != target:
                 shutil.rmtree(doomed, ignore_errors=True)
 
 
 def _files_under(folder: Path) -> list[File]:
-    found: list[File] = []
+    files: list[File] = []
     for parent, _, names in os.walk(folder):
         for name in names:
             path = Path(parent, name)
             relative = path.relative_to(folder).as_posix()
             if path.is_symlink():
-                found.append(File(relative, 0, os.readlink(path)))
+                files.append(File(relative, 0, os.readlink(path)))
             else:
-                found.append(File(relative, path.stat().st_size))
-    return found
+                files.append(File(relative, path.stat().st_size))
+    return files
 
 
 def _force(path: Path) -> None:

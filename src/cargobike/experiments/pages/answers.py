@@ -10,7 +10,7 @@ from cargobike.core.records import ExperimentState, TrialState
 from cargobike.ui.web.answering import Answer
 
 Number = float | Literal["nan", "inf", "-inf"]
-"""JSON has no word for NaN and infinities; they come as text, as in a journal."""
+"""JSON has no NaN and no infinities; they are sent as text, as in a journal."""
 
 Count = Annotated[int, Field(ge=0)]
 
@@ -146,7 +146,7 @@ class TrialPage(Answer):
 
 
 class Attempt(Answer):
-    """One try at running a trial."""
+    """One attempt at running a trial."""
 
     attempt: Count
     workers: list[str]
@@ -287,7 +287,7 @@ class ComparedExperiments(Answer):
 
 
 class Stopping(Answer):
-    """What came of asking an experiment to stop."""
+    """The answer to a request to stop an experiment."""
 
     id: str
     state: ExperimentState
@@ -295,13 +295,13 @@ class Stopping(Answer):
 
 
 class ExperimentEvent(ExperimentSummary):
-    """What is told of one experiment whenever it has changed."""
+    """The event that is sent whenever one experiment has changed."""
 
     version: Count
 
 
 class ListEvent(Answer):
-    """What is told whenever an experiment is new, has changed or is gone."""
+    """The event that is sent whenever an experiment is new, has changed or is gone."""
 
     total: Count
     changed: list[str]

@@ -40,5 +40,5 @@ def _cell(value: object) -> str:
 
 
 def _text_cell(text: str) -> str:
-    """Keep a spreadsheet from taking text for a formula."""
+    """Keep a spreadsheet from reading text as a formula."""
     return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text

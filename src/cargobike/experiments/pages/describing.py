@@ -1,4 +1,4 @@
-"""Records as the API tells them: times as text in UTC, numbers that JSON can hold."""
+"""Records as the API sends them: times as text in UTC, numbers that JSON can hold."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _LONGEST_SOURCE = 200_000
 
 
 def row_of(record: ExperimentRecord, said: Annotations) -> ExperimentRow:
-    """Return a record as the index would tell it."""
+    """Return a record in the form of a row of the index."""
     row = ExperimentRow.of(record)
     return replace(row, metric=objective_name(record), tags=said.tags, notes=len(said.notes))
 
@@ -107,9 +107,9 @@ def experiment_detail(live: LiveExperiment, record: ExperimentRecord, *, may_sto
 
 def _header(started: ExperimentStarted) -> dict[str, Any]:
     """Return the first fact of a journal for people: what was asked for, side by side."""
-    given = {name: value for name, value in started.asked.settings().items() if value not in (None, "", [], {})}
+    settings = {name: value for name, value in started.asked.settings().items() if value not in (None, "", [], {})}
     facts = {name: getattr(started, name) for name in ("at", "id", "cargobike", "user", "host", "pid")}
-    return {**facts, **given}
+    return {**facts, **settings}
 
 
 def note_told(note: Note) -> answers.Note:
@@ -189,10 +189,10 @@ def snapshot_told(folder: ExperimentFolder) -> answers.SnapshotAnswer | None:
     snapshot = read_snapshot(folder)
     if snapshot is None:
         return None
-    told = packed(msgspec.to_builtins(snapshot, enc_hook=str))
+    plain_data = packed(msgspec.to_builtins(snapshot, enc_hook=str))
     plain = ("directory", "arguments", "launcher", "git", "resources", "problems", "environment")
     return answers.SnapshotAnswer(
-        **{name: told[name] for name in plain},
+        **{name: plain_data[name] for name in plain},
         at=utc(snapshot.at),
         function=read_part(folder.function, 0, _LONGEST_SOURCE, is_final=True).text,
         files=sorted(snapshot.sources.files),
@@ -200,7 +200,7 @@ def snapshot_told(folder: ExperimentFolder) -> answers.SnapshotAnswer | None:
 
 
 def utc(at_s: float) -> str:
-    """Return a time as text, also one that no calendar has."""
+    """Return a time as text, also one outside the calendar."""
     try:
         return datetime.fromtimestamp(at_s, UTC).isoformat(timespec="milliseconds")
     except (OverflowError, ValueError, OSError):

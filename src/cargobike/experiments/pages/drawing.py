@@ -14,7 +14,7 @@ MOST_CRATES = 600
 
 
 def sparkline(values: Sequence[float] | None, width: int = 120, height: int = 28) -> Markup:
-    """Return the best value so far as a step line that ends in a dot; nothing to draw is drawn as nothing."""
+    """Return the best value so far as a step line that ends in a dot; an empty text if there is nothing to draw."""
     if not values:
         return Markup("")
     low, high = min(values), max(values)
@@ -27,11 +27,11 @@ def sparkline(values: Sequence[float] | None, width: int = 120, height: int = 28
 
     step = (width - 2 * pad) / max(1, len(values) - 1)
     path = f"M{pad:.1f} {down(values[0]):.1f}"
-    for place, value in enumerate(values[1:], 1):
-        path += f"H{pad + place * step:.1f}V{down(value):.1f}"
+    for position, value in enumerate(values[1:], 1):
+        path += f"H{pad + position * step:.1f}V{down(value):.1f}"
     end_x, end_y = pad + (len(values) - 1) * step, down(values[-1])
     area = f"{path}V{height}H{pad:.1f}Z"
-    # Only numbers of our own making stand in this markup.
+    # Only numbers that we have formatted ourselves are in this markup.
     return Markup(  # noqa: S704
         f'<svg class="spark" viewBox="0 0 {width} {height}" width="{width}" height="{height}" aria-hidden="true" '
         f'preserveAspectRatio="none"><path class="area" d="{area}"/><path class="line" d="{path}"/>'
@@ -42,12 +42,12 @@ def sparkline(values: Sequence[float] | None, width: int = 120, height: int = 28
 def crates(record: ExperimentRecord) -> list[dict[str, Any]]:
     """Return all trials as crates in their order: one each, or where there are very many one for several.
 
-    A crate of several shows the state that most of them are in.
+    A crate for several trials shows the state that most of them are in.
     """
     numbers = list(record.trials)
     size = -(-len(numbers) // MOST_CRATES) or 1
     best = None if record.best is None else record.best.number
-    told: list[dict[str, Any]] = []
+    parts: list[dict[str, Any]] = []
     for start in range(0, len(numbers), size):
         group = [record.trials[number] for number in numbers[start : start + size]]
         counts: dict[TrialState, int] = {}
@@ -55,7 +55,7 @@ def crates(record: ExperimentRecord) -> list[dict[str, Any]]:
             counts[trial.state] = counts.get(trial.state, 0) + 1
         state = max(counts, key=lambda each: counts[each])
         last = group[-1].number
-        told.append(
+        parts.append(
             {
                 "first": group[0].number,
                 "last": last,
@@ -64,7 +64,7 @@ def crates(record: ExperimentRecord) -> list[dict[str, Any]]:
             }
         )
     missing = (record.header.num_trials or 0) - len(numbers)
-    told += [{"first": None, "last": None, "state": "coming", "best": False}] * min(
-        max(0, missing // size), MOST_CRATES - len(told)
+    parts += [{"first": None, "last": None, "state": "coming", "best": False}] * min(
+        max(0, missing // size), MOST_CRATES - len(parts)
     )
-    return told
+    return parts

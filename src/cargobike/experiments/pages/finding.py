@@ -23,7 +23,7 @@ _PIECE = re.compile(r'"((?:[^"\\]|\\.)*)"|([^|"]+)')
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """One condition: a column, how it is compared, and with what; without a column any text of the trial counts."""
+    """One condition: a column, how it is compared, and with what; without a column all its texts are searched."""
 
     column: str
     operator: str
@@ -31,17 +31,17 @@ class Condition:
 
 
 def read_filter(text: str) -> list[Condition]:
-    """Read conditions, all of which must hold; values with blanks stand in quotes, several with `|` between them."""
-    found = []
+    """Read conditions, all of which must hold; values with blanks are in quotes, several are separated by `|`."""
+    conditions = []
     for match in _TERM.finditer(text):
         quoted_column, column, operator, value, quoted, word = match.groups()
         if operator:
-            found.append(
+            conditions.append(
                 Condition(_unquoted(quoted_column) if quoted_column else column, operator, tuple(_pieces(value)))
             )
         else:
-            found.append(Condition("", "~", (_unquoted(quoted) if quoted is not None else word,)))
-    return found
+            conditions.append(Condition("", "~", (_unquoted(quoted) if quoted is not None else word,)))
+    return conditions
 
 
 def _pieces(text: str) -> list[str]:
@@ -56,13 +56,13 @@ def trial_in(record: ExperimentRecord, number: int) -> Trial:
     """Return a trial.
 
     Raises:
-        NotFoundError: If there is none of that number; says which there are.
+        NotFoundError: If there is no such trial; says which there are.
     """
     try:
         return record.trials[number]
     except KeyError:
-        known = f"trials 0 to {len(record.trials) - 1}" if record.trials else "no trials yet"
-        raise NotFoundError(f"There is no trial {number} in {record.id}; it has {known}.") from None
+        trials = f"trials 0 to {len(record.trials) - 1}" if record.trials else "no trials yet"
+        raise NotFoundError(f"There is no trial {number} in {record.id}; it has {trials}.") from None
 
 
 def found_trials(
@@ -105,12 +105,12 @@ def column_of(record: ExperimentRecord, name: str) -> Callable[[Trial], Any]:
     Raises:
         InvalidInputError: If there is no such column.
     """
-    found = _column_or_none(record, name)
-    if found is None:
+    read = _column_or_none(record, name)
+    if read is None:
         raise InvalidInputError(
             f"There is no column {name!r}; there are {', '.join(PLAIN_COLUMNS)}, params.NAME and metrics.NAME."
         )
-    return found
+    return read
 
 
 def _column_or_none(record: ExperimentRecord, name: str) -> Callable[[Trial], Any] | None:
@@ -185,7 +185,7 @@ def _whole_text(record: ExperimentRecord, trial: Trial) -> str:
 
 
 def _order(key: Any) -> tuple[int, Any]:
-    """Return a key by which numbers come before texts, whatever stands in a column."""
+    """Return a key by which numbers come before texts, in any column."""
     if isinstance(key, bool) or not isinstance(key, int | float):
         return 1, text_of(key, 200)
     return 0, key

@@ -1,4 +1,4 @@
-"""Looking into folders that user code has written: no path leads out, no link is followed, nothing odd is opened."""
+"""Reads folders that user code has written: no path leads out, no link is followed, only plain files are opened."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ def open_file(root: Path, path: str) -> tuple[BinaryIO, int, str]:
     """
     parts = parts_of(path)
     if not parts:
-        raise NotFoundError(f"{path[:200]!r} is no file.")
+        raise NotFoundError(f"{path[:200]!r} is not a file.")
     fd = _open(root, parts, _FILE, path)
-    found = os.fstat(fd)
-    if not stat.S_ISREG(found.st_mode):
+    status = os.fstat(fd)
+    if not stat.S_ISREG(status.st_mode):
         os.close(fd)
-        raise NotFoundError(f"{path!r} is no file.")
-    return os.fdopen(fd, "rb"), found.st_size, quote(os.fsencode(parts[-1]), safe="")
+        raise NotFoundError(f"{path!r} is not a file.")
+    return os.fdopen(fd, "rb"), status.st_size, quote(os.fsencode(parts[-1]), safe="")
 
 
 def read_blocks(file: BinaryIO, size: int) -> Iterator[bytes]:
@@ -78,7 +78,7 @@ def parts_of(path: str) -> list[str]:
     """
     parts = [part for part in path.split("/") if part not in ("", ".")]
     if path.startswith("/") or ".." in parts or "\0" in path or "\\" in path:
-        raise NotFoundError(f"{path[:200]!r} is no path inside the experiment's folder.")
+        raise NotFoundError(f"{path[:200]!r} is not a path inside the experiment's folder.")
     return parts
 
 
@@ -100,13 +100,13 @@ def _open(root: Path, parts: list[str], flags: int, path: str) -> int:
 
 def _entry(fd: int, name: str, parts: list[str]) -> Entry | None:
     try:
-        found = os.stat(name, dir_fd=fd, follow_symlinks=False)
+        status = os.stat(name, dir_fd=fd, follow_symlinks=False)
     except OSError:  # removed meanwhile
         return None
     kind: Literal["file", "folder", "other"] = "other"
-    if stat.S_ISREG(found.st_mode):
+    if stat.S_ISREG(status.st_mode):
         kind = "file"
-    elif stat.S_ISDIR(found.st_mode):
+    elif stat.S_ISDIR(status.st_mode):
         kind = "folder"
-    shown = os.fsencode(name).decode("utf-8", "replace")
-    return Entry(shown, "/".join([*parts, shown]), kind, found.st_size if kind == "file" else 0, found.st_mtime)
+    text = os.fsencode(name).decode("utf-8", "replace")
+    return Entry(text, "/".join([*parts, text]), kind, status.st_size if kind == "file" else 0, status.st_mtime)

@@ -1,4 +1,4 @@
-"""The head of an experiment's page, made the same way whether its journal has been read already or not."""
+"""The head of an experiment's page, the same whether its journal has been read already or not."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOST_NOTES: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What stands at the top of an experiment's page.
+    """What is at the top of an experiment's page.
 
     Attributes:
         experiment: The experiment in short.
@@ -43,7 +43,7 @@ def head_of(state: ExperimentPages, live: LiveExperiment, *, may_wait: bool) -> 
     """Return the head of an experiment's page.
 
     It comes from the journal. Where that has not been read yet and the page must not wait for it, or where it cannot be
-    read, the index says the same of what it has seen.
+    read, the index says the same about the part that it has read.
     """
     said = read_annotations(live.folder)
     if may_wait or live.is_read:

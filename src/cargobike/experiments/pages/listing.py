@@ -20,7 +20,7 @@ from cargobike.store.journal.journal import read_header
 
 _REST_S: Final = 1.0
 _SHARE: Final = 10.0
-"""Catching up may take so small a part of the time: one that took a second is not repeated for ten."""
+"""The share of time that catching up may take: one that took a second is not repeated for ten."""
 MOST_POINTS: Final = 40
 _GOODBYE_S: Final = 1.0
 PATIENCE_S: Final = 30.0
@@ -28,7 +28,7 @@ PATIENCE_S: Final = 30.0
 
 
 class _Sync(threading.Thread):
-    """One catching up with all journals."""
+    """One round of catching up with all journals."""
 
     def __init__(self, index: Index) -> None:
         super().__init__(name="cargobike-ui-sync", daemon=True)
@@ -38,7 +38,7 @@ class _Sync(threading.Thread):
         self.error: StoreError | None = None
 
     def run(self) -> None:
-        """Catch up, and keep what went wrong for whoever waits."""
+        """Catch up, and keep an error for the requests that wait."""
         began = time.monotonic()
         try:
             self._index.sync()
@@ -75,10 +75,10 @@ class Listing:
         rows = self._opened().experiments(states=states, sort=sort, descending=descending)
         if not is_complete and not states:
             rows = [*self._unknown(rows), *rows]
-        wanted = words.lower().split()
-        if not wanted:
+        parts = words.lower().split()
+        if not parts:
             return rows
-        return [row for row in rows if all(word in _text(row) for word in wanted)]
+        return [row for row in rows if all(word in _text(row) for word in parts)]
 
     def known(self, experiment_id: str) -> ExperimentRow | None:
         """Return what the index has already read of an experiment; `None` if it never saw it."""
@@ -89,11 +89,11 @@ class Listing:
 
     def progress(self, row: ExperimentRow) -> list[float] | None:
         """Return the best value so far as a few points, `None` if nothing has a value yet."""
-        known = self._progress.get(row.id)
-        if known is None or known[0] != row.last_at:
+        entry = self._progress.get(row.id)
+        if entry is None or entry[0] != row.last_at:
             scores = self._allowed(row) if row.header.constraints else self._opened().scores(row.id)
-            known = self._progress[row.id] = (row.last_at, few_points([score for _, score in scores], row.header))
-        return known[1]
+            entry = self._progress[row.id] = (row.last_at, few_points([score for _, score in scores], row.header))
+        return entry[1]
 
     def _allowed(self, row: ExperimentRow) -> list[tuple[int, float]]:
         """Return the scores of trials that keep all limits."""
@@ -106,14 +106,14 @@ class Listing:
         ]
 
     def prepare(self) -> None:
-        """Open the index ahead of need; reads no journal."""
+        """Open the index in advance; reads no journal."""
         self._opened()
 
     def catch_up(self, patience_s: float = PATIENCE_S) -> bool:
         """Bring the index up to date unless that was just done; returns whether it is.
 
-        A first look at very long journals takes a while. Whoever does not want to wait for it gets what is known after
-        `patience_s`; the rest follows in the background.
+        A first look at very long journals takes a while. After `patience_s` this returns with what is known by then;
+        the rest follows in the background.
 
         Raises:
             StoreError: If the index cannot be used.
@@ -135,9 +135,9 @@ class Listing:
             raise syncing.error
         return True
 
-    def _unknown(self, known: Sequence[ExperimentRow]) -> list[ExperimentRow]:
-        """Return experiments that the index has not seen yet, as the first lines of their journals tell them."""
-        ids = {row.id for row in known}
+    def _unknown(self, indexed: Sequence[ExperimentRow]) -> list[ExperimentRow]:
+        """Return experiments that the index has not seen yet, made from the first lines of their journals."""
+        ids = {row.id for row in indexed}
         rows = []
         for journal in self.project.journals:
             folder = self.project.experiment(journal.parent.name)
@@ -153,7 +153,7 @@ class Listing:
         return sorted(rows, key=lambda row: -row.started_at)
 
     def close(self) -> None:
-        """Give back the index, after a catching up that is under way has ended."""
+        """Close the index, once a round of catching up that is under way has ended."""
         if self._syncing is not None:
             self._syncing.join(_GOODBYE_S)
         with self._opening:
@@ -183,5 +183,5 @@ def few_points(scores: Sequence[float], header: ExperimentStarted) -> list[float
         best = score if better(score, best, header.direction) else best
         series.append(best)
     step = max(1, len(series) / MOST_POINTS)
-    picked = [series[min(len(series) - 1, round(place * step))] for place in range(min(MOST_POINTS, len(series)))]
+    picked = [series[min(len(series) - 1, round(index * step))] for index in range(min(MOST_POINTS, len(series)))]
     return [*picked[:-1], series[-1]]

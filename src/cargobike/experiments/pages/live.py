@@ -1,4 +1,4 @@
-"""Experiments in memory, each a folded journal that is read on when somebody asks again."""
+"""Experiments in memory, each a folded journal that is read on at the next request."""
 
 from __future__ import annotations
 
@@ -65,20 +65,20 @@ class LiveExperiment:
     def metrics(self, trial: int) -> dict[str, Curve]:
         """Return every reported point of one trial by metric, the objective first; only inside `reading`."""
         record = self._record
-        found = dict[str, Curve]()
+        curves = dict[str, Curve]()
         if record is not None and trial in record.trials and len(record.trials[trial].curve):
-            found[record.objective or "value"] = record.trials[trial].curve
-        return found | self._others.get(trial, {})
+            curves[record.objective or "value"] = record.trials[trial].curve
+        return curves | self._others.get(trial, {})
 
     def made(self, key: Any, make: Callable[[ExperimentRecord], Any]) -> tuple[int, Any]:
         """Return what `make` makes of the record, and of which version; made once for each version."""
         with self.reading() as record:
-            known = self._made.get(key)
-            if known is None or known[0] != self.version:
+            entry = self._made.get(key)
+            if entry is None or entry[0] != self.version:
                 if len(self._made) > 200:
                     self._made.clear()
-                known = self._made[key] = (self.version, make(record))
-            return known
+                entry = self._made[key] = (self.version, make(record))
+            return entry
 
     def _read_on(self) -> None:
         try:
@@ -139,7 +139,7 @@ class LiveExperiment:
 
 
 class LiveExperiments:
-    """The experiments that were looked at last; those not looked at for long are dropped, and read again if need be."""
+    """The experiments that were looked at last; others are dropped, and read again when they are needed."""
 
     def __init__(self, project: ProjectFolder) -> None:
         self.project = project
@@ -149,31 +149,31 @@ class LiveExperiments:
 
     def with_files(self, experiment_id: str) -> LiveExperiment:
         """Return an experiment like `get`, its logs and files brought here if the project is on shared storage."""
-        found = self.get(experiment_id)
+        live = self.get(experiment_id)
         if self.project.remote_url.exists():
             now_s = time.monotonic()
             if now_s - self._fetched_at_s.get(experiment_id, -_FETCH_EVERY_S) >= _FETCH_EVERY_S:
-                fetch(found.folder)
+                fetch(live.folder)
                 self._fetched_at_s[experiment_id] = time.monotonic()
-        return found
+        return live
 
     def get(self, experiment_id: str) -> LiveExperiment:
         """Return an experiment by its full id, whether it has been read or not.
 
         Raises:
-            NotFoundError: If there is none.
+            NotFoundError: If there is no such experiment.
         """
         refresh(self.project)  # does nothing unless the project is on shared storage
         with self._lock:
-            found = self._kept.get(experiment_id)
-            if found is None:
+            live = self._kept.get(experiment_id)
+            if live is None:
                 folder = self.project.experiment(experiment_id)
                 if not folder.journal.is_file():
                     raise NotFoundError(f"There is no experiment {experiment_id!r}.")
-                found = self._kept[experiment_id] = LiveExperiment(folder)
+                live = self._kept[experiment_id] = LiveExperiment(folder)
             self._kept.move_to_end(experiment_id)
             self._drop_oldest()
-            return found
+            return live
 
     def _drop_oldest(self) -> None:
         while len(self._kept) > 1 and (

@@ -28,7 +28,7 @@ def experiments(
     state: State,
     templates: Pages,
     *,
-    wanted: Annotated[list[ExperimentState], Query(alias="state", max_length=5)] = [],  # noqa: B006
+    states: Annotated[list[ExperimentState], Query(alias="state", max_length=5)] = [],  # noqa: B006
     q: Words = "",
     sort: ExperimentSort = "started",
     descending: bool = True,
@@ -38,14 +38,14 @@ def experiments(
 ) -> Response:
     """Return the list of experiments, or with `fragment` its rows."""
     rows = state.listing.experiments(
-        states=wanted, sort=sort, descending=descending, words=q, patience_s=_PAGE_PATIENCE_S
+        states=states, sort=sort, descending=descending, words=q, patience_s=_PAGE_PATIENCE_S
     )
     return templates.page(
         "experiments/rows.html" if fragment else "experiments/experiments.html",
         experiments=[row_summary(row, state.listing.progress(row)) for row in rows[offset:][:limit]],
         total=len(rows),
         states=[each.value for each in ExperimentState],
-        asked={"states": [each.value for each in wanted], "q": q, "sort": sort, "descending": descending},
+        asked={"states": [each.value for each in states], "q": q, "sort": sort, "descending": descending},
         offset=offset,
         limit=limit,
         sparkline=sparkline,
@@ -75,11 +75,11 @@ def trial(
     """Return the page of a trial, or with `fragment` its head."""
     live = state.live.get(experiment_id)
     with live.reading() as record:
-        told = trial_detail(live, record, trial_in(record, number))
+        detail = trial_detail(live, record, trial_in(record, number))
         summary = experiment_summary(live, record)
         last = max(record.trials)
     name = "experiments/trial_head.html" if fragment else "experiments/trial.html"
-    return templates.page(name, trial=told, experiment=summary, last=last)
+    return templates.page(name, trial=detail, experiment=summary, last=last)
 
 
 @routes.get("/compare")

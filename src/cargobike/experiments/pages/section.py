@@ -1,4 +1,4 @@
-"""What experiments give the dashboard."""
+"""The part of the dashboard that experiments provide."""
 
 from __future__ import annotations
 

@@ -40,4 +40,4 @@ async def _state(request: Request) -> ExperimentPages:
 
 
 State = Annotated[ExperimentPages, Depends(_state)]
-"""What a route of experiments asks for."""
+"""The parameter by which a route of experiments gets this state."""

@@ -1,1 +1,1 @@
-"""What an experiment came to: results, comparisons, reports, exports."""
+"""The outcome of an experiment: results, comparisons, reports, exports."""

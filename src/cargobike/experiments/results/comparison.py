@@ -137,7 +137,7 @@ def package_changes(left: Environment, right: Environment) -> dict[str, Pair]:
 
 def file_differences(left: Mapping[str, str], right: Mapping[str, str]) -> list[FileDifference]:
     """Return how texts differ, by name."""
-    found = []
+    differences = []
     for name in sorted({*left, *right}):
         before, after = left.get(name), right.get(name)
         if before == after:
@@ -152,8 +152,8 @@ def file_differences(left: Mapping[str, str], right: Mapping[str, str]) -> list[
         status: Literal["changed", "added", "removed"] = (
             "added" if before is None else "removed" if after is None else "changed"
         )
-        found.append(FileDifference(name=name, status=status, diff="\n".join(lines)))
-    return found
+        differences.append(FileDifference(name=name, status=status, diff="\n".join(lines)))
+    return differences
 
 
 def _code(first: ExperimentFolder, second: ExperimentFolder) -> list[FileDifference]:
@@ -173,15 +173,15 @@ def _own_files(folder: ExperimentFolder) -> dict[str, str]:
     snapshot = read_snapshot(folder)
     if snapshot is None:
         return {}
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     try:
         with zipfile.ZipFile(folder.sources) as packed:
             for entry in packed.namelist():
                 short = entry.partition("/")[2]
-                found[entry if short in found else short] = packed.read(entry).decode("utf-8", "replace")
+                texts[entry if short in texts else short] = packed.read(entry).decode("utf-8", "replace")
     except (OSError, zipfile.BadZipFile, RuntimeError):
         return {}
-    return found
+    return texts
 
 
 def _surroundings(snapshot: Snapshot) -> dict[str, Any]:
@@ -197,15 +197,15 @@ def _surroundings(snapshot: Snapshot) -> dict[str, Any]:
 
 
 def _settings(*records: ExperimentRecord) -> list[dict[str, Any]]:
-    """Return everything that was asked for, by whom and where, as far as all of them know it; spaces apart."""
-    known = []
+    """Return what was asked for, by whom and where, without search spaces; only what is known of all of them."""
+    settings = []
     for record in records:
         header = record.header
         asked = {name: value for name, value in header.asked.settings().items() if name != "space"}
-        known.append({**asked, "user": header.user, "host": header.host, "cargobike": header.cargobike})
+        settings.append({**asked, "user": header.user, "host": header.host, "cargobike": header.cargobike})
     if all(record.header.version > 1 for record in records):
-        return known
-    return [{name: value for name, value in each.items() if name in _KNOWN_BEFORE} for each in known]
+        return settings
+    return [{name: value for name, value in each.items() if name in _KNOWN_BEFORE} for each in settings]
 
 
 def _space(record: ExperimentRecord) -> dict[str, Any]:

@@ -121,7 +121,7 @@ class ExperimentSummary(str):
 
     @property
     def tags(self) -> tuple[str, ...]:
-        """What people called it."""
+        """The tags that people have given it."""
         return self._row.tags
 
     @property
@@ -146,7 +146,7 @@ def _indexed(project: ProjectFolder) -> dict[str, ExperimentRow]:
             index.sync()
             return {row.id: row for row in index.experiments()}
     except StoreError:
-        return {}  # the index is derived, and may be out of reach: the journals say the same, less quickly
+        return {}  # the index may be out of reach: the journals say the same, more slowly
 
 
 def _from_journal(folder: ExperimentFolder) -> ExperimentRow:

@@ -35,42 +35,42 @@ _LOCAL: Final = 4  # MLflow's number for code that ran outside its own projects
 
 
 def write_mlflow(folder: ExperimentFolder, target: Path) -> Path:
-    """Write an experiment into a folder of MLflow's (`mlruns`), beside others that may be there; returns its place.
+    """Write an experiment into a folder of MLflow's (`mlruns`), beside others that may be there; returns its folder.
 
     Raises:
         InvalidInputError: If the experiment is in that folder already.
-        StoreError: If the journal cannot be read, or nothing can be written there.
+        StoreError: If the journal cannot be read, or the folder cannot be written to.
     """
     record = read_record(folder)
     number = str(int(hashlib.sha256(folder.id.encode()).hexdigest()[:15], 16)).zfill(18)
-    place = target / number
-    if place.exists():
-        raise InvalidInputError(f"{folder.id} has been exported to {place} before; remove that first.")
+    mlflow_folder = target / number
+    if mlflow_folder.exists():
+        raise InvalidInputError(f"{folder.id} has been exported to {mlflow_folder} before; remove that first.")
     temporary = target / f".{number}.new"
     try:
         shutil.rmtree(temporary, ignore_errors=True)
         temporary.mkdir(parents=True)
         (target / ".trash").mkdir(exist_ok=True)
-        _write_yaml(temporary / "meta.yaml", _experiment(record, number, place))
+        _write_yaml(temporary / "meta.yaml", _experiment(record, number, mlflow_folder))
         _write_tags(temporary / "tags", _experiment_tags(folder, record))
         shared = _run_tags(folder, record)
         for trial in record.trials.values():
             run = temporary / _run_id(record, trial.number)
-            _write_run(run, place, record, trial, shared)
+            _write_run(run, mlflow_folder, record, trial, shared)
             _copy_artifacts(folder, trial.number, run / "artifacts")
         _write_points(temporary, folder, record)
-        temporary.rename(place)
+        temporary.rename(mlflow_folder)
     except OSError as error:
         shutil.rmtree(temporary, ignore_errors=True)
         if isinstance(error, StoreError):
             raise
         raise StoreError(f"Cannot export {folder.id} to {target}: {error.strerror} ({error.filename}).") from error
-    return place
+    return mlflow_folder
 
 
-def _experiment(record: ExperimentRecord, number: str, place: Path) -> dict[str, Any]:
+def _experiment(record: ExperimentRecord, number: str, mlflow_folder: Path) -> dict[str, Any]:
     return {
-        "artifact_location": place.absolute().as_uri(),
+        "artifact_location": mlflow_folder.absolute().as_uri(),
         "creation_time": _ms(record.started_at),
         "experiment_id": number,
         "last_update_time": _ms(record.last_at),
@@ -104,17 +104,19 @@ def _run_tags(folder: ExperimentFolder, record: ExperimentRecord) -> dict[str, s
     return tags
 
 
-def _write_run(run: Path, place: Path, record: ExperimentRecord, trial: Trial, shared: Mapping[str, str]) -> None:
+def _write_run(
+    run: Path, mlflow_folder: Path, record: ExperimentRecord, trial: Trial, shared: Mapping[str, str]
+) -> None:
     run_id = run.name
     for part in ("artifacts", "metrics", "params", "tags"):
         (run / part).mkdir(parents=True)
     _write_yaml(
         run / "meta.yaml",
         {
-            "artifact_uri": (place / run_id / "artifacts").absolute().as_uri(),
+            "artifact_uri": (mlflow_folder / run_id / "artifacts").absolute().as_uri(),
             "end_time": None if trial.ended_at is None else _ms(trial.ended_at),
             "entry_point_name": "",
-            "experiment_id": place.name,
+            "experiment_id": mlflow_folder.name,
             "lifecycle_stage": "active",
             "run_id": run_id,
             "run_name": f"trial {trial.id}",
@@ -155,7 +157,7 @@ def _links(parent: str, names: list[str]) -> list[str]:
 
 
 def _write_points(root: Path, folder: ExperimentFolder, record: ExperimentRecord) -> None:
-    """Write all reported points, and what was returned as a last one of its own name."""
+    """Write all reported points, and what was returned as one more point under its own name."""
     lines: dict[tuple[int, str], list[str]] = {}
     last: dict[int, int] = {}
     for fact in read_journal(folder.journal, EXPERIMENT_FACTS):
@@ -189,7 +191,7 @@ def _write_text(path: Path, text: str) -> None:
 
 
 def _key(name: str) -> str:
-    """Return a name that MLflow allows and that is one file in one folder, whatever was reported."""
+    """Return a name that MLflow allows and that stays inside its folder, for any reported name."""
     plain = re.sub(r"[^\w.: -]", "_", name, flags=re.ASCII).strip(" .") or "_"
     return plain[:200]
 

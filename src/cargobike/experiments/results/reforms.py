@@ -1,4 +1,4 @@
-"""How often gangs had to form anew, and what that cost: read from an experiment's facts."""
+"""How often gangs had to form again, and what that cost: read from an experiment's facts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Reform:
     Attributes:
         trial: Number of the trial.
         attempt: The attempt that was lost.
-        reason: Why: who was lost, or who came to join.
+        reason: Why: which worker was lost or joined.
         workers_before: How many workers it had.
         workers_after: How many the next attempt had, 0 if there was none.
         lost_s: How much work was lost with it: the time since its last checkpoint, or since its start.
@@ -34,14 +34,14 @@ class Reform:
 
 def reforms_of(record: ExperimentRecord) -> list[Reform]:
     """Return every lost attempt of every trial, in the order of trials."""
-    found = []
+    reforms = []
     for trial, attempts in record.attempts.items():
         saved = record.checkpoints.get(trial, [])
         for lost, following in zip(attempts, [*attempts[1:], None], strict=True):
             if lost.ended_at is None or lost.ended in _NOT_LOST or lost.ended is None:
                 continue
             last = max((each.at for each in saved if each.attempt == lost.number), default=lost.started_at)
-            found.append(
+            reforms.append(
                 Reform(
                     trial=trial,
                     attempt=lost.number,
@@ -52,7 +52,7 @@ def reforms_of(record: ExperimentRecord) -> list[Reform]:
                     pause_s=0.0 if following is None else following.started_at - lost.ended_at,
                 )
             )
-    return found
+    return reforms
 
 
 _NOT_LOST = ("completed", "stopped", "failed", "paused")

@@ -24,7 +24,7 @@ _TABLE = """
 <span id="count" class="label"></span></div>
 <div class="scroll"><table id="table"><thead><tr></tr></thead><tbody></tbody></table></div>
 <button id="more" class="more" hidden>Show more</button>
-<noscript><p class="hint">Table and figures need JavaScript; it stands in this file, nothing is loaded.</p></noscript>
+<noscript><p class="hint">Table and figures need JavaScript; it is in this file, nothing is loaded.</p></noscript>
 </section>
 """
 _SWITCH = (
@@ -40,7 +40,7 @@ def write_report(
     *,
     pareto: Sequence[tuple[str, str]] = (),
 ) -> Path:
-    """Write an experiment's report and return where it lies.
+    """Write an experiment's report and return its path.
 
     Args:
         record: The experiment.
@@ -62,8 +62,8 @@ def report_page(record: ExperimentRecord, folder: ExperimentFolder, *, pareto: S
     states = dict.fromkeys(trial.state.value for trial in record.trials.values())
     sections.append(_TABLE.format(options="".join(f'<option value="{state}">{state}</option>' for state in states)))
     links = [*figures.links, ("trials", "Trials")]
-    if told := failures(record, folder):
-        sections.append(told)
+    if section := failures(record, folder):
+        sections.append(section)
         links.append(("failures", "Failures"))
     return lay_out(
         title=f"{record.header.name or record.id} · report",
@@ -92,7 +92,7 @@ class _Drawn:
             yield self._figures.section(f"tradeoff-{number}", "Trade-off" if number == 0 else "", spec)
         for section in self._section("best-so-far", "best", "Best so far", above=_SWITCH):
             yield section
-            self._figures.place("best-by-time", FIGURES["best-so-far"].draw(self._source, Options(by="time")))
+            self._figures.add("best-by-time", FIGURES["best-so-far"].draw(self._source, Options(by="time")))
         yield from self._section("learning-curves", "curves", "Curves")
         yield from self._section("importance", "importance", "Importance")
         yield from self._slices()
@@ -114,11 +114,11 @@ class _Drawn:
         if not panels:
             return
         self._figures.links.append(("slices", "Slices"))
-        shown = [self._figures.place(f"slice-{number}", panel)[2] for number, panel in enumerate(panels)]
+        figures = [self._figures.add(f"slice-{number}", panel)[2] for number, panel in enumerate(panels)]
         step = self._source.early_step
         hint = "Score of completed trials against each parameter."
         if step is not None:
             hint = f"Few trials completed, so all are compared by what they had reported at step {step}."
         if self._source.learned() is not None:
             hint += " The line is the mean over all other parameters."
-        yield f'<section id="slices"><h2>Slices</h2><p>{hint}</p><div class="panels">{"".join(shown)}</div></section>'
+        yield f'<section id="slices"><h2>Slices</h2><p>{hint}</p><div class="panels">{"".join(figures)}</div></section>'

@@ -1,4 +1,4 @@
-"""Parts of the report that are no figures: heading, facts, best trial, table, failures."""
+"""Parts of the report that are not figures: heading, facts, best trial, table, failures."""
 
 from __future__ import annotations
 
@@ -96,10 +96,10 @@ def _facts(record: ExperimentRecord) -> str:
         "seed": str(header.seed),
         "by": " on ".join(part for part in (header.user, header.host) if part),
     }
-    shown = fact_list({name: fact for name, fact in facts.items() if fact})
+    listed = fact_list({name: fact for name, fact in facts.items() if fact})
     return (
         f'<section><div class="label">trials</div><div class="bar">{bar}</div>'
-        f'<div class="key">{key}</div>{shown}</section>'
+        f'<div class="key">{key}</div>{listed}</section>'
     )
 
 
@@ -147,7 +147,7 @@ def failures(record: ExperimentRecord, folder: ExperimentFolder) -> str:
     groups: dict[str, list[Trial]] = {}
     for trial in record.trials.values():
         if trial.state is TrialState.FAILED:
-            error = (trial.error or "failed without a word").strip()
+            error = (trial.error or "failed without a message").strip()
             groups.setdefault(error.rpartition("\n")[2][:300], []).append(trial)
     if not groups:
         return ""
@@ -165,13 +165,13 @@ def failures(record: ExperimentRecord, folder: ExperimentFolder) -> str:
 def _failure(line: str, trials: list[Trial], folder: ExperimentFolder) -> str:
     first = trials[0]
     numbers = ", ".join(str(trial.number) for trial in trials[:12]) + (", …" if len(trials) > 12 else "")
-    place = folder.trial(first.number)
+    files = folder.trial(first.number)
     traceback = (first.error or "").strip()
     if len(traceback) > _LONGEST_TRACEBACK:
         traceback = f"{traceback[: _LONGEST_TRACEBACK // 2]}\n…\n{traceback[-_LONGEST_TRACEBACK // 2 :]}"
     printed = "".join(
         f'<div class="label">last lines on {name}</div><pre>{text(tail)}</pre>'
-        for name, path in (("stdout", place.stdout), ("stderr", place.stderr))
+        for name, path in (("stdout", files.stdout), ("stderr", files.stderr))
         if (tail := _tail(path))
     )
     word = "trial" if len(trials) == 1 else "trials"
@@ -183,7 +183,7 @@ def _failure(line: str, trials: list[Trial], folder: ExperimentFolder) -> str:
 
 
 def _tail(path: Path) -> str:
-    """Return the last lines of a file, and nothing if there is none."""
+    """Return the last lines of a file, an empty text if there is no such file."""
     try:
         with path.open("rb") as file:
             size = file.seek(0, os.SEEK_END)

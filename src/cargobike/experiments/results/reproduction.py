@@ -48,7 +48,7 @@ class Reproduction(msgspec.Struct, frozen=True, kw_only=True):
         original: Id of the experiment that was repeated.
         id: Id of the repetition, an experiment like any other.
         comparisons: Every metric of every trial that was repeated.
-        warnings: What is not as it was: packages, hardware, files.
+        warnings: What has changed since: packages, hardware, files.
     """
 
     original: str
@@ -58,18 +58,18 @@ class Reproduction(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_same(self) -> bool:
-        """Whether every metric came out as it had."""
+        """Whether every metric is the same as before."""
         return bool(self.comparisons) and all(one.is_same for one in self.comparisons)
 
     @property
     def differences(self) -> list[MetricComparison]:
-        """The metrics that came out otherwise."""
+        """The metrics that are not the same as before."""
         return [one for one in self.comparisons if not one.is_same]
 
     @property
     def result(self) -> Result:
         """The result of the repetition."""
-        from cargobike.experiments.results.result import find_result  # noqa: PLC0415 - its user may only want to know whether it is the same
+        from cargobike.experiments.results.result import find_result  # noqa: PLC0415 - often only `is_same` is asked for
 
         return find_result(self.id)
 
@@ -89,14 +89,14 @@ def compare_trials(
     tolerance: float,
 ) -> list[MetricComparison]:
     """Compare each trial of a repetition with the one that it repeats."""
-    found: list[MetricComparison] = []
+    comparisons: list[MetricComparison] = []
     for repeated in now[0].trials.values():
         past = then[0].trials[repeated.info["repeats"]]
-        found += _compare_returned(past, repeated, tolerance)
+        comparisons += _compare_returned(past, repeated, tolerance)
         before, after = metrics_of(then[1].journal, past.number), metrics_of(now[1].journal, repeated.number)
         for metric in dict.fromkeys([*before, *after]):
-            found.append(_compare_curves(past.number, metric, before.get(metric), after.get(metric), tolerance))
-    return found
+            comparisons.append(_compare_curves(past.number, metric, before.get(metric), after.get(metric), tolerance))
+    return comparisons
 
 
 def _compare_returned(past: Trial, repeated: Trial, tolerance: float) -> Iterable[MetricComparison]:

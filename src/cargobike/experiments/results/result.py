@@ -76,7 +76,7 @@ class Result:
 
     @property
     def record(self) -> ExperimentRecord:
-        """What its journal says in full: workers, attempts, checkpoints; see `cargobike.journals`."""
+        """Everything that its journal says: workers, attempts, checkpoints; see `cargobike.journals`."""
         return self._record
 
     @property
@@ -97,7 +97,7 @@ class Result:
     @property
     def reforms(self) -> list[Reform]:
         """How often an attempt was lost and another began, why, and what each time cost in seconds."""
-        from cargobike.experiments.results.reforms import reforms_of  # noqa: PLC0415 - only for who looks closer
+        from cargobike.experiments.results.reforms import reforms_of  # noqa: PLC0415 - not every result is looked at closely
 
         return reforms_of(self._record)
 
@@ -124,7 +124,7 @@ class Result:
         """Return a trial by its number, or this result's own record of a trial.
 
         Raises:
-            NotFoundError: If it has none of that number.
+            NotFoundError: If it has no trial of that number.
         """
         wanted = number.number if isinstance(number, Trial) else number
         for trial in self.trials[wanted : wanted + 1] if wanted >= 0 else ():
@@ -167,42 +167,42 @@ class Result:
 
     @property
     def snapshot(self) -> Snapshot | None:
-        """The code, environment and files that it was launched with; `None` if it died too early for one."""
-        from cargobike.store.history.snapshot import read_snapshot  # noqa: PLC0415 - only for looking back
+        """The code, environment and files that it was launched with; `None` if it died before one was taken."""
+        from cargobike.store.history.snapshot import read_snapshot  # noqa: PLC0415 - not every result is looked at closely
 
         return read_snapshot(ExperimentFolder(self.folder))
 
     @property
     def tags(self) -> tuple[str, ...]:
-        """What people called it, up to now."""
+        """The tags that people have given it so far."""
         return self._annotate().tags
 
     @property
     def notes(self) -> tuple[Note, ...]:
-        """What people wrote about it, up to now: each with `at`, `by` and `text`."""
+        """The notes that people have written about it so far: each with `at`, `by` and `text`."""
         return self._annotate().notes
 
     def add_tag(self, *tags: str) -> None:
-        """Call it something; `cargobike ls --tag` finds it by that."""
+        """Add tags; `cargobike ls --tag` finds the experiment by them."""
         self._annotate(add=tags)
 
     def remove_tag(self, *tags: str) -> None:
-        """Take tags away again."""
+        """Remove tags."""
         self._annotate(remove=tags)
 
     def add_note(self, text: str) -> None:
-        """Write something down about it."""
+        """Add a note."""
         self._annotate(note=text)
 
     def _annotate(self, *, add: Sequence[str] = (), remove: Sequence[str] = (), note: str = "") -> Annotations:
-        from cargobike.store.history.annotations import annotate  # noqa: PLC0415 - only for looking back
+        from cargobike.store.history.annotations import annotate  # noqa: PLC0415 - not every result is looked at closely
 
         return annotate(ExperimentFolder(self.folder), add=add, remove=remove, note=note)
 
     @property
     def plot(self) -> Plots:
         """Figures: `result.plot.best_so_far()`, `.slices()`, `.timeline()` and more; needs Plotly."""
-        from cargobike.analysis.plots import Plots  # noqa: PLC0415 - NumPy is loaded only for who looks closer
+        from cargobike.analysis.plots import Plots  # noqa: PLC0415 - loads NumPy, which only figures need
 
         return Plots(self._record, self.curves)
 

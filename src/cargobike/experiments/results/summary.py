@@ -19,7 +19,7 @@ _WIDTH, _HEIGHT, _MOST_MARKS = 420, 130, 300
 def summary_html(record: ExperimentRecord) -> str:
     """Return name, counts, the best trials as a table and the best so far as a drawing.
 
-    The drawing is a plain SVG: it stays when a notebook is closed, shown by a site or sent by mail, and costs a few
+    The drawing is a plain SVG: it stays when the notebook is closed, published or sent by mail, and takes a few
     kilobytes, not the megabytes of a plotting library.
     """
     record = seen_by(record)
@@ -38,12 +38,12 @@ def _table(record: ExperimentRecord) -> str:
     if not best:
         return "<div>No trial has completed with a finite score.</div>"
     names = list(dict.fromkeys(str(name) for trial in best for name in trial.params))
-    shown, hidden = names[:_COLUMNS], len(names) - _COLUMNS
-    head = "".join(f"<th>{text(word)}</th>" for word in ("trial", objective_name(record), *shown))
+    columns, hidden = names[:_COLUMNS], len(names) - _COLUMNS
+    head = "".join(f"<th>{text(word)}</th>" for word in ("trial", objective_name(record), *columns))
     rows = []
     for trial in best:
         cells = [str(trial.number), number(trial.value)]
-        cells += [text_of(trial.params[name], 40) if name in trial.params else "" for name in shown]
+        cells += [text_of(trial.params[name], 40) if name in trial.params else "" for name in columns]
         rows.append(f"<tr>{''.join(f'<td>{text(cell)}</td>' for cell in cells)}</tr>")
     more = f"<th>… {hidden} more</th>" if hidden > 0 else ""
     return f"<table><thead><tr>{head}{more}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
@@ -58,8 +58,8 @@ def _drawing(record: ExperimentRecord) -> str:
     left, right, top, bottom = 8, 64, 10, 18
     last = max(float(max(record.trials)), 1.0)
 
-    def across(place: float) -> float:
-        return left + place / last * (_WIDTH - left - right)
+    def across(position: float) -> float:
+        return left + position / last * (_WIDTH - left - right)
 
     def down(value: float) -> float:
         share = (min(max(value, low), high) - low) / ((high - low) or 1.0)
@@ -71,8 +71,8 @@ def _drawing(record: ExperimentRecord) -> str:
         if trial.value is not None
     )
     path = f"M{across(series.at[0]):.1f} {down(series.best[0]):.1f}"
-    for place, value in zip(series.at[1:], series.best[1:], strict=True):
-        path += f"H{across(place):.1f}V{down(value):.1f}"
+    for position, value in zip(series.at[1:], series.best[1:], strict=True):
+        path += f"H{across(position):.1f}V{down(value):.1f}"
     end = down(float(series.best[-1]))
     style = 'font-family="system-ui,sans-serif" font-size="11" fill="currentColor"'
     return (

@@ -42,7 +42,7 @@ class RecordedTrial(Trial, kw_only=True):
 
     @property
     def logs(self) -> str:
-        """What it printed, as far as rank 0 is concerned; `output` has the rest."""
+        """What its rank 0 printed; `output` returns that of any rank."""
         return self.output()
 
     def output(self, stream: str = "stdout", *, rank: int = 0) -> str:
@@ -68,7 +68,7 @@ class RecordedTrial(Trial, kw_only=True):
 
 
 class TrialCheckpoint:
-    """The checkpoints of a trial that was recorded, to read and not to change."""
+    """The checkpoints of a recorded trial, read-only."""
 
     def __init__(self, trial: RecordedTrial) -> None:
         self._trial = trial
@@ -93,7 +93,7 @@ class TrialCheckpoint:
 
     @property
     def path(self) -> Path:
-        """The folder of the newest intact one.
+        """The folder of the newest intact checkpoint.
 
         Raises:
             NotFoundError: If what was saved is not there any more, or damaged.
@@ -105,15 +105,15 @@ class TrialCheckpoint:
 
     @property
     def step(self) -> int | None:
-        """The step that the newest intact one was saved at."""
+        """The step that the newest intact checkpoint was saved at."""
         return self._checkpoints().step
 
     def all(self) -> list[SavedCheckpoint]:
-        """Return those that were kept, oldest first."""
+        """Return the checkpoints that were kept, oldest first."""
         return self._checkpoints().all()
 
     def _checkpoints(self) -> Checkpoints:
-        # Few look at saved states, and every launch would wait for these.
+        # Saved states are rarely looked at, and every launch would wait for these.
         from cargobike.experiments.trial.checkpoints.checkpoint import Checkpoints  # noqa: PLC0415
         from cargobike.store.files.mirror import fetch  # noqa: PLC0415
 
@@ -129,5 +129,5 @@ class TrialCheckpoint:
 
 
 def recorded(trial: Trial, experiment: ExperimentFolder, direction: Direction) -> RecordedTrial:
-    """Return a trial of a record with the way to its files; what it consists of is shared, not copied."""
+    """Return a trial of a record together with its folder; its fields are shared, not copied."""
     return RecordedTrial(*msgspec.structs.astuple(trial), experiment=experiment, direction=direction)

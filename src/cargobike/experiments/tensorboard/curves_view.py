@@ -6,7 +6,7 @@
   0003/own → trials/0003/logs       what its train function wrote into tensorboard.logdir()
 ```
 
-All of it follows from the journal: it is made when it is looked at, never by the driver, and may be deleted.
+All of it is derived from the journal: it is made when TensorBoard is opened, never by the driver, and may be deleted.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _OWN: Final = "own"
 
 
 class CurvesView:
-    """Keeps the event files of one experiment up to date; one process at a time does, the others only look.
+    """Keeps the event files of one experiment up to date; one process at a time writes, the others only read.
 
     Args:
         folder: The experiment.
@@ -63,7 +63,7 @@ class CurvesView:
         self._is_current = False
 
     def open(self) -> bool:
-        """Become the one who writes; returns whether that is so."""
+        """Become the process that writes; returns whether that worked."""
         try:
             self.root.mkdir(exist_ok=True)
             fd = os.open(self.root / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -85,7 +85,7 @@ class CurvesView:
         if self._is_current:
             if self._matches_journal():
                 return False
-            self._is_current = False  # it was taken up again
+            self._is_current = False  # the experiment was resumed
             self._wipe()
         before = self._reader.offset
         facts = self._reader.read_new(BYTES_AT_ONCE)
@@ -115,11 +115,11 @@ class CurvesView:
 
     def _records(self, facts: Iterable[AnyFact]) -> dict[int, list[bytes]]:
         """Turn facts into records, by trial."""
-        found: dict[int, list[bytes]] = {}
+        records: dict[int, list[bytes]] = {}
         for fact in facts:
             if type(fact) is Reported:
                 self._steps[fact.trial] = fact.step
-                found.setdefault(fact.trial, []).append(scalars(unpack_numbers(fact.metrics), fact.step, fact.at))
+                records.setdefault(fact.trial, []).append(scalars(unpack_numbers(fact.metrics), fact.step, fact.at))
             elif isinstance(fact, ExperimentStarted):
                 self._objective = fact.metric or "value"
             elif isinstance(fact, TrialSuggested):
@@ -128,10 +128,10 @@ class CurvesView:
                 self._started.add(fact.trial)
                 self._unlinked.add(fact.trial)
                 start = session_start(self._params.pop(fact.trial, {}), f"{fact.trial:04d}", fact.at)
-                found.setdefault(fact.trial, []).extend((file_start(fact.at), start))
+                records.setdefault(fact.trial, []).extend((file_start(fact.at), start))
             elif isinstance(fact, TrialEnded) and fact.trial in self._started:
-                found.setdefault(fact.trial, []).extend(self._end(fact))
-        return found
+                records.setdefault(fact.trial, []).extend(self._end(fact))
+        return records
 
     def _end(self, fact: TrialEnded) -> list[bytes]:
         values = {f"final/{name}": value for name, value in unpack_numbers(fact.metrics).items()}
@@ -143,13 +143,13 @@ class CurvesView:
 
     def _write(self, records: dict[int, list[bytes]]) -> None:
         for trial, parts in records.items():
-            place = self.root / f"{trial:04d}"
-            place.mkdir(exist_ok=True)
-            with (place / _FILE).open("ab") as file:
+            folder = self.root / f"{trial:04d}"
+            folder.mkdir(exist_ok=True)
+            with (folder / _FILE).open("ab") as file:
                 file.write(b"".join(parts))
 
     def _link(self) -> None:
-        """Show what trials write themselves, as soon as they do."""
+        """Link what trials write themselves, as soon as they do."""
         for trial in list(self._unlinked):
             logs = self.folder.trial(trial).logs
             if logs.is_dir():
@@ -163,7 +163,7 @@ def write_curves(folder: ExperimentFolder) -> Path:
     """Write the event files of an experiment as far as it has come; returns the folder to show TensorBoard.
 
     Raises:
-        StoreError: If the journal cannot be read, or nothing can be written beside it.
+        StoreError: If the journal cannot be read, or its folder cannot be written to.
     """
     view = CurvesView(folder)
     if view.open():
@@ -178,11 +178,11 @@ def write_curves(folder: ExperimentFolder) -> Path:
 def gather(root: Path, folders: Iterable[tuple[str, ExperimentFolder]]) -> Path:
     """Make a folder that shows several experiments side by side, by name and the end of their ids."""
     root.mkdir(parents=True, exist_ok=True)
-    wanted = {f"{_plain(name)}-{folder.id[-4:]}": folder.tensorboard for name, folder in folders}
+    views = {f"{_plain(name)}-{folder.id[-4:]}": folder.tensorboard for name, folder in folders}
     for entry in root.iterdir():
-        if entry.is_symlink() and entry.name not in wanted:
+        if entry.is_symlink() and entry.name not in views:
             entry.unlink()
-    for name, view in wanted.items():
+    for name, view in views.items():
         with contextlib.suppress(FileExistsError):
             (root / name).symlink_to(os.path.relpath(view, root))
     return root

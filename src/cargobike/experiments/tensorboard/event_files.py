@@ -125,9 +125,9 @@ def _float32(value: float) -> bytes:
 def _varint(value: int) -> bytes:
     if value < 0x80:
         return b"%c" % value
-    found = bytearray()
+    encoded = bytearray()
     while value >= 0x80:
-        found.append(value & 0x7F | 0x80)
+        encoded.append(value & 0x7F | 0x80)
         value >>= 7
-    found.append(value)
-    return bytes(found)
+    encoded.append(value)
+    return bytes(encoded)

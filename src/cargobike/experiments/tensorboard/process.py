@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 
 def main() -> None:
-    """Do what is ordered on standard input, until that is closed."""
+    """Carry out the orders on standard input, until that is closed."""
     order = msgspec.json.decode(sys.stdin.buffer.readline(), type=TensorboardOrder)
     die_with_parent(order.owner)
     views = []
@@ -44,7 +44,7 @@ def main() -> None:
     finally:
         for view in views:
             view.close()
-        os._exit(0)  # TensorBoard's threads are not made to end
+        os._exit(0)  # TensorBoard's threads cannot be ended
 
 
 def _follow(views: list[CurvesView]) -> None:
@@ -59,7 +59,7 @@ def _follow(views: list[CurvesView]) -> None:
 
 def _serve(order: TensorboardOrder) -> str:
     """Start the server in threads of this process; returns its address."""
-    # TensorBoard takes TensorFlow if it finds it: many seconds, for reading files that it reads as well without.
+    # TensorBoard imports TensorFlow if it is installed: many seconds, for files that it can read without it.
     sys.modules["tensorboard.compat.notf"] = types.ModuleType("tensorboard.compat.notf")
     try:
         from tensorboard import program  # noqa: PLC0415 - an extra, and only for this process

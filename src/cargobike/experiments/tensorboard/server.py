@@ -1,4 +1,4 @@
-"""A TensorBoard server that belongs to the process which started it, and ends with it however that ends."""
+"""A TensorBoard server that belongs to the process which started it, and ends with that process, however it ends."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class TensorboardOrder(msgspec.Struct, frozen=True, kw_only=True):
 class TensorboardServer:
     """A TensorBoard server in a process of its own, which keeps the event files up to date as well.
 
-    It is told what to do through a pipe, and ends when that is closed. The kernel ends it with its owner, should the
-    pipe not be enough.
+    Its orders come through a pipe, and it ends when that is closed. Should the pipe not be enough, the kernel ends it
+    with its owner.
 
     Args:
         logdir: The folder to show.
@@ -62,7 +62,7 @@ class TensorboardServer:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            start_new_session=True,  # a Ctrl-C is for the owner, who ends it
+            start_new_session=True,  # a Ctrl-C goes to the owner, which ends it
         )
         assert self._process.stdin is not None
         with contextlib.suppress(BrokenPipeError):
@@ -76,7 +76,7 @@ class TensorboardServer:
 
     @property
     def has_ended(self) -> bool:
-        """Whether the server is gone."""
+        """Whether the server has ended."""
         return self._process.poll() is not None
 
     def address(self, timeout_s: float = START_S) -> str:
@@ -100,7 +100,7 @@ class TensorboardServer:
                 data += chunk
         word, _, text = data.decode(errors="replace").strip().partition(" ")
         if word != "at":
-            raise EngineError(f"TensorBoard cannot be started: {text or 'its process ended without a word'}")
+            raise EngineError(f"TensorBoard cannot be started: {text or 'its process ended without a message'}")
         return text
 
     def wait(self) -> int:
@@ -132,7 +132,7 @@ class TensorboardKeeper:
 
     Args:
         folder: The experiment to show.
-        say: Is told the address, or what went wrong, from a thread.
+        say: Called, from a thread, with the address or with what went wrong.
     """
 
     def __init__(self, folder: ExperimentFolder, say: Callable[[str], None]) -> None:
@@ -141,7 +141,7 @@ class TensorboardKeeper:
         self._board: TensorboardServer | None = None
 
     def on_facts(self, facts: Sequence[Fact]) -> None:
-        """Start the server when the first facts after the start come in."""
+        """Start the server at the first facts after the start of the experiment."""
         if self._board is None:
             self._folder.tensorboard.mkdir(exist_ok=True)
             self._board = TensorboardServer(self._folder.tensorboard, [self._folder])

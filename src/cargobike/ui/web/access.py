@@ -1,4 +1,4 @@
-"""Who may ask the dashboard's server: hosts it answers to, its token, and what others may change."""
+"""The rules of access to the dashboard's server: hosts it answers to, its token, and what callers may change."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class Access:
     """Rules that hold for every request.
 
     Attributes:
-        hosts: Names in the `Host` header that are answered. A page of a stranger whose name was made to point at this
-            machine arrives with the stranger's name, and is refused.
+        hosts: Names in the `Host` header that are answered. A request from a page of another site whose
+            name was made to point at this machine has that site's name, and is refused.
         any_address: Whether a bare IP address is answered too: it cannot be made to point elsewhere by a name server.
-        token: What callers must show; `None` asks nobody.
+        token: What callers must send; `None` if none is needed.
         may_stop: Whether experiments can be stopped.
     """
 
@@ -31,18 +31,18 @@ class Access:
     may_stop: bool = True
 
     def answers_to(self, host_header: str) -> bool:
-        """Tell whether a request with this `Host` header is meant for us."""
+        """Tell whether a request with this `Host` header is meant for this server."""
         host = host_of(host_header)
         if host is None:
             return False
         return host in self.hosts or (self.any_address and _is_address(host))
 
     def accepts(self, token: str) -> bool:
-        """Tell whether a token is the right one, in a time that says nothing about it."""
+        """Tell whether a token is the right one, in constant time."""
         return self.token is not None and hmac.compare_digest(token.encode(), self.token.encode())
 
     def accepts_cookie(self, cookie: str) -> bool:
-        """Tell whether a cookie was made by `cookie`, in a time that says nothing about it."""
+        """Tell whether a cookie was made by `cookie`, in constant time."""
         return self.token is not None and hmac.compare_digest(cookie.encode(), self.cookie.encode())
 
     @property
@@ -52,7 +52,7 @@ class Access:
 
 
 def access_for(host: str, *, names: Iterable[str] = (), token: str | None = None, may_stop: bool = True) -> Access:
-    """Make the rules for a server that listens on `host`; a token is made up where one is needed and none given."""
+    """Make the rules for a server that listens on `host`; a token is generated if one is needed and none given."""
     if is_loopback(host):
         hosts = LOOPBACK_NAMES | {host.lower(), *_lower(names)}
         return Access(hosts=hosts, token=token, may_stop=may_stop)
@@ -66,7 +66,7 @@ def access_for(host: str, *, names: Iterable[str] = (), token: str | None = None
 
 
 def new_token() -> str:
-    """Make a token that nobody can guess."""
+    """Make a token that cannot be guessed."""
     return secrets.token_urlsafe(32)
 
 
@@ -81,7 +81,7 @@ def is_loopback(host: str) -> bool:
 
 
 def host_of(header: str) -> str | None:
-    """Return the name or address in a `Host` header, without the port; `None` if it is no such header."""
+    """Return the name or address in a `Host` header, without the port; `None` if it is malformed."""
     text = header.strip().lower()
     if text.startswith("["):
         inside, bracket, rest = text[1:].partition("]")

@@ -18,9 +18,9 @@ _P = ParamSpec("_P")
 class Answer(msgspec.Struct):
     """The base of all shapes that the API answers with.
 
-    An endpoint makes one and `sends` encodes it, field by field as they stand here; the OpenAPI document is made of the
-    same fields. What a field must be beyond its type stands in `Annotated[…, pydantic.Field(…)]`. Every field is sent.
-    A page of a thousand trials takes a ninth of the time that models of pydantic would take.
+    An endpoint makes one and `sends` encodes its fields, in the order of their definition; the OpenAPI document is made
+    of the same fields. What a field must be beyond its type is in `Annotated[…, pydantic.Field(…)]`. Every field is
+    sent. A page of a thousand trials takes a ninth of the time that models of pydantic would take.
     """
 
     @classmethod
@@ -49,11 +49,11 @@ class Problem(Answer):
 REFUSALS: dict[int | str, dict[str, Any]] = {
     400: {"model": Problem, "description": "The request makes no sense."},
     401: {"model": Problem, "description": "A token is needed."},
-    404: {"model": Problem, "description": "There is no such thing."},
+    404: {"model": Problem, "description": "What was asked for does not exist."},
     413: {"model": Problem, "description": "The body is too long."},
     414: {"model": Problem, "description": "The address is too long."},
     421: {"model": Problem, "description": "This server does not answer to that host name."},
-    422: {"model": Problem, "description": "Something given cannot be used."},
+    422: {"model": Problem, "description": "A value in the request cannot be used."},
     503: {"model": Problem, "description": "The project cannot be read just now."},
 }
 """How refusals that any route may answer with are documented."""
@@ -70,12 +70,12 @@ def sends(make: Callable[_P, Answer | None]) -> Callable[_P, Response]:
 
 
 def answer(value: object, *, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """Return data as a response; numbers for which JSON has no word must have been packed."""
+    """Return data as a response; numbers that JSON does not have must have been packed."""
     return Response(encoded(value), status, media_type="application/json", headers=dict(headers or {}))
 
 
 def encoded(value: object) -> bytes:
-    """Encode answers and plain data, arrays of NumPy among it; numbers that are none become `null`."""
+    """Encode answers and plain data, NumPy arrays included; NaN and infinities become `null`."""
     return msgspec.json.encode(value, enc_hook=_plain)
 
 

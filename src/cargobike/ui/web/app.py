@@ -24,38 +24,38 @@ def create_app(state: ServerState, sections: Sequence[Section] | None = None) ->
     """Make the application of one project: an ASGI application that any server can run.
 
     Args:
-        state: The project, and who may ask.
-        sections: What is shown; by default what products registered.
+        state: The project, and the rules of access.
+        sections: The sections to show; by default those that products registered.
     """
-    shown = registered_sections(state) if sections is None else sections
+    sections = registered_sections(state) if sections is None else sections
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         yield
         state.closing.set()
-        for section in shown:
+        for section in sections:
             section.close()
 
-    holds = "; ".join(section.holds for section in shown if section.holds) or "what it holds"
+    holds = "; ".join(section.holds for section in sections if section.holds) or "what it holds"
     app = FastAPI(
         title="Cargobike",
         version=__version__,
         description=f"{holds[:1].upper()}{holds[1:]} of one project.",
         openapi_url="/api/v1/openapi.json",
-        # Their pages load scripts from elsewhere; this server works without a network and lets no such script in.
+        # FastAPI's own pages load scripts from elsewhere; this server works without a network and forbids such scripts.
         docs_url=None,
         redoc_url=None,
         lifespan=lifespan,
     )
     app.state.server = state
-    app.state.templates = Templates(state.project, shown)
-    app.state.sections = {section.name: section.state for section in shown}
-    for api in (start.api, *(section.api for section in shown if section.api)):
+    app.state.templates = Templates(state.project, sections)
+    app.state.sections = {section.name: section.state for section in sections}
+    for api in (start.api, *(section.api for section in sections if section.api)):
         app.include_router(api, prefix="/api/v1")
     # The first page of an address counts: a section may have the start page for itself.
-    for pages in (login.routes, *(section.pages for section in shown if section.pages), start.pages):
+    for pages in (login.routes, *(section.pages for section in sections if section.pages), start.pages):
         app.include_router(pages, include_in_schema=False)
-    app.include_router(static_routes(shown), include_in_schema=False)
+    app.include_router(static_routes(sections), include_in_schema=False)
     app.add_exception_handler(CargobikeError, _told)
     app.add_exception_handler(HTTPException, _refused)
     app.add_exception_handler(RequestValidationError, _invalid)

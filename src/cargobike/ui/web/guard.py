@@ -15,7 +15,7 @@ from cargobike.ui.web.access import Access
 LONGEST_BODY: Final = 64 << 10
 LONGEST_TARGET: Final = 48 << 10
 OWN_HEADER: Final = "x-cargobike"
-"""A header that no form and no page of another origin can send without asking first, and nobody is answered yes."""
+"""A header that no form can send, and no page of another origin without permission, which is never given."""
 
 _OPEN_PATHS: Final = ("/static/", "/login", "/healthz")
 _SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -47,7 +47,7 @@ class Guard:
         self._access = access
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request, or hand it on."""
+        """Answer one request, or pass it on."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -94,13 +94,13 @@ class Guard:
     def _is_known(self, scope: Scope, headers: Headers) -> bool:
         if scope["path"].startswith(_OPEN_PATHS):
             return True
-        scheme, _, shown = headers.get("authorization", "").partition(" ")
+        scheme, _, token = headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer":
-            return self._access.accepts(shown.strip())
+            return self._access.accepts(token.strip())
         return self._access.accepts_cookie(_cookie(headers.get("cookie", ""), cookie_name(scope)))
 
     def _foreign(self, scope: Scope, headers: Headers) -> tuple[int, str] | None:
-        """Say why a change looks as if a page of somebody else had asked for it."""
+        """Say why a change looks as if a page of another origin had asked for it."""
         if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
             return 415, "Changes are asked for with Content-Type: application/json."
         if OWN_HEADER not in headers:
@@ -120,12 +120,12 @@ def cookie_name(scope: Scope) -> str:
 
 
 async def _read_body(receive: Receive) -> bytes | None:
-    """Return the body, `None` if it is too long: it is counted as it arrives, because its length may be a lie."""
+    """Return the body, `None` if it is too long: it is counted as it arrives; the stated length may be wrong."""
     body = bytearray()
     while True:
         message = await receive()
         if message["type"] != "http.request":
-            return b""  # whoever asked is gone
+            return b""  # the caller is gone
         body += message.get("body", b"")
         if len(body) > LONGEST_BODY:
             return None
@@ -134,7 +134,7 @@ async def _read_body(receive: Receive) -> bytes | None:
 
 
 class _Again:
-    """Gives a body that was read already, and then whatever comes after it."""
+    """Returns a body that was read already, and then the messages after it."""
 
     def __init__(self, body: bytes, receive: Receive) -> None:
         self._body: bytes | None = body
@@ -149,10 +149,10 @@ class _Again:
 
 def _cookie(header: str, name: str) -> str:
     try:
-        found = SimpleCookie(header).get(name)
+        cookie = SimpleCookie(header).get(name)
     except CookieError:
         return ""
-    return "" if found is None else found.value
+    return "" if cookie is None else cookie.value
 
 
 async def _refuse(scope: Scope, send: Send, status: int, why: str) -> None:

@@ -1,4 +1,4 @@
-"""Showing the token once: the browser gets a cookie for it, and the token stays in no address and no history."""
+"""Showing the token once: the browser gets a cookie for it, so that the token is not kept in any address or history."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from cargobike.ui.web.templates import Pages
 routes = APIRouter()
 
 
-class Shown(BaseModel):
-    """What a browser shows to be let in."""
+class Login(BaseModel):
+    """The token that a browser sends to get access."""
 
     token: Annotated[str, StringConstraints(min_length=1, max_length=500)]
 
 
 @routes.get("/login")
-def login(templates: Pages) -> Response:
+def login_page(templates: Pages) -> Response:
     """Return a page that reads the token from the part of its address that is never sent."""
     return templates.login_page()
 
 
 @routes.post("/login")
-def enter(request: Request, shown: Shown, state: Server) -> Response:
+def enter(request: Request, login: Login, state: Server) -> Response:
     """Exchange the token for a cookie that scripts cannot read and other sites cannot use."""
-    if not state.access.accepts(shown.token):
+    if not state.access.accepts(login.token):
         return JSONResponse({"detail": "That is not the token that this server printed."}, 401)
     response = JSONResponse({"detail": "welcome"})
     response.set_cookie(
@@ -46,5 +46,5 @@ def enter(request: Request, shown: Shown, state: Server) -> Response:
 
 @routes.get("/healthz")
 def healthz() -> Response:
-    """Tell that the server is there."""
+    """Answer that the server is running."""
     return JSONResponse({"detail": "here"})

@@ -28,15 +28,15 @@ class Section:
 
     Attributes:
         name: The product's name: its templates are called `NAME/….html`.
-        holds: What its API tells about, for the first sentence of the OpenAPI document.
+        holds: What its API is about, for the first sentence of the OpenAPI document.
         links: Its entries in the navigation.
         pages: Its pages, mounted at the root of the address.
         api: Its REST routes, mounted below `/api/v1`.
         package: Where its folders `templates` and `static` lie; names of static files are unique in the whole server.
         state: What its routes find as `request.app.state.sections[name]`.
         filters: What its templates can do with values, by name.
-        prepare: Loads what the first page needs, in the background, while its reader is still on the way.
-        close: Gives back what is open when the server ends.
+        prepare: Loads what the first page needs, in the background, before it is asked for.
+        close: Closes what is open when the server ends.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Running the server: its socket, its end, and never longer than who started it."""
+"""Running the server: its socket, and its end, at the latest with the process that started it."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class DashboardServer(uvicorn.Server):
     def handle_exit(self, sig: int, frame: object) -> None:
         """End at Ctrl-C or a termination signal."""
         self._state.closing.set()
-        # An answer that is cut off now is no error that anybody needs to read about.
+        # An answer that is cut off now is not an error worth reading about.
         logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
         super().handle_exit(sig, None)
 
@@ -60,21 +60,21 @@ def bind(host: str, port: int | None) -> socket.socket:
     """Return a listening socket: on the port asked for, or without one on the usual port or else any free one.
 
     Raises:
-        InvalidInputError: If the port is in use, or the host is none of this machine's.
+        InvalidInputError: If the port is in use, or the host is not an address of this machine.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    for wanted in (DEFAULT_PORT, 0) if port is None else (port,):
+    for number in (DEFAULT_PORT, 0) if port is None else (port,):
         sock = socket.socket(family, socket.SOCK_STREAM)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            sock.bind((host, wanted))
+            sock.bind((host, number))
             sock.listen(128)
         except OSError as error:
             sock.close()
-            if port is None and wanted:
+            if port is None and number:
                 continue
             raise InvalidInputError(
-                f"The dashboard cannot listen on {host}:{wanted}: {error.strerror}. "
+                f"The dashboard cannot listen on {host}:{number}: {error.strerror}. "
                 "Choose another port with --port, or leave it out to get a free one."
             ) from error
         return sock
@@ -88,7 +88,7 @@ def serve(project: ProjectFolder, access: Access, sock: socket.socket) -> None:
     server = DashboardServer(state, sections)
     threading.Thread(target=_warm_up, args=(sections,), name="cargobike-ui-warm-up", daemon=True).start()
     stop_watching = threading.Event()
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup says: stay when your owner is gone
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # under nohup it stays when its owner is gone
         signal.signal(signal.SIGHUP, lambda *_: server.end())
         threading.Thread(
             target=_end_with_parent, args=(server, stop_watching), name="cargobike-ui-parent", daemon=True
@@ -103,7 +103,7 @@ def serve(project: ProjectFolder, access: Access, sock: socket.socket) -> None:
 
 
 def _warm_up(sections: Sequence[Section]) -> None:
-    """Load what the first page needs while its reader is still on the way."""
+    """Load what the first page needs before it is asked for."""
     try:
         for section in sections:
             section.prepare()
@@ -113,7 +113,7 @@ def _warm_up(sections: Sequence[Section]) -> None:
 
 
 def _end_with_parent(server: DashboardServer, stop: threading.Event) -> None:
-    """End the server when its parent is gone: an orphan is given to another process."""
+    """End the server when its parent is gone: an orphan gets another parent."""
     parent = os.getppid()
     while not stop.wait(_LOOK_EVERY_S):
         if os.getppid() != parent:

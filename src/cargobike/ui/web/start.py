@@ -1,4 +1,4 @@
-"""What the shell tells by itself: about the server, and a start page where no product has one."""
+"""The shell's own routes: about the server, and a start page where no product has one."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def _server(request: Request) -> ServerState:
 
 
 Server = Annotated[ServerState, Depends(_server)]
-"""What a route that needs the project or the rules of access asks for."""
+"""The parameter by which a route gets the project and the rules of access."""
 
 api = APIRouter(tags=["server"], responses=REFUSALS)
 pages = APIRouter()
@@ -36,11 +36,11 @@ pages = APIRouter()
 @api.get("/server")
 @sends
 def server(state: Server) -> ServerInfo:
-    """Return about this server."""
+    """Return what there is to know about this server."""
     return ServerInfo(version=__version__, project=str(state.project.root), may_stop=state.access.may_stop)
 
 
 @pages.get("/")
 def start(templates: Pages) -> Response:
-    """Return a page with the ways into all sections."""
+    """Return a page with links to all sections."""
     return templates.page("start.html")

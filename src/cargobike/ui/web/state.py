@@ -1,4 +1,4 @@
-"""What every part of the server may use: the project, who may ask, and whether the server is about to end."""
+"""What every part of the server may use: the project, the rules of access, and whether the server is about to end."""
 
 from __future__ import annotations
 

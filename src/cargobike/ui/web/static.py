@@ -27,7 +27,7 @@ def static_routes(sections: Sequence[Section]) -> APIRouter:
 
     @routes.get("/static/{name}")
     def static(name: str, known: Annotated[str | None, Header(alias="if-none-match")] = None) -> Response:
-        """Return a file that belongs to the pages; no other can be named."""
+        """Return a file that belongs to the pages; others cannot be reached."""
         if name == PLOTLY:
             body, tag = load_plotly()
         elif name in files:

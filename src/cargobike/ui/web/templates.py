@@ -1,4 +1,4 @@
-"""HTML made from templates in which every text stays text, whatever it holds."""
+"""HTML made from templates in which all text is escaped."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Templates:
         return HTMLResponse(self._render(name, {"project": project_name(self._project), **context}))
 
     def login_page(self) -> Response:
-        """Return the page on which the token is shown; it tells strangers nothing of the project."""
+        """Return the page on which the token is shown; it reveals nothing about the project."""
         return HTMLResponse(self._render("login.html", {"project": ""}))
 
     def error_page(self, status: int, why: str) -> Response:
@@ -49,7 +49,7 @@ class Templates:
 
 
 def project_name(project: ProjectFolder) -> str:
-    """Return what people call a project: its address on shared storage, or the folder that it lies in."""
+    """Return a project's name for people: its address on shared storage, or the folder that it lies in."""
     if project.remote_url.exists():
         return project.remote_url.read_text("utf-8").strip()
     return (project.root.parent if project.root.name == ".cargobike" else project.root).name or str(project.root)
@@ -61,4 +61,4 @@ async def _templates(request: Request) -> Templates:
 
 
 Pages = Annotated[Templates, Depends(_templates)]
-"""What a route that answers with a page asks for."""
+"""The parameter by which a route that answers with a page gets the templates."""

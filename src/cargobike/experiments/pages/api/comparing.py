@@ -92,8 +92,8 @@ def progress(state: State, ids: Ids, by: Order = "trial") -> Figure:
 def experiments(state: State, first: OneId, second: OneId) -> ComparedExperiments:
     """Return everything in which two experiments differ: settings, space, code, environment, results."""
     differences = compare(state.live.get(first).folder, state.live.get(second).folder)
-    told = packed(msgspec.to_builtins(differences, enc_hook=str))
-    return ComparedExperiments(**{name: told[name] for name in ComparedExperiments.__struct_fields__})
+    plain_data = packed(msgspec.to_builtins(differences, enc_hook=str))
+    return ComparedExperiments(**{name: plain_data[name] for name in ComparedExperiments.__struct_fields__})
 
 
 def _split(ref: str) -> tuple[str, int]:

@@ -34,7 +34,7 @@ routes = APIRouter(tags=["events"], responses=REFUSALS)
     response_class=Response,
     responses={
         200: {"content": {"text/event-stream": {}}, "description": "Events `experiment` and `experiments`."},
-        429: {"model": Problem, "description": "Too many are listening."},
+        429: {"model": Problem, "description": "Too many pages are listening."},
     },
 )
 async def events(
@@ -42,11 +42,11 @@ async def events(
     experiment: Annotated[str | None, Query(pattern=ID_PATTERN, max_length=80, description="Only this one.")] = None,
     once: Annotated[bool, Query(description="End after the first event.")] = False,
 ) -> Response:
-    """Tell what changes, from now on: of one experiment its summary, else which experiments there are."""
+    """Send an event at each change: the summary of one experiment, or else the ids of experiments that changed."""
     if experiment is not None:
         await run_in_threadpool(state.live.get, experiment)
     if state.listeners >= MOST_LISTENERS:
-        raise HTTPException(429, f"{MOST_LISTENERS} are listening already; close some pages.")
+        raise HTTPException(429, f"{MOST_LISTENERS} pages are listening already; close some.")
     blocks = _one(state, experiment) if experiment is not None else _all(state)
     return StreamingResponse(
         _counted(state, blocks, once=once), media_type="text/event-stream", headers={"x-accel-buffering": "no"}
@@ -116,5 +116,5 @@ async def _all(state: ExperimentPages) -> AsyncIterator[bytes]:
         await asyncio.sleep(_LIST_EVERY_S)
 
 
-def _event(name: str, told: Answer) -> bytes:
-    return b"event: %b\ndata: %b\n\n" % (name.encode(), encoded(told))
+def _event(name: str, answer: Answer) -> bytes:
+    return b"event: %b\ndata: %b\n\n" % (name.encode(), encoded(answer))

@@ -27,7 +27,7 @@ routes = APIRouter(tags=["experiments"], responses=REFUSALS)
 def experiments(
     state: State,
     *,
-    wanted: Annotated[list[ExperimentState], Query(alias="state", max_length=5, description="Only these.")] = [],  # noqa: B006
+    states: Annotated[list[ExperimentState], Query(alias="state", max_length=5, description="Only these.")] = [],  # noqa: B006
     q: Words = "",
     sort: ExperimentSort = "started",
     descending: bool = True,
@@ -35,9 +35,9 @@ def experiments(
     limit: Limit = 50,
 ) -> ExperimentPage:
     """Return experiments, the newest first unless asked otherwise."""
-    rows = state.listing.experiments(states=wanted, sort=sort, descending=descending, words=q)
-    shown = [row_summary(row, state.listing.progress(row)) for row in rows[offset : offset + limit]]
-    return ExperimentPage(experiments=shown, total=len(rows), offset=offset, limit=limit)
+    rows = state.listing.experiments(states=states, sort=sort, descending=descending, words=q)
+    summaries = [row_summary(row, state.listing.progress(row)) for row in rows[offset : offset + limit]]
+    return ExperimentPage(experiments=summaries, total=len(rows), offset=offset, limit=limit)
 
 
 @routes.get("/experiments/{experiment_id}")
@@ -61,12 +61,12 @@ def snapshot(state: State, experiment_id: ExperimentId) -> SnapshotAnswer | None
     status_code=202,
     response_model=Stopping,
     responses={
-        403: {"model": Problem, "description": "This server changes nothing, or a stranger's page asked."},
-        415: {"model": Problem, "description": "Not asked for with JSON."},
+        403: {"model": Problem, "description": "This server is read-only, or a page of another origin asked."},
+        415: {"model": Problem, "description": "The request is not JSON."},
     },
 )
 def stop(state: State, experiment_id: ExperimentId) -> Response:
-    """Ask a running experiment to stop, as `cargobike stop` does; its end is seen in its state.
+    """Ask a running experiment to stop, as `cargobike stop` does; its state shows when it has ended.
 
     Needs `Content-Type: application/json` and a header `X-Cargobike`, which no page of another origin can send.
     """

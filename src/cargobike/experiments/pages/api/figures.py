@@ -22,7 +22,7 @@ from cargobike.ui.web.answering import REFUSALS, encoded, sends
 
 FigureName = Annotated[str, Path(pattern=r"^[a-z][a-z-]{0,39}$", description="A name from the list of figures.")]
 KnownVersion = Annotated[str | None, Header(alias="if-none-match", max_length=200)]
-_UNCHANGED: dict[int | str, dict[str, Any]] = {304: {"description": "The same as you have."}}
+_UNCHANGED: dict[int | str, dict[str, Any]] = {304: {"description": "Unchanged since the version that you have."}}
 
 routes = APIRouter(prefix="/experiments/{experiment_id}", tags=["figures"], responses=REFUSALS)
 
@@ -33,10 +33,10 @@ def figures(state: State, experiment_id: ExperimentId) -> FigureList:
     """Return the figures that make sense for an experiment."""
     live = state.live.get(experiment_id)
     with live.reading():
-        shown = worth_showing(_source(live))
+        figures = worth_showing(_source(live))
         listed = [
             FigureInfo(name=each.name, title=each.title, section=each.section, options=list(each.choices))
-            for each in shown
+            for each in figures
         ]
         return FigureList(version=live.version, figures=listed)
 

@@ -27,8 +27,8 @@ def files(state: State, experiment_id: ExperimentId, path: InnerPath = "") -> Fo
     """Return what lies in a folder of an experiment; links are listed as `other` and never followed."""
     folder = state.live.with_files(experiment_id).folder
     entries, left_out = list_folder(folder.root, path)
-    told = [FileEntry(**{**dataclasses.asdict(each), "changed_at": utc(each.changed_at)}) for each in entries]
-    return FolderAnswer(path=path, entries=told, left_out=left_out)
+    listed = [FileEntry(**{**dataclasses.asdict(each), "changed_at": utc(each.changed_at)}) for each in entries]
+    return FolderAnswer(path=path, entries=listed, left_out=left_out)
 
 
 @routes.get(
@@ -37,7 +37,7 @@ def files(state: State, experiment_id: ExperimentId, path: InnerPath = "") -> Fo
     responses={200: {"content": {"application/octet-stream": {}}, "description": "The bytes of the file."}},
 )
 def content(state: State, experiment_id: ExperimentId, path: FilePath) -> Response:
-    """Return a file as bytes to be saved, whatever it holds: no browser shows or runs it."""
+    """Return a file as bytes to be saved, so that no browser shows or runs it."""
     folder = state.live.with_files(experiment_id).folder
     file, size, name = open_file(folder.root, path)
     headers = {

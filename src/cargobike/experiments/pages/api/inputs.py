@@ -1,4 +1,4 @@
-"""What callers may give: ids, numbers of trials, parts of lists."""
+"""The parameters of requests: ids, numbers of trials, parts of lists."""
 
 from __future__ import annotations
 

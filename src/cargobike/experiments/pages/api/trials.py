@@ -113,7 +113,7 @@ def metrics(
 ) -> MetricsAnswer:
     """Return what a trial reported, down-sampled where there is more than can be drawn.
 
-    Steps that a later attempt reported again are told once, as the later attempt had them.
+    A step that a later attempt reported again is sent once, with the values of the later attempt.
     """
     live = state.live.get(experiment_id)
     with live.reading() as record:

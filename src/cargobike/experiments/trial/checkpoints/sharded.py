@@ -74,12 +74,12 @@ class ShardedCheckpoints:
         pool.shutdown(wait=False)
         return None
 
-    def load(self, state: dict[str, Any], newest: object) -> int | None:
+    def load(self, state: dict[str, Any], entry: object) -> int | None:
         """Fill a state from the checkpoint that rank 0 names; returns its step."""
         self._count += 1
-        is_sharded = isinstance(newest, Path) and newest.name == FOLDER
+        is_sharded = isinstance(entry, Path) and entry.name == FOLDER
         answer = self._gang.exchange(
-            f"checkpoint#{self._count}.load", str(newest).encode() if is_sharded else b"", of="workers"
+            f"checkpoint#{self._count}.load", str(entry).encode() if is_sharded else b"", of="workers"
         )[0]
         if not answer:
             return None
