@@ -12,7 +12,7 @@ import os
 
 from cargobike import experiment, trial
 
-os.environ["KERAS_BACKEND"] = "jax"  # before anybody imports Keras: workers do so before they call the function
+os.environ["KERAS_BACKEND"] = "jax"  # before Keras is imported: workers import it before they call the function
 
 
 def train(epochs: int) -> dict[str, float]:

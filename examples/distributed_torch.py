@@ -1,4 +1,4 @@
-"""Train one network on two ranks with PyTorch, as for torchrun, and let it survive the death of one of them.
+"""Train one network on two ranks with PyTorch, as for torchrun, and survive the death of one of them.
 
 $ python examples/distributed_torch.py --workers 2
 """

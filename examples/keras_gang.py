@@ -1,4 +1,4 @@
-"""Train a Keras 3 model with a gang of two: `fit` as ever, gradients averaged over all ranks.
+"""Train a Keras 3 model with a gang of two: `fit` as usual, gradients averaged over all ranks.
 
 python examples/keras_gang.py                       # Keras on TensorFlow
 python examples/keras_gang.py --backend torch
@@ -28,7 +28,7 @@ def train(backend: str, epochs: int) -> float:
         loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
         metrics=["accuracy"],
     )
-    cargobike.keras.prepare(model)  # before fit: rank 0's weights for everybody, and gradients averaged from now on
+    cargobike.keras.prepare(model)  # before fit: all ranks get rank 0's weights, and gradients are averaged
     mine, labels = cargobike.keras.shard(x[:1400], y[:1400])
     model.fit(mine, labels, batch_size=32, epochs=epochs, verbose=0)
     _, accuracy = model.evaluate(x[1400:], y[1400:], verbose=0)

@@ -1,4 +1,4 @@
-"""Asynchronous SGD: two workers share parameters through two servers and wait for nobody.
+"""Asynchronous SGD: two workers share parameters through two servers and do not wait for each other.
 
 python examples/parameter_server.py
 """
