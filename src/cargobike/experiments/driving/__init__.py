@@ -1,1 +1,1 @@
-"""Doing: the event loop that owns an experiment, and what it talks to."""
+"""The driver: the event loop that owns an experiment, and everything that it talks to."""

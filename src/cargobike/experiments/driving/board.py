@@ -1,4 +1,4 @@
-"""The board on which members of a gang leave small things for each other. Pure: messages in, answers out."""
+"""The board on which members of a gang publish small values for each other. Pure: messages in, answers out."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Answers = list[tuple[str, Gathered]]
 
 @dataclass(slots=True)
 class _Notice:
-    """What was published under one name, by member, who waits for it, and how many have seen it for the last time."""
+    """The values under one name by member, the workers that wait for them, and how many need them no more."""
 
     values: dict[int, bytes] = field(default_factory=dict)
     waiting: dict[str, Wanted] = field(default_factory=dict)
@@ -38,22 +38,22 @@ class _Post:
 
 
 class Board:
-    """One post for each attempt that runs; a worker's next attempt replaces it."""
+    """Keeps one post for each running attempt; a worker's next attempt replaces it."""
 
     def __init__(self) -> None:
         self._posts: dict[str, _Post] = {}
 
     def open(self, command: Run, plan: Plan) -> list[Membership]:
-        """Begin an attempt; returns each worker's place in it."""
-        places = memberships(command, plan)
-        members = {worker: index for index, worker in enumerate(command.workers)}
-        post = _Post(command.trial, command.attempt, places[0].roles, members)
+        """Open a post for an attempt; returns the membership of each worker."""
+        members = memberships(command, plan)
+        numbers = {worker: index for index, worker in enumerate(command.workers)}
+        post = _Post(command.trial, command.attempt, members[0].roles, numbers)
         for worker in command.workers:
             self._posts[worker] = post
-        return places
+        return members
 
     def take(self, worker: str, trial: int, attempt: int, message: Published | Wanted) -> Answers:
-        """Take a message of an attempt; returns the answers that are due now, and for whom."""
+        """Handle a message of an attempt; returns the answers that are due now, with the workers they are for."""
         post = self._posts.get(worker)
         if post is None or (post.trial, post.attempt) != (trial, attempt):
             return []
@@ -86,13 +86,13 @@ class Board:
 
 
 def memberships(command: Run, plan: Plan) -> list[Membership]:
-    """Return the place of each worker of a gang, in their order; the secret is made for this attempt alone."""
-    trains = len(command.workers) - command.servers
-    roles = (plan.roles or ("worker",) * trains) + (Role.SERVER,) * command.servers
+    """Return the membership of each worker of a gang, in their order; the secret is made for this attempt alone."""
+    ranks = len(command.workers) - command.servers
+    roles = (plan.roles or ("worker",) * ranks) + (Role.SERVER,) * command.servers
     secret = secrets.token_bytes(_SECRET_BYTES)
     on_host: dict[str, int] = {}
     local_ranks: list[int] = []
-    for host in command.hosts[:trains]:
+    for host in command.hosts[:ranks]:
         local_ranks.append(on_host.get(host, 0))
         on_host[host] = local_ranks[-1] + 1
     return [
@@ -100,7 +100,7 @@ def memberships(command: Run, plan: Plan) -> list[Membership]:
             index=index,
             roles=roles,
             hosts=command.hosts,
-            local_rank=local_ranks[index] if index < trains else 0,
+            local_rank=local_ranks[index] if index < ranks else 0,
             local_world_size=on_host.get(command.hosts[index], 0),
             secret=secret,
             stall_timeout_s=plan.stall_timeout_s,

@@ -1,4 +1,4 @@
-"""Put an experiment together and run it to its end, leaving nothing behind whatever happens."""
+"""Put an experiment together and run it to its end; however it ends, nothing is left behind."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _WITHOUT_GPU = Resources(gpus=0)  # what a parameter server gets
 
 
 def conduct(request: Request) -> tuple[ExperimentRecord, ExperimentFolder]:
-    """Run a new experiment to its end; returns what its journal says, folded."""
+    """Run a new experiment to its end; returns its record, folded from its journal, and its folder."""
     clock = Clock()
     folder = request.project.experiment(experiment_id(clock.now()))
     folder.root.mkdir(parents=True)
@@ -65,7 +65,7 @@ def conduct(request: Request) -> tuple[ExperimentRecord, ExperimentFolder]:
 
 
 def take_up(request: Request, folder: ExperimentFolder) -> ExperimentRecord:
-    """Run an experiment on to its end, from where its journal breaks off or ends."""
+    """Continue an experiment from the end of its journal, and run it to its end."""
     clock = Clock()
     with contextlib.ExitStack() as exits:
         exits.enter_context(DriverLock(folder))
@@ -80,17 +80,18 @@ def take_up(request: Request, folder: ExperimentFolder) -> ExperimentRecord:
         replay.run(past)
         scheduler = Scheduler(request.plan, record)
         scheduler.take_up(replay, clock.now())
-        late: tuple[CodeKeeper, ...] = ()
+        keepers: tuple[CodeKeeper, ...] = ()
         if not folder.snapshot.exists():
-            late = (CodeKeeper(folder, {}, remark="the snapshot was taken when the experiment was taken up again"),)
-            exits.callback(late[0].close)
-        stage = _Stage(request, folder, journal, clock, late)
+            keeper = CodeKeeper(folder, {}, remark="the snapshot was taken when the experiment was taken up again")
+            exits.callback(keeper.close)
+            keepers = (keeper,)
+        stage = _Stage(request, folder, journal, clock, keepers)
         _run(stage, scheduler, session, exits)
     return record
 
 
 class _Stage(msgspec.Struct, frozen=True):
-    """Where an experiment runs."""
+    """What a new experiment and a resumed one have in common when they begin to run."""
 
     request: Request
     folder: ExperimentFolder
@@ -147,7 +148,7 @@ def _run(
 
 
 def _share(folder: ExperimentFolder, exits: contextlib.ExitStack) -> None:
-    """Bring the experiment to shared storage while it runs, if its project is on one."""
+    """Copy the experiment to shared storage while it runs, if its project is shared."""
     project = folder.project
     if project.remote_url.exists():
         from cargobike.store.files.remote import open_remote  # noqa: PLC0415 - only for shared storage
@@ -158,13 +159,13 @@ def _share(folder: ExperimentFolder, exits: contextlib.ExitStack) -> None:
 
 
 def _board(folder: ExperimentFolder, display: Display) -> TensorboardKeeper:
-    from cargobike.experiments.tensorboard.server import TensorboardKeeper  # noqa: PLC0415 - only for who wants one
+    from cargobike.experiments.tensorboard.server import TensorboardKeeper  # noqa: PLC0415 - only if one is wanted
 
     return TensorboardKeeper(folder, display.phase)
 
 
 class _Travel(msgspec.Struct, frozen=True):
-    """How files of trials travel where the project's disk is not seen."""
+    """How the files of trials travel to and from workers that do not see the project's disk."""
 
     address: str = ""
     marker: str = ""
@@ -180,8 +181,8 @@ def _serve_files(
     folder: ExperimentFolder,
     exits: contextlib.ExitStack,
 ) -> _Travel:
-    """Serve the project to workers that do not find the marker, which those who see its disk do."""
-    # Workers on the driver's own machine see its disk, and every import delays their first trial.
+    """Serve the project to workers that do not see its disk: they find no marker in the experiment's folder."""
+    # Not needed for workers on the driver's own machine, which see its disk: every import delays their first trial.
     from cargobike.experiments.driving.file_server import FileServer  # noqa: PLC0415
 
     listening = engine.listening
@@ -206,7 +207,7 @@ def _session(request: Request, record: ExperimentRecord) -> OptimizerSession:
 
 
 def _what_takes_time(request: Request) -> str:
-    """Say what a user waits for before the first trial."""
+    """Say what the user has to wait for before the first trial."""
     libraries = dict.fromkeys(name.partition(".")[0] for name in request.libraries)
     return f"starting workers (importing {', '.join(libraries)})" if libraries else "starting workers"
 
@@ -214,7 +215,7 @@ def _what_takes_time(request: Request) -> str:
 def _close_record(
     record: ExperimentRecord, journal: JournalWriter, display: Display, clock: Clock, error: BaseException
 ) -> None:
-    """Write down that the driver gave up, if the journal can still be written to."""
+    """Record that the driver gave up, if the journal can still be written to."""
     state: Literal["interrupted", "failed"] = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
     fact = ExperimentEnded(at=clock.now(), state=state, reason=f"{type(error).__name__}: {error}")
     with contextlib.suppress(CargobikeError):

@@ -1,8 +1,8 @@
 """Serves the project's folder to workers that do not see its disk: checkpoints, artifacts, TensorBoard files, data.
 
-A thread of its own, so that gigabytes of checkpoints do not delay a verdict. Only the workers of the experiment are
-listened to (same keys as on the wire), they write to the folders of trials of their own experiment only, and read these
-and the project's data.
+It has a thread of its own, so that gigabytes of checkpoints do not delay a verdict. It answers only workers of the
+experiment (with the same keys as on the wire). They may write to the folders of trials of their own experiment, and
+read these and the project's data.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class FileServer:
         self._thread.start()
 
     def close(self) -> None:
-        """Serve nobody any more."""
+        """Stop serving, and wait until the thread has ended."""
         self._closing.set()
         self._thread.join()
 
@@ -79,7 +79,7 @@ class FileServer:
 
 
 class ServedFiles:
-    """What may be written and read, and how."""
+    """Reads and writes files for requests, and refuses paths that do not belong to the experiment."""
 
     def __init__(self, project: ProjectFolder, experiment: ExperimentFolder) -> None:
         self._root = project.root.resolve()
@@ -88,11 +88,11 @@ class ServedFiles:
         self._readable = (*self._writable, PurePosixPath(layout.DATA))
 
     def answer(self, request: FileRequest) -> Reply:
-        """Do what is asked for.
+        """Do what a request asks for.
 
         Raises:
-            ValueError: If a path leads where this worker has no business.
-            OSError: If the disk refuses.
+            ValueError: If a path is not one that workers may use.
+            OSError: If the file cannot be read or written.
         """
         if isinstance(request, Put):
             self._put(request)
@@ -107,6 +107,7 @@ class ServedFiles:
         return Reply(request.number)
 
     def _path(self, text: str, allowed: tuple[PurePosixPath, ...]) -> Path:
+        """Return the path of a file that a request names, if it is inside one of the allowed folders."""
         path = PurePosixPath(text)
         inside = any(folder in (path, *path.parents) for folder in allowed)
         if path.is_absolute() or ".." in path.parts or not inside:
@@ -140,13 +141,13 @@ class ServedFiles:
                     _force(Path(parent, name))
                 _force(Path(parent))
             if request.alone:
-                shutil.rmtree(target, ignore_errors=True)  # of an attempt that was lost after it had counted as far
+                shutil.rmtree(target, ignore_errors=True)  # left by a lost attempt that had come as far
             while target.exists():
                 number, _, rest = target.name.partition("-")
                 target = target.with_name(f"{int(number) + 1:06d}-{rest}")
             os.rename(folder, target)
             _force(target.parent)
-        elif not target.is_dir():  # else this is a repetition
+        elif not target.is_dir():  # if it is, this request came before, and only its answer was lost
             raise FileNotFoundError(f"{request.path} is not there")
         for name in request.replaces:
             doomed = self._path(str(PurePosixPath(request.path).parent / name), self._writable)

@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and SIGHUP, taken at a moment of our choosing instead of in the middle of a line."""
+"""Ctrl-C, SIGTERM and SIGHUP, handled between two rounds of the loop instead of in the middle of a line."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from types import FrameType
 class InterruptWatch:
     """While entered: the first signal only sets `requested`; a second Ctrl-C raises `KeyboardInterrupt` as usual.
 
-    SIGTERM, with which batch systems announce the end, and SIGHUP, with which a lost terminal does, are watched where
-    nobody else does. They are delivered again by `pass_on`, when everything that must not be lost is safe. Works in the
-    main thread; elsewhere signals do not arrive, and nothing changes.
+    SIGTERM, with which batch systems announce the end of a job, and SIGHUP, with which a lost terminal does, are
+    watched unless the program handles them itself. `pass_on` delivers them again, when everything that must not be lost
+    is safe. Works in the main thread; elsewhere signals do not arrive, and nothing changes.
     """
 
     def __init__(self) -> None:

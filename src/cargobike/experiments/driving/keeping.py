@@ -1,4 +1,4 @@
-"""Keeping the code of an experiment and a snapshot of its surroundings, once its first trial is on its way."""
+"""Keeps the code of an experiment and a snapshot of its environment, once its first trial is on its way."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ PATIENCE_S = 600.0
 class CodeKeeper:
     """Writes the code at the first facts after the start, and takes the snapshot beside the driver in a thread.
 
-    That begins a moment after the first trial was sent on its way: until then every millisecond delays it.
+    The snapshot begins a moment after the first trial was sent to a worker: before, it would delay that trial.
 
     Args:
-        folder: The experiment's.
-        files: What to write at once, by name; parts that are empty are left out.
+        folder: The experiment's folder.
+        files: The files to write at once, by name; empty ones are left out.
         function_file: File that the train function is defined in.
-        resources: Files and folders that the user wants kept.
-        remark: What is to be said about the snapshot, if something is.
+        resources: Files and folders that the user wants to be kept.
+        remark: A remark to write into the snapshot, if there is one.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class CodeKeeper:
 
     def _take(self) -> None:
         self._is_closing.wait(HEAD_START_S)
-        # Loading it is the largest part of the work, and no trial may wait for it.
+        # Loading this module is the largest part of the work, and no trial may wait for it.
         from cargobike.store.history.snapshot import take_snapshot  # noqa: PLC0415
 
         try:

@@ -1,7 +1,8 @@
-"""The driver's loop: takes in what happens, lets the scheduler decide, and does it.
+"""The driver's loop: hands events to the scheduler, and carries out its commands.
 
-One round: hear the workers, hand events to the scheduler, write the facts, carry out the commands. Facts are in the
-journal before anything that follows from them leaves this process.
+One round: send what is due, ask the optimizer, write the facts, wait for workers, hand their messages to the scheduler
+as events. Facts are in the journal before any message that follows from them leaves this process, so that a driver that
+takes over after a crash knows everything that workers were told.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ _SETTLE_AFTER_MS = 5
 
 
 class Clock:
-    """The driver's time: seconds since the epoch that never run backwards, whatever the wall clock does."""
+    """The driver's time: seconds since the epoch that never run backwards, even if the wall clock is set."""
 
     def __init__(self) -> None:
         self._offset = time.time() - time.monotonic()
@@ -60,7 +61,7 @@ class Clock:
 
 @dataclass(slots=True)
 class Parts:
-    """Everything that a loop joins."""
+    """Everything that a loop connects."""
 
     scheduler: Scheduler
     optimizer_thread: OptimizerThread
@@ -103,7 +104,7 @@ class Loop:
         )
 
     def run(self) -> None:
-        """Run until the scheduler says that it is over, then see everybody off."""
+        """Run until the scheduler says that it is over, then wait for the workers to leave."""
         p = self._p
         p.server.watch(p.optimizer_thread.wake_fd)
         with p.interrupt:
@@ -112,20 +113,23 @@ class Loop:
             self._do(p.scheduler.begin(self._now))
             while not p.scheduler.finished:
                 self._round()
-            self._see_off()
+            self._say_goodbye()
 
     # -- one round -----------------------------------------------------------------------------------------------
 
     def _round(self) -> None:
         p = self._p
+        # Answers and trials leave first: workers wait for them, and an optimizer may take its time.
         self._send_out()
         while self._questions:
             self._ask(self._questions.popleft())
             self._send_out()
+        # Facts that no message follows from are written, and flushed to disk, only when there is nothing to hear.
         if not p.server.poll(0):
             self._write()
             if not p.server.poll(self._wait_ms()):
                 p.journal.settle()
+        # Workers are heard before the pool looks for lost ones: a message proves that its sender was alive.
         self._now = p.clock.now()
         self._hear_workers()
         if p.optimizer_thread.is_beside:
@@ -151,7 +155,7 @@ class Loop:
         return max(0, min(longest, int((due - self._now) * 1000) + 1))
 
     def _look_around(self) -> None:
-        """Do what need not be done in every round."""
+        """Do what need not be done in every round: draw, sync, acknowledge, look for a request to stop."""
         p = self._p
         self._next_look = self._now + _REFRESH_EVERY_S
         if waiting := p.pool.waiting_for():
@@ -177,17 +181,14 @@ class Loop:
                 self._actions[type(command)](command)
 
     def _send_out(self) -> None:
-        """Let messages leave, once the facts that they follow from are in the journal.
-
-        The optimizer is asked afterwards: a worker that waits for its next trial need not wait for that, too.
-        """
+        """Send the waiting messages, after writing the facts that they follow from into the journal."""
         if self._p.server.has_mail:
             self._write()
             self._p.journal.settle()
             self._p.server.flush()
 
     def _write(self) -> None:
-        """Write down what was recorded."""
+        """Append the facts to the journal, and show them to the display and the callbacks."""
         facts = self._facts
         if not facts:
             return
@@ -229,8 +230,8 @@ class Loop:
             self._p.pool.left(worker)
         return None
 
-    def _said(self, worker: str, said: wire.Said[messages.FromTrial]) -> ev.Event:
-        at, trial, attempt, body = self._now, said.task, said.attempt, said.body
+    def _said(self, worker: str, message: wire.Said[messages.FromTrial]) -> ev.Event:
+        at, trial, attempt, body = self._now, message.task, message.attempt, message.body
         if isinstance(body, messages.Point):
             return ev.PointsReported(
                 at=at,
@@ -320,11 +321,11 @@ class Loop:
             p.server.send(worker, wire.Assign(command.trial, command.attempt, assignment, quiet_after_s, files))
 
     def _inside(self, path: Path) -> str:
-        """Return a path as workers on other machines need it: from the project on."""
+        """Return a path relative to the project, as workers on other machines need it."""
         return path.absolute().relative_to(self._project).as_posix()
 
     def _files(self, number: int, start_from: str | None, *, prunes: bool) -> wire.Files:
-        """Return what travels with a trial; only rank 0 deletes checkpoints."""
+        """Return which files travel with a trial; only rank 0 deletes checkpoints."""
         trial = self._p.folder.trial(number)
         logs, checkpoints = self._inside(trial.logs), self._inside(trial.checkpoints)
         return wire.Files(
@@ -335,7 +336,7 @@ class Loop:
         )
 
     def _introduce(self, command: ev.Run) -> Sequence[messages.Membership | None]:
-        """Let the members of a gang know of each other."""
+        """Open the board of a gang; returns what each member has to know about the others."""
         from cargobike.experiments.driving.board import Board  # noqa: PLC0415 - most experiments have no gangs
 
         self._board = self._board or Board()
@@ -357,7 +358,7 @@ class Loop:
     def _stop_attempt(self, command: ev.StopAttempt) -> None:
         grace_s = 0.0 if command.kill else SERVER_STOP_S if command.is_server else POLITE_STOP_S
         if command.stack and not command.is_server:
-            grace_s = STACK_S  # it is ended as soon as it has answered
+            grace_s = STACK_S  # a limit only: it is ended as soon as it has sent its stack
         self._p.server.send(command.worker, wire.Halt(command.trial, command.attempt, grace_s, command.stack))
 
     def _start_worker(self, command: ev.StartWorker) -> None:
@@ -369,8 +370,8 @@ class Loop:
 
     # -- the end -------------------------------------------------------------------------------------------------
 
-    def _see_off(self) -> None:
-        """Let the workers deliver what they still have; a worker that takes too long is ended."""
+    def _say_goodbye(self) -> None:
+        """Give the workers time to deliver what they still have; one that takes too long is not waited for."""
         p = self._p
         self._write()
         p.journal.settle()

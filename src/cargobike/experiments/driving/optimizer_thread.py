@@ -1,7 +1,7 @@
 """Asks the optimizer: one question at a time, on a thread of its own once it takes long.
 
-A quick optimizer is asked where the question arises. One that has been seen to take its time moves to a thread of its
-own, so that reports, results and decisions of others do not wait for it.
+A quick optimizer is asked in the thread of the loop. One that has been slow twice in a row moves to a thread of its
+own, so that reports, results and decisions of stop rules do not wait for it.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ class OptimizerThread:
 
     def put(self, question: Question, at: float) -> Event | None:
         """Ask; returns the answer with the time when it was given, or `None` if it will be in `answers` later."""
-        shown = self._session.show(question)
+        trials = self._session.show(question)
         if self._questions is not None and (self._rules_are_slow or self._session.needs_optimizer(question)):
-            self._questions.put((question, at, shown))
+            self._questions.put((question, at, trials))
             return None
         started = time.perf_counter()
-        answer = self._session.answer(question, at, shown)
+        answer = self._session.answer(question, at, trials)
         took_s = time.perf_counter() - started
         is_slow = took_s > _SLOW_S
         if is_slow:
@@ -64,33 +64,33 @@ class OptimizerThread:
         return answer
 
     def answers(self, at: float) -> list[Event]:
-        """Return the answers that have come from the optimizer's own thread; for the driver they come now."""
+        """Return the answers that have come from the optimizer's own thread, with the present time."""
         if self._questions is None:
             return []
         # Read even if there is no answer: the one that it announces may have been taken already, and a descriptor that
         # stays readable would keep the loop spinning.
         with contextlib.suppress(BlockingIOError):
             os.eventfd_read(self.wake_fd)
-        found: list[Event] = []
+        events: list[Event] = []
         while self._answers:
-            found.append(msgspec.structs.replace(self._answers.popleft(), at=at))
-        return found
+            events.append(msgspec.structs.replace(self._answers.popleft(), at=at))
+        return events
 
     def finish(self) -> None:
-        """Show the optimizer the rest, and let it look back; what it raises there is the caller's to see."""
-        if self._is_silent():
+        """Show the optimizer the remaining trials and finish its session; its errors reach the caller."""
+        if self._is_done():
             self._session.finish()
         else:
             log.warning("the optimizer is still thinking; it is not shown the last trials")
 
     def close(self) -> None:
-        """End the conversation; an optimizer that is still thinking is not waited for."""
-        if self._is_silent() and self.wake_fd >= 0:
+        """End the thread; an optimizer that is still thinking is not waited for."""
+        if self._is_done() and self.wake_fd >= 0:
             os.close(self.wake_fd)
             self.wake_fd = -1
 
-    def _is_silent(self) -> bool:
-        """Give the optimizer a moment to come to its end, and tell whether it has."""
+    def _is_done(self) -> bool:
+        """Give the optimizer a moment to finish its last answer, and tell whether it has."""
         if self._thread is not None and self._questions is not None:
             self._questions.put(None)
             self._thread.join(timeout=1.0)

@@ -19,10 +19,10 @@ from cargobike.search.rules.stop_rule import StopRule
 
 
 class Callback(Protocol):
-    """Is told every fact of an experiment, in order, as it is recorded."""
+    """An object that is called with every fact of an experiment, in order, as it is recorded."""
 
     def on_facts(self, facts: Sequence[Fact]) -> None:
-        """Take in some facts."""
+        """Handle facts that have just been recorded."""
         ...
 
 
@@ -30,9 +30,9 @@ class Patience(msgspec.Struct, frozen=True, kw_only=True):
     """How long to wait for a worker before giving it up.
 
     Attributes:
-        join_s: From its start to its first word.
-        silence_s: Without any word, although its connection is open (its machine hangs, its process is stopped).
-        reconnect_s: After its connection closed, if the engine says that it lives (the network was cut).
+        join_s: From its start to its first message.
+        silence_s: Without any message, although its connection is open (its machine hangs, its process is stopped).
+        reconnect_s: After its connection closed, if the engine says that it is alive (the network was cut).
     """
 
     join_s: float = 120.0
@@ -45,7 +45,7 @@ class KeptCode(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         source: The text of the train function.
-        files: What else to write into its code folder, by name; nothing for `None`.
+        files: Further files for its code folder, by name; `None` for one that is not to be written.
         function_file: File that the train function is defined in.
         resources: Files and folders to keep a copy of.
     """
@@ -61,10 +61,10 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         asked: What was asked for, as it goes into the journal.
-        plan: What the scheduler makes of it.
+        plan: The scheduler's instructions.
         names: The parameters that trials may have.
-        payload: The train function, as workers get it.
-        libraries: What the function imports, for workers to load first.
+        payload: The train function, as it is sent to workers.
+        libraries: The libraries that the function imports, for workers to load ahead.
     """
 
     asked: Asked

@@ -1,4 +1,4 @@
-"""The pool of workers: which were started, which have come, which have fallen silent."""
+"""The pool of workers: which were started, which have come, which are gone."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ class WorkerPool:
         self._stillborn: list[tuple[str, Ending]] = []
         self._next_round = 0.0
         self._next_roll_call = 0.0
-        self._somebody_came = False
+        self._has_had_workers = False
 
     @property
     def leaving(self) -> bool:
-        """Whether somebody is still on the way out."""
+        """Whether workers are still there that have joined and not left yet."""
         return any(member.joined for member in self._members.values())
 
     @property
@@ -80,7 +80,7 @@ class WorkerPool:
         self._next_round = min(self._next_round, now_s + _LOOK_AT_NEWCOMERS_S)
 
     def arrived(self, worker: str, hello: Hello, now_s: float) -> Event | None:
-        """Take in a worker that introduced itself, for the first time or after a reconnect."""
+        """Handle the greeting of a worker, its first one or one after a reconnect; only the first is an event."""
         member = self._members.get(worker)
         if member is None:
             return None
@@ -88,25 +88,25 @@ class WorkerPool:
         self._newcomers.pop(worker, None)
         if member.joined or member.released:
             return None
-        member.joined = self._somebody_came = True
+        member.joined = self._has_had_workers = True
         member.since = now_s
         return WorkerArrived(at=now_s, worker=worker, host=hello.host, pid=hello.pid, gpus=hello.gpus)
 
     def heard(self, worker: str, now_s: float) -> None:
-        """Remember that a worker lives."""
+        """Note that a worker is alive."""
         member = self._members.get(worker)
         if member is not None:
             member.since = now_s
             self._suspects.pop(worker, None)  # it has come back
 
     def disconnected(self, worker: str, now_s: float) -> None:
-        """Look closely at a worker whose connection has closed."""
+        """Watch a worker closely whose connection has closed."""
         if worker in self._members:
             self._suspects[worker] = now_s
             self._next_round = now_s
 
     def released(self, worker: str) -> None:
-        """Expect a worker to leave."""
+        """Expect a worker to leave; one that has not come yet is ended."""
         member = self._members.get(worker)
         if member is not None:
             member.released = True
@@ -114,7 +114,7 @@ class WorkerPool:
                 member.handle.kill()
 
     def left(self, worker: str) -> None:
-        """A worker has said goodbye."""
+        """Forget a worker that has said goodbye."""
         if self._members.pop(worker, None) is not None:
             self._newcomers.pop(worker, None)
             self._suspects.pop(worker, None)
@@ -122,47 +122,49 @@ class WorkerPool:
 
     def waiting_for(self) -> str:
         """Say what keeps the first worker from coming, if the engine knows; empty once one has come."""
-        if self._somebody_came:
+        if self._has_had_workers:
             return ""
         return self._engine.waiting_for() if isinstance(self._engine, TellsWaiting) else ""
 
     def trial_ended(self, worker: str, *, died: bool) -> None:
-        """Let the engine know whether the process of a trial has died."""
+        """Tell the engine whether the process of a trial has died, if it wants to know."""
         if isinstance(self._engine, AvoidsBadMachines):
             self._engine.work_ended(worker, died=died)
 
     def check(self, now_s: float) -> list[Event]:
-        """Return who is gone, looking no more often than useful."""
+        """Return an event for each worker that is gone; looks no more often than useful."""
         gone = [WorkerGone(at=now_s, worker=worker, ending=ending) for worker, ending in self._stillborn]
         self._stillborn.clear()
         if now_s < self._next_round:
             return list[Event](gone)
         if now_s >= self._next_roll_call:
-            looked_at = self._members
+            candidates = self._members
             self._excuse_all_if_we_were_away(now_s)
             self._next_roll_call = now_s + _LOOK_AT_ALL_S
         else:
-            looked_at = {**self._newcomers, **{worker: self._members[worker] for worker in self._suspects}}
-        for worker, member in list(looked_at.items()):
+            candidates = {**self._newcomers, **{worker: self._members[worker] for worker in self._suspects}}
+        for worker, member in list(candidates.items()):
             ending = self._ending_of(worker, member, now_s)
             if ending is not None:
-                released = member.released
                 self.left(worker)
-                if not released:
+                if not member.released:
                     gone.append(WorkerGone(at=now_s, worker=worker, ending=ending))
         pause_s = _LOOK_AT_SUSPECTS_S if self._suspects else _LOOK_AT_NEWCOMERS_S if self._newcomers else _LOOK_AT_ALL_S
         self._next_round = min(now_s + pause_s, self._next_roll_call)
         return list[Event](gone)
 
     def _excuse_all_if_we_were_away(self, now_s: float) -> None:
-        """Hold no silence against anybody that was ours: we were stopped, suspended, or an optimizer held us up."""
+        """Excuse the silence of all workers if the driver itself was away: stopped, suspended, or held up.
+
+        It could not have heard them.
+        """
         if self._next_roll_call and now_s - self._next_roll_call > _AWAY_S:
             for member in self._members.values():
                 member.since = now_s
             self._suspects = dict.fromkeys(self._suspects, now_s)
 
     def _ending_of(self, worker: str, member: _Member, now_s: float) -> Ending | None:
-        """Say how a worker ended, `None` if it lives as far as is known; one that has been away too long is ended."""
+        """Return how a worker ended, `None` if it seems to be alive; one that has been away too long is killed."""
         ended = member.handle.poll()
         if ended is not None:
             return Ending(ended.kind, f"its process {ended}")
