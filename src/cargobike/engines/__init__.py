@@ -6,8 +6,9 @@ knows nothing of trials, and does not talk to the workers it started: they conne
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
+
+from cargobike.core.lazy import lazy_names
 
 if TYPE_CHECKING:
     from cargobike.core.ending import Ending, EndKind
@@ -59,12 +60,7 @@ _SOURCES = {
 }
 
 if not TYPE_CHECKING:  # otherwise a type checker would accept every name
-
-    def __getattr__(name: str) -> object:
-        # Lazily: everything that imports a module of this room runs this file first.
-        if name in _SOURCES:
-            return getattr(importlib.import_module(_SOURCES[name]), name)
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    __getattr__ = lazy_names(__name__, _SOURCES)
 
 
 def __dir__() -> list[str]:

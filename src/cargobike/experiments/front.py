@@ -1,13 +1,4 @@
-"""The front door: search a function, look experiments up again.
-
-Example:
-    >>> from cargobike import Searchspace, experiment
-    >>> def train(x):
-    ...     return -((x - 3) ** 2)
-    >>> result = experiment.launch(train, {"x": [1, 2, 3]}, quiet=True)
-    >>> result.best.params
-    {'x': 3}
-"""
+"""What `cargobike.experiment` opens: one record is made of what was asked, and handed to the rooms behind."""
 
 from __future__ import annotations
 

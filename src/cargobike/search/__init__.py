@@ -9,8 +9,9 @@ Internal: public names are in `cargobike.optimizers`, `cargobike.stop_rules`, `c
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from cargobike.core.lazy import lazy_names
 
 if TYPE_CHECKING:
     from cargobike.search.ask_tell import Search
@@ -18,8 +19,5 @@ if TYPE_CHECKING:
 __all__ = ["Search"]
 
 
-def __getattr__(name: str) -> Any:
-    # Lazily, because everything that imports a module of this room runs this file first.
-    if name == "Search":
-        return importlib.import_module("cargobike.search.ask_tell").Search
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if not TYPE_CHECKING:  # lazily: everything that imports a module of this room runs this file first
+    __getattr__ = lazy_names(__name__, {"Search": "cargobike.search.ask_tell"})

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from cargobike.core.lazy import lazy_names
 
 if TYPE_CHECKING:
     from cargobike.engines.spark.engine import SparkEngine
@@ -11,8 +12,5 @@ if TYPE_CHECKING:
 __all__ = ["SparkEngine"]
 
 
-def __getattr__(name: str) -> Any:
-    # Lazily: an executor imports modules of this room without the engine.
-    if name == "SparkEngine":
-        return importlib.import_module("cargobike.engines.spark.engine").SparkEngine
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if not TYPE_CHECKING:  # lazily: an executor imports modules of this room without the engine
+    __getattr__ = lazy_names(__name__, {"SparkEngine": "cargobike.engines.spark.engine"})
