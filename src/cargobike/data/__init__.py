@@ -1,4 +1,4 @@
-"""Tables in, tensors out: what a train function is fed with, and predictions for tables.
+"""Tables in, tensors out: data for train functions, and predictions for tables.
 
 Internal: public names are in `cargobike.experiment`: `launch(data=…)`, `inference`.
 """

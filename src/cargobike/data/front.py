@@ -1,4 +1,4 @@
-"""What users call."""
+"""The functions that users call."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def inference(
         form: What a batch is: a pandas DataFrame (`"pandas"`) or an Arrow record batch (`"arrow"`).
         output: Names and types of what predict returns, such as `"label int, score double"`; by default some rows are
             tried to find out.
-        batch_size: Most rows in a batch; by default what Spark makes of it.
+        batch_size: Most rows in a batch; by default Spark decides.
 
     Returns:
         The DataFrame with the new columns; `prediction` if predict returns no names. As always in Spark, it is computed
@@ -33,6 +33,6 @@ def inference(
     Raises:
         InvalidInputError: If something given cannot be used.
     """
-    from cargobike.data.inference import infer  # noqa: PLC0415 - only for who has a Spark DataFrame
+    from cargobike.data.inference import infer  # noqa: PLC0415 - only a Spark DataFrame needs it
 
     return infer(predict, data, form=form, output=output, batch_size=batch_size)

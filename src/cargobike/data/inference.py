@@ -1,4 +1,4 @@
-"""Batch inference over a Spark DataFrame: every row gets its prediction, none is lost, none changes its place."""
+"""Batch inference over a Spark DataFrame: every row gets its prediction, none is lost, and the order stays."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def infer(
         raise InvalidInputError(
             f"predict returns columns that the data has already: {', '.join(taken)}. Return a dict with other names."
         )
-    from pyspark.sql.types import StructType  # noqa: PLC0415 - only for who has Spark, and has loaded it
+    from pyspark.sql.types import StructType  # noqa: PLC0415 - with a Spark DataFrame it is loaded already
 
     added = StructType.fromDDL(names_and_types)
     schema = StructType([*data.schema.fields, *added.fields])
@@ -48,7 +48,7 @@ def infer(
 
 
 def _find_out(task: _Task, data: Any) -> str:
-    """Let an executor try some rows, to learn what comes out."""
+    """Have an executor predict for some rows, to learn the columns that come out."""
 
     def describe(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for _, added in task(batches):
@@ -58,12 +58,12 @@ def _find_out(task: _Task, data: Any) -> str:
             text = ", ".join(f"`{field.name}` {field.dataType.simpleString()}" for field in fields)
             yield pa.RecordBatch.from_pydict({"columns": [text]})
 
-    found = data.limit(_SAMPLE_ROWS).mapInArrow(describe, "columns string").collect()
-    if not found:
+    rows = data.limit(_SAMPLE_ROWS).mapInArrow(describe, "columns string").collect()
+    if not rows:
         raise InvalidInputError(
-            'The data has no rows, so that nothing tells what predict returns; say it: output="prediction double".'
+            'The data has no rows, so it cannot be found out what predict returns; say it: output="prediction double".'
         )
-    return str(found[0][0])
+    return str(rows[0][0])
 
 
 def _names_in(ddl: str) -> list[str]:
@@ -133,7 +133,7 @@ def _as_columns(returned: Any, rows: int) -> pa.RecordBatch:
 
 
 def _send_own_modules(predict: Any) -> None:
-    """Let the module that predict is in travel by value, unless it is installed: executors have no copy of it."""
+    """Pickle the module of predict by value, unless it is installed: executors have no copy of it."""
     from pyspark import cloudpickle  # noqa: PLC0415
 
     owner = predict if inspect.isclass(predict) or inspect.isfunction(predict) else type(predict)

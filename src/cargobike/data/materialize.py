@@ -1,4 +1,4 @@
-"""Data that is given to an experiment, written once as Parquet into the project, whoever reads it from there."""
+"""Data that is given to an experiment, written once as Parquet into the project, for all readers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def materialize(data: object, project: ProjectFolder) -> Feed:
         project: The project; the files go to a new folder under its `data/`.
 
     Raises:
-        InvalidInputError: If the data is none of these, or has no rows.
+        InvalidInputError: If the data is of another type, or has no rows.
     """
     name = uuid.uuid4().hex[:12]
     folder = project.root / DATA.folder / name
@@ -86,7 +86,7 @@ def _record(folder: Path, table_id: str, files: dict[str, int], source: str) -> 
 
 
 def _write_spark(data: Any, folder: Path) -> None:
-    """Let executors write where they see the folder, else fetch the data here piece by piece; both keep the order."""
+    """Have executors write if they see the folder, else fetch the data here piece by piece; both keep the order."""
     if _is_seen_by_executors(data.sparkSession.sparkContext, folder):
         data.write.mode("append").parquet(folder.as_uri())
         return
@@ -119,7 +119,7 @@ def _is_seen_by_executors(context: Any, folder: Path) -> bool:
 
 
 def _write(batches: Iterator[pa.RecordBatch], schema: pa.Schema, folder: Path, first_name: str) -> None:
-    """Write batches to files that are small enough to travel."""
+    """Write batches to files that are small enough to be transferred."""
     for number in itertools.count():
         size = 0
         with pq.ParquetWriter(folder / f"{first_name}-{number:04d}.parquet", schema) as writer:

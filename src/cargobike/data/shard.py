@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Shard:
-    """The rows of one rank: all ranks together see every row once, and no rank has more than one row more than another.
+    """The rows of one rank: all ranks together see every row once, and ranks differ by at most one row.
 
     Args:
         files: Where the data lies.
@@ -63,21 +63,21 @@ class Shard:
         if size < 1:
             raise InvalidInputError(f"size={size} was given; a batch has at least one row.")
         arrow = _arrow()
-        held: list[Any] = []
+        pending: list[Any] = []
         count = 0
         for batch in self._pieces(columns):
-            held.append(batch)
+            pending.append(batch)
             count += batch.num_rows
             if count < size:
                 continue
-            table = arrow.Table.from_batches(held).combine_chunks()
+            table = arrow.Table.from_batches(pending).combine_chunks()
             whole = count - count % size
             for start in range(0, whole, size):
                 yield table.slice(start, size).to_batches()[0]
             rest = table.slice(whole)
-            held, count = rest.to_batches(), rest.num_rows
+            pending, count = rest.to_batches(), rest.num_rows
         if count:
-            yield arrow.Table.from_batches(held).combine_chunks().to_batches()[0]
+            yield arrow.Table.from_batches(pending).combine_chunks().to_batches()[0]
 
     def read(self, columns: Sequence[str] | None = None) -> pa.Table:
         """Return all rows of this rank at once."""
@@ -117,7 +117,7 @@ class Shard:
 
 def _arrow() -> Any:
     try:
-        import pyarrow  # noqa: PLC0415 - only for who gives data
+        import pyarrow  # noqa: PLC0415 - only experiments with data need it
     except ImportError as error:
         raise MissingLibraryError(
             'Data is read with pyarrow, which is not installed here: pip install "cargobike[spark]".',

@@ -1,4 +1,4 @@
-"""What is asked of the tables of data in the index."""
+"""Queries of the tables of data in the index."""
 
 from __future__ import annotations
 

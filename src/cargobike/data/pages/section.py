@@ -1,4 +1,4 @@
-"""What data gives the dashboard: the list of tables, as a page and as an answer of the API."""
+"""The part of the dashboard that data provides: the list of tables, as a page and as an answer of the API."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class ExperimentRow:
         last_at: Time of the latest fact.
         counts: How many trials are in each state.
         best_value: Value of the best completed trial, always finite; `None` if there is none.
-        tags: What people called it.
+        tags: The tags that people have given it.
         notes: How many notes people wrote about it.
         worker_seconds: What it cost: the time that its workers were there, added up.
         torn_bytes: What follows the last whole line of its journal: a torn tail, or a line being written.
@@ -125,10 +125,10 @@ class TrialRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Where:
-    """Which experiments to list; whatever is left out does not matter.
+    """Which experiments to list; a field that is left out matches all of them.
 
     Attributes:
-        name: Part of the name, whatever its case; with `*` and `?` a pattern for the whole name.
+        name: Part of the name, upper or lower case; with `*` and `?` a pattern for the whole name.
         tags: Tags that it must have, all of them.
         user: Who ran it.
         since: Started at or after this time, seconds since the epoch.
@@ -150,7 +150,7 @@ class Index(ABC):
 
     Guarantees: everything in it follows from the journals, so it may be deleted at any time; `sync` catches
     up with what journals have gained (and forgets experiments whose folders are gone) and may run in several
-    processes at once; the other methods answer from what the last `sync` of anybody has seen, and never
+    processes at once; the other methods answer from what the last `sync` of any process has read, and never
     write. A journal that cannot be read does not hide the others: its row has a `problem`, and holds what
     precedes the damage.
     """
@@ -161,7 +161,7 @@ class Index(ABC):
 
     @abstractmethod
     def rebuild(self) -> None:
-        """Forget everything and read all journals anew."""
+        """Forget everything and read all journals again."""
 
     @abstractmethod
     def experiments(
@@ -188,7 +188,7 @@ class Index(ABC):
         sort: TrialSort = "number",
         limit: int | None = None,
     ) -> list[TrialRow]:
-        """Return trials of one experiment; `sort="best"` puts the best first, whatever the direction."""
+        """Return trials of one experiment; `sort="best"` puts the best first, for either direction."""
 
     @abstractmethod
     def scores(self, experiment_id: str) -> list[tuple[int, float]]:
@@ -200,7 +200,7 @@ class Index(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Give back connections; may be called twice."""
+        """Close all connections; may be called twice."""
 
     def resolve(self, text: str) -> str:
         """Return the id that a person meant: full id, unique name, unique start or end of an id, or `last`.
@@ -242,6 +242,6 @@ def resolve(text: str, names: Sequence[tuple[str, str]]) -> str:
 
 
 def _some(matches: Iterable[str], limit: int = 8) -> str:
-    shown = list(matches)
-    more = f" and {len(shown) - limit} more" if len(shown) > limit else ""
-    return ", ".join(shown[:limit]) + more
+    names = list(matches)
+    more = f" and {len(names) - limit} more" if len(names) > limit else ""
+    return ", ".join(names[:limit]) + more

@@ -46,7 +46,7 @@ class ExperimentTables(Tables):
     compared: ClassVar[Sequence[str]] = ("state", "annotations_mtime_ns")
 
     def has_changed(self, folder: Path, row: Row) -> bool:
-        """Tell whether somebody said something about an experiment, or its driver came or went without a word."""
+        """Tell whether an experiment got tags or notes, or its driver started or died without writing a fact."""
         experiment = ExperimentFolder(folder)
         if row["annotations_mtime_ns"] != _annotated_at(experiment):
             return True
@@ -71,7 +71,7 @@ def _annotations(folder: ExperimentFolder) -> Annotations:
     try:
         return read_annotations(folder)
     except StoreError:
-        return Annotations()  # not worth hiding an experiment for
+        return Annotations()  # unreadable notes must not hide the experiment
 
 
 class _ExperimentReading(Reading):

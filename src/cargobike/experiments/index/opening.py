@@ -16,10 +16,10 @@ def open_index(project: ProjectFolder | None = None) -> Index:
     at it.
 
     Raises:
-        InvalidInputError: If the name is none of a database that we know.
+        InvalidInputError: If the name is not one of a database that is supported.
         StoreError: If the database cannot be reached.
     """
-    # SQLAlchemy costs a third of a second; who only launches experiments never pays it.
+    # SQLAlchemy takes a third of a second to import, which a launch does not need.
     from cargobike.experiments.index.journals import TABLES  # noqa: PLC0415
     from cargobike.experiments.index.sql import SqlIndex  # noqa: PLC0415
 

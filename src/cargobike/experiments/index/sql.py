@@ -34,7 +34,7 @@ class SqlIndex(Index):
         self.database.sync()
 
     def rebuild(self) -> None:
-        """Forget everything and read all journals anew."""
+        """Forget everything and read all journals again."""
         self.database.rebuild()
 
     def experiments(
@@ -82,7 +82,7 @@ class SqlIndex(Index):
         sort: TrialSort = "number",
         limit: int | None = None,
     ) -> list[TrialRow]:
-        """Return trials of one experiment; `sort="best"` puts the best first, whatever the direction."""
+        """Return trials of one experiment; `sort="best"` puts the best first, for either direction."""
         table = trials.c
         query = sa.select(trials).where(table.project == self.database.key, table.experiment_id == experiment_id)
         if states:
@@ -114,24 +114,24 @@ class SqlIndex(Index):
         return [(row["id"], row["name"]) for row in self.database.rows(query)]
 
     def close(self) -> None:
-        """Give back connections; may be called twice."""
+        """Close all connections; may be called twice."""
         self.database.close()
 
 
 def _conditions(where: Where) -> list[sa.ColumnElement[bool]]:
     table = experiments.c
-    found: list[sa.ColumnElement[bool]] = []
+    conditions: list[sa.ColumnElement[bool]] = []
     if where.name:
         pattern = where.name.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
         is_pattern = "*" in pattern or "?" in pattern
         pattern = pattern.replace("*", "%").replace("?", "_") if is_pattern else f"%{pattern}%"
-        found.append(table.name.ilike(pattern, escape="\\"))
+        conditions.append(table.name.ilike(pattern, escape="\\"))
     for tag in where.tags:
-        found.append(table.tags.contains(msgspec.json.encode(tag).decode(), autoescape=True))
+        conditions.append(table.tags.contains(msgspec.json.encode(tag).decode(), autoescape=True))
     if where.user:
-        found.append(table.user == where.user)
+        conditions.append(table.user == where.user)
     if where.since is not None:
-        found.append(table.started_at >= where.since)
+        conditions.append(table.started_at >= where.since)
     if where.until is not None:
-        found.append(table.started_at < where.until)
-    return found
+        conditions.append(table.started_at < where.until)
+    return conditions

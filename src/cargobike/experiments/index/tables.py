@@ -125,14 +125,14 @@ def trial_values(experiment_id: str, trial: Trial, before: Mapping[str, Any] | N
 
 
 def restore_record(row: Mapping[str, Any], trial_rows: list[Mapping[str, Any]]) -> ExperimentRecord:
-    """Make the record from which new facts can be folded on; curves begin empty."""
+    """Make the record to which new facts can be added; curves begin empty."""
     state = ExperimentState(row["state"])
     header = decode_header(row["header"])
     goals = Goals(constraints=read_constraints(header.constraints))
     return ExperimentRecord(
         header,
         trials={one["number"]: _restore_trial(one, goals) for one in trial_rows},
-        # Lost is what a reader concludes; as far as the facts go, it is running.
+        # "Lost" is concluded by readers; according to the facts it is running.
         state=ExperimentState.RUNNING if state is ExperimentState.LOST else state,
         reason=row["reason"],
         ended_at=row["ended_at"],
@@ -147,12 +147,12 @@ def restore_record(row: Mapping[str, Any], trial_rows: list[Mapping[str, Any]]) 
 
 
 def annotation_values(annotations: Annotations) -> Values:
-    """Make the columns that follow from what people said."""
+    """Make the columns of tags and notes."""
     return {"tags": _dump(annotations.tags), "notes": len(annotations.notes)}
 
 
 def experiment_row(row: Mapping[str, Any]) -> ExperimentRow:
-    """Turn a row into what callers see."""
+    """Turn a row into the record that callers see."""
     return ExperimentRow(
         id=row["id"],
         header=decode_header(row["header"]),
@@ -175,7 +175,7 @@ def experiment_row(row: Mapping[str, Any]) -> ExperimentRow:
 
 
 def trial_row(row: Mapping[str, Any]) -> TrialRow:
-    """Turn a row into what callers see."""
+    """Turn a row into the record that callers see."""
     last = row["last_value"]
     return TrialRow(
         experiment_id=row["experiment_id"],
@@ -226,7 +226,7 @@ def _value(row: Mapping[str, Any]) -> float | None:
 
 
 def _text(value: str) -> str:
-    """Return a text that every database can hold: PostgreSQL has no word for the character zero."""
+    """Return a text that every database can hold: PostgreSQL has no character zero."""
     return value.replace("\0", "\N{SYMBOL FOR NULL}")
 
 

@@ -1,7 +1,7 @@
 """The lock that a living driver holds on its experiment.
 
 It is an `flock`, so it vanishes with the process however that ends: a journal without an end whose lock
-nobody holds belongs to a driver that died.
+is not held belongs to a driver that died.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ class DriverLock:
     def acquire(self) -> None:
         """Take the lock, or raise `StoreError` naming the process that has it."""
         self.folder.root.mkdir(parents=True, exist_ok=True)
-        if not holds_lock(self.folder) and _told_alive(self.folder):
+        if not holds_lock(self.folder) and _remote_driver_host(self.folder):
             raise StoreError(
                 f"Experiment {self.folder.id} is being run by {holder(self.folder)}; wait for it, or stop it."
             )
         fd = os.open(self.folder.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         give_up_at = time.monotonic() + _PATIENCE_S
         while not _try_lock(fd, fcntl.LOCK_EX):
-            # Somebody who asks `is_held` has a shared lock for an instant; a driver keeps its own.
+            # A process that asks `is_held` has a shared lock for an instant; a driver keeps its own.
             if time.monotonic() > give_up_at:
                 os.close(fd)
                 raise StoreError(
@@ -54,7 +54,7 @@ class DriverLock:
         self._fd = fd
 
     def release(self) -> None:
-        """Give the lock back; may be called twice."""
+        """Release the lock; may be called twice."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
@@ -69,11 +69,11 @@ class DriverLock:
 
 def is_held(folder: ThingFolder) -> bool:
     """Tell whether a driver is running this experiment now, here or, on shared storage, elsewhere."""
-    return holds_lock(folder) or bool(_told_alive(folder))
+    return holds_lock(folder) or bool(_remote_driver_host(folder))
 
 
-def _told_alive(folder: ThingFolder) -> str:
-    """Return the host on which a driver has been heard of lately, as the local copy of shared storage knows."""
+def _remote_driver_host(folder: ThingFolder) -> str:
+    """Return the host of a driver that was alive lately, according to the local copy of shared storage."""
     try:
         head = folder.remote_head.read_bytes()
     except OSError:
@@ -81,10 +81,10 @@ def _told_alive(folder: ThingFolder) -> str:
     from cargobike.store.files.remote import Head  # noqa: PLC0415 - only for local copies of shared storage
 
     try:
-        told = msgspec.json.decode(head, type=Head)
+        remote = msgspec.json.decode(head, type=Head)
     except msgspec.DecodeError:
         return ""
-    return told.host if told.is_alive and told.pid else ""
+    return remote.host if remote.is_alive and remote.pid else ""
 
 
 def holds_lock(folder: ThingFolder) -> bool:
@@ -102,8 +102,8 @@ def holds_lock(folder: ThingFolder) -> bool:
 
 
 def holder(folder: ThingFolder) -> str:
-    """Say who took the lock last, such as `process 4711 on host tower`."""
-    elsewhere = _told_alive(folder)
+    """Say which process took the lock last, such as `process 4711 on host tower`."""
+    elsewhere = _remote_driver_host(folder)
     if elsewhere and not holds_lock(folder):
         return f"a process on host {elsewhere}"
     try:

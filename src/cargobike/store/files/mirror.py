@@ -1,4 +1,4 @@
-"""The local copy of a project on shared storage: what is there is brought here, so that everything can read it."""
+"""The local copy of a project on shared storage: what is there is copied here, so that everything can read it."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ _last_pull: dict[Path, float] = {}
 
 
 def refresh(project: ProjectFolder, *, at_once: bool = False) -> None:
-    """Bring the journals of a project on shared storage up to date here; nothing to do for any other.
+    """Bring the local journals of a project on shared storage up to date; does nothing for other projects.
 
     Args:
         project: The local copy.
-        at_once: Look even if somebody has looked within the last second.
+        at_once: Look even if a process has looked within the last second.
     """
     remote = remote_of(project)
     if remote is None:
@@ -55,7 +55,7 @@ def refresh(project: ProjectFolder, *, at_once: bool = False) -> None:
 
 
 def fetch(folder: ThingFolder, *, with_checkpoints: bool = False) -> None:
-    """Bring all files of one thing here; what is large and not always needed, such as checkpoints, only if wanted."""
+    """Copy all files of one thing here; what is large and not always needed, such as checkpoints, only on request."""
     remote = remote_of_thing(folder)
     if remote is None or _is_ours(folder):
         return
@@ -77,7 +77,7 @@ def _pull(project: ProjectFolder, remote: RemoteProject) -> None:
 
 
 def _pull_kind(kind: Kind, project: ProjectFolder, remote: RemoteProject, tokens: dict[str, str]) -> dict[str, str]:
-    """Bring the things of one kind here that have changed; returns the tokens of all that there are."""
+    """Copy the things of one kind that have changed; returns the tokens of all of them."""
     heads = remote.heads(kind)
     for thing_id, token in heads.items():
         folder = ThingFolder(project.root / kind.place(thing_id))
@@ -92,12 +92,12 @@ def _pull_kind(kind: Kind, project: ProjectFolder, remote: RemoteProject, tokens
 
 
 def _token_name(kind: Kind, thing_id: str) -> str:
-    """Return what the token of a thing is remembered under; for experiments it is the id alone, as it always was."""
+    """Return the key of a thing's token; for experiments it is the id alone, as it always was."""
     return thing_id if kind.heads == "heads" else kind.head(thing_id)
 
 
 def _is_ours(folder: ThingFolder) -> bool:
-    """Tell whether what is here counts, and not what is on the storage."""
+    """Tell whether the local files count, not those on the storage."""
     return folder.unsent.exists() or holds_lock(folder)
 
 
@@ -112,7 +112,7 @@ def _pull_thing(folder: ThingFolder, remote: RemoteProject) -> None:
 
 
 def _pull_journal(folder: ThingFolder, remote: RemoteProject, head: Head) -> None:
-    """Append what is new; segments may be merged while we read, then what is there now is read again."""
+    """Append what is new; if segments are merged while we read, the new ones are read."""
     for _ in range(_TRIES):
         position = folder.journal.stat().st_size if folder.journal.exists() else 0
         if position >= head.journal_bytes:
@@ -128,12 +128,12 @@ def _pull_journal(folder: ThingFolder, remote: RemoteProject, head: Head) -> Non
             return
     raise StoreError(
         f"The journal of {folder.id} on {remote} has a gap after {position} of {head.journal_bytes} bytes; "
-        "is somebody removing its segments?"
+        "are its segments being removed?"
     )
 
 
 def _part(remote: RemoteProject, folder: ThingFolder, segment: Segment, position: int) -> bytes | None:
-    """Return the part of a segment that follows a position; nothing if it is behind, `None` if it cannot be had."""
+    """Return the part of a segment after a position; empty if it ends before that, `None` if it cannot be read."""
     if segment.end <= position:
         return b""
     if segment.start > position:
@@ -145,12 +145,12 @@ def _part(remote: RemoteProject, folder: ThingFolder, segment: Segment, position
 def _pull_files(folder: ThingFolder, remote: RemoteProject, *, with_checkpoints: bool, most_bytes: int | None) -> None:
     kind = kind_of(folder.root)
     listing = remote.listing(kind, folder.id)
-    wanted = [
+    names = [
         safe_name(name).as_posix()
         for name, (size, _) in listing.items()
         if (with_checkpoints or not kind.on_demand.match(name)) and (most_bytes is None or size <= most_bytes)
     ]
-    changed = [name for name in wanted if _mark(folder.root / name) != listing[name]]
+    changed = [name for name in names if _mark(folder.root / name) != listing[name]]
     for name in remote.download(kind.place(folder.id), changed, folder.root):
         os.utime(folder.root / name, ns=(listing[name][1], listing[name][1]))
 
@@ -164,7 +164,7 @@ def _mark(path: Path) -> tuple[int, int] | None:
 
 
 def _send_what_was_left(project: ProjectFolder, remote: RemoteProject) -> None:
-    """Send what drivers of this host could not: they were killed, or the storage was out of reach."""
+    """Send what drivers of this host could not send: they were killed, or the storage was out of reach."""
     marks = [mark for kind in kinds() if kind.heads for mark in project.root.glob(f"{kind.folder}/*/unsent")]
     for mark in marks:
         folder = ThingFolder(mark.parent)
@@ -181,7 +181,7 @@ def _send_what_was_left(project: ProjectFolder, remote: RemoteProject) -> None:
 
 
 def share_annotations(folder: ThingFolder) -> None:
-    """Bring the annotations of others here, and ours there."""
+    """Fetch the annotations of other hosts, and send ours."""
     remote = remote_of_thing(folder)
     if remote is None:
         return
@@ -207,7 +207,7 @@ def share_annotations(folder: ThingFolder) -> None:
 
 
 def share_stop(folder: ThingFolder) -> None:
-    """Tell a driver elsewhere that somebody wants it to stop."""
+    """Tell a driver elsewhere that it was asked to stop."""
     remote = remote_of_thing(folder)
     if remote is not None and not holds_lock(folder):
         remote.write(kind_of(folder.root).place(folder.id, "stop"), b"")
@@ -231,7 +231,7 @@ def share_arrival(folder: ThingFolder) -> None:
 
 @contextlib.contextmanager
 def _alone(project: ProjectFolder) -> Iterator[None]:
-    """Let one process of this host at a time change the local copy."""
+    """Hold a lock, so that one process of this host at a time changes the local copy."""
     project.experiments.mkdir(parents=True, exist_ok=True)
     fd = os.open(project.root / ".mirror.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:

@@ -11,7 +11,7 @@
 
 Things of other kinds lie there in the same way, each kind in folders of its own (`Kind.folder`, `Kind.heads`).
 
-Whoever wants to know what is new lists `heads` and nothing else.
+To find out what is new, it is enough to list `heads`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from cargobike.store.files.storages import open_storage
 from cargobike.store.history.environment import without_credentials
 
 ALIVE_S: Final = 60.0
-"""How long after its last word a driver elsewhere counts as running."""
+"""How long after its last head a driver elsewhere counts as running."""
 
 _DIGITS: Final = 15
 _AT_ONCE: Final = 64
@@ -43,14 +43,14 @@ _T = TypeVar("_T")
 
 
 class Head(msgspec.Struct, frozen=True, kw_only=True):
-    """How far a thing has come, on shared storage; of one that is made at once, that it is there.
+    """How far a thing has come, on shared storage; for one that is written at once, that it is there.
 
     Attributes:
         journal_bytes: Bytes of its journal that are there.
         at: When this was written.
         host: Where its driver runs.
         is_over: Whether the driver has ended, and everything is there.
-        revision: Differs each time, so that every change is one of the object, too.
+        revision: Differs each time, so that every head is a new version of its object.
     """
 
     journal_bytes: int
@@ -62,7 +62,7 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_alive(self) -> bool:
-        """Whether a driver has been heard of lately."""
+        """Whether its driver was alive lately."""
         return not self.is_over and time.time() - self.at < ALIVE_S
 
 
@@ -96,8 +96,8 @@ class RemoteProject:
         self._fs, self._root = open_storage(self.url)
 
     def heads(self, kind: Kind) -> dict[str, str]:
-        """Return a token for each thing of a kind that differs whenever something of it has changed."""
-        with self._told("listed"):
+        """Return a token for each thing of a kind, which differs after every change of the thing."""
+        with self._store_errors("listed"):
             self._fs.invalidate_cache()
             try:
                 entries = self._fs.ls(f"{self._root}/{kind.heads}", detail=True)
@@ -105,16 +105,16 @@ class RemoteProject:
                 if not self._fs.exists(self._root.split("/")[0] or "/"):
                     raise  # not an empty project, but no bucket at all
                 return {}
-        found = {}
+        tokens = {}
         for entry in entries:
             name = str(entry["name"]).rstrip("/").rpartition("/")[2]
             if kind.id.fullmatch(name):
                 marks = [entry.get(key) for key in ("ETag", "LastModified", "mtime", "created", "modified", "size")]
-                found[name] = "|".join(str(mark) for mark in marks)
-        return found
+                tokens[name] = "|".join(str(mark) for mark in marks)
+        return tokens
 
     def read_head(self, kind: Kind, thing_id: str) -> Head | None:
-        """Return the head of a thing, `None` if there is none."""
+        """Return the head of a thing, `None` if it has none."""
         data = self.read(kind.head(thing_id))
         try:
             return None if data is None else msgspec.json.decode(data, type=Head)
@@ -122,7 +122,7 @@ class RemoteProject:
             return None
 
     def write_head(self, kind: Kind, thing_id: str, journal_bytes: int, *, pid: int = 0, is_over: bool = False) -> None:
-        """Say how far a thing has come."""
+        """Write the head of a thing: how far it has come."""
         head = Head(
             journal_bytes=journal_bytes,
             at=time.time(),
@@ -135,14 +135,14 @@ class RemoteProject:
 
     def segments(self, kind: Kind, thing_id: str) -> list[Segment]:
         """Return the segments of a journal, those that begin earlier or hold more first."""
-        with self._told("listed"):
+        with self._store_errors("listed"):
             self._fs.invalidate_cache()
             try:
                 names = self._fs.ls(f"{self._root}/{kind.place(thing_id, 'journal')}", detail=False)
             except FileNotFoundError:
                 return []
-        found = [Segment.parse(str(name).rpartition("/")[2]) for name in names]
-        return sorted((one for one in found if one is not None), key=lambda one: (one.start, -one.end))
+        segments = [Segment.parse(str(name).rpartition("/")[2]) for name in names]
+        return sorted((one for one in segments if one is not None), key=lambda one: (one.start, -one.end))
 
     def listing(self, kind: Kind, thing_id: str) -> Listing:
         """Return which files a thing has besides its journal."""
@@ -154,7 +154,7 @@ class RemoteProject:
 
     def read(self, name: str, start: int | None = None) -> bytes | None:
         """Return an object, or its part from `start` on; `None` if there is none."""
-        with self._told("read"):
+        with self._store_errors("read"):
             try:
                 return bytes(self._fs.cat_file(f"{self._root}/{name}", start=start))
             except FileNotFoundError:
@@ -162,19 +162,19 @@ class RemoteProject:
 
     def write(self, name: str, data: bytes) -> None:
         """Put an object."""
-        with self._told("written to"):
+        with self._store_errors("written to"):
             self._parents(name)
             self._fs.pipe_file(f"{self._root}/{name}", data)
 
-    def upload(self, folder: Path, names: list[str], place: str) -> None:
-        """Put files of a folder, many at once; those that have vanished meanwhile are none."""
-        with self._told("written to"):
+    def upload(self, folder: Path, names: list[str], target_folder: str) -> None:
+        """Put files of a folder, many at once; those that have vanished meanwhile are skipped."""
+        with self._store_errors("written to"):
             for some in _batches(names):
                 there = [name for name in some if (folder / name).is_file()]
                 for name in there:
-                    self._parents(f"{place}/{name}")
+                    self._parents(f"{target_folder}/{name}")
                 sources = [str(folder / name) for name in there]
-                targets = [f"{self._root}/{place}/{name}" for name in there]
+                targets = [f"{self._root}/{target_folder}/{name}" for name in there]
                 try:
                     self._fs.put(sources, targets)
                 except FileNotFoundError:
@@ -182,28 +182,28 @@ class RemoteProject:
                         if os.path.isfile(source):
                             self._fs.put_file(source, target)
 
-    def download(self, place: str, names: list[str], folder: Path) -> list[str]:
+    def download(self, source_folder: str, names: list[str], folder: Path) -> list[str]:
         """Get files into a folder, each whole or not at all; returns those that were there."""
-        found: list[str] = []
+        downloads: list[str] = []
         for some in _batches(names):
             aside = [(folder / name).with_name(f".{Path(name).name}.{secrets.token_hex(4)}") for name in some]
             for path in aside:
                 path.parent.mkdir(parents=True, exist_ok=True)
             try:
-                with self._told("read"):
-                    sources = [f"{self._root}/{place}/{name}" for name in some]
+                with self._store_errors("read"):
+                    sources = [f"{self._root}/{source_folder}/{name}" for name in some]
                     try:
                         self._fs.get(sources, [str(path) for path in aside], on_error="omit")
-                    except FileNotFoundError:  # not every storage leaves out what is not there
+                    except FileNotFoundError:  # not every storage skips missing files
                         self._get_each(sources, aside)
                 for name, path in zip(some, aside, strict=True):
                     if path.exists():
                         path.replace(folder / name)
-                        found.append(name)
+                        downloads.append(name)
             finally:
                 for path in aside:
                     path.unlink(missing_ok=True)
-        return found
+        return downloads
 
     def _get_each(self, sources: list[str], targets: list[Path]) -> None:
         for source, target in zip(sources, targets, strict=True):
@@ -213,8 +213,8 @@ class RemoteProject:
                 target.unlink(missing_ok=True)
 
     def delete(self, *names: str) -> None:
-        """Remove objects and what lies below them; those that are not there are no trouble."""
-        with self._told("written to"):
+        """Remove objects and what lies below them; missing ones are skipped."""
+        with self._store_errors("written to"):
             self._fs.invalidate_cache()
             for name in names:
                 try:
@@ -226,17 +226,17 @@ class RemoteProject:
         return without_credentials(self.url)
 
     def _parents(self, name: str) -> None:
-        """Make folders where there are such things; S3 has none."""
+        """Make folders where the storage has them; S3 does not."""
         if "s3" not in self._protocols:
             self._fs.makedirs(f"{self._root}/{name}".rpartition("/")[0], exist_ok=True)
 
     @functools.cached_property
     def _protocols(self) -> tuple[str, ...]:
-        known = self._fs.protocol
-        return (known,) if isinstance(known, str) else tuple(known)
+        protocol_names = self._fs.protocol
+        return (protocol_names,) if isinstance(protocol_names, str) else tuple(protocol_names)
 
     @contextmanager
-    def _told(self, what: str) -> Iterator[None]:
+    def _store_errors(self, what: str) -> Iterator[None]:
         try:
             yield
         except StoreError:
@@ -271,7 +271,7 @@ def open_remote(url: str) -> RemoteProject:
 
 
 def patiently(action: Callable[[], _T], give_up_at: float) -> _T:
-    """Do something again and again until it works or time is up."""
+    """Repeat an action until it works or time is up."""
     pause_s = 0.2
     while True:
         try:

@@ -21,7 +21,7 @@ _CHUNK_BYTES: Final = 1 << 20
 
 
 class Resource(msgspec.Struct, frozen=True, kw_only=True):
-    """One kept file: its name, the path it was read from, and what names its content."""
+    """One kept file: its name, the path it was read from, and the hash of its content."""
 
     name: str
     path: str
@@ -38,7 +38,7 @@ def check_resources(given: Sequence[str | os.PathLike[str]]) -> tuple[Path, ...]
     if isinstance(given, str | os.PathLike):
         raise InvalidInputError(f"versioned_resources must be a list of paths, {given!r} was given; write [{given!r}].")
     mistakes = []
-    found = []
+    paths = []
     for one in given:
         try:
             path = Path(os.path.abspath(os.path.expanduser(os.fspath(one))))
@@ -50,10 +50,10 @@ def check_resources(given: Sequence[str | os.PathLike[str]]) -> tuple[Path, ...]
             mistakes.append(f"{one!r} is neither a file nor a folder")
         elif not os.access(path, os.R_OK):
             mistakes.append(f"{one!r} may not be read")
-        found.append(path)
+        paths.append(path)
     if mistakes:
         raise InvalidInputError("These versioned_resources cannot be kept:", mistakes)
-    return tuple(found)
+    return tuple(paths)
 
 
 def keep_resources(paths: Sequence[Path], target: Path, pool: Path, launch_dir: Path) -> list[Resource]:
@@ -96,9 +96,9 @@ def safe_name(name: str) -> PurePosixPath:
     return path
 
 
-def _name(file: Path, given: Path, launch_dir: Path) -> str:
-    """Return a short name: relative to the launch folder if it is below it, else to the parent of what was given."""
-    top = launch_dir if launch_dir in file.parents else given.parent
+def _name(file: Path, resource: Path, launch_dir: Path) -> str:
+    """Return a short name: relative to the launch folder if it is below it, else to the parent of the resource."""
+    top = launch_dir if launch_dir in file.parents else resource.parent
     name = file.relative_to(top).as_posix().encode("utf-8", "replace").decode()
     return safe_name(name).as_posix()
 
@@ -116,7 +116,7 @@ def _files(path: Path) -> Iterator[Path]:
 
 
 def _keep(file: Path, target: Path, pool: Path) -> tuple[str, int]:
-    """Copy while hashing, so that the name is that of the bytes that were kept, whatever happens to the file."""
+    """Copy while hashing, so that the hash is that of the kept bytes, even if the file changes meanwhile."""
     target.mkdir(parents=True, exist_ok=True)
     pool.mkdir(parents=True, exist_ok=True)
     digest, size = hashlib.sha256(), 0
@@ -138,7 +138,7 @@ def _keep(file: Path, target: Path, pool: Path) -> tuple[str, int]:
 
 
 def _place(temporary: Path, target: Path, shared: Path) -> None:
-    """Put a file in its place, sharing its bytes with equal ones of other experiments where the disk can do that."""
+    """Move a file to its target, sharing its bytes with equal ones of other experiments where the disk can do that."""
     try:
         os.link(shared, target)
     except FileNotFoundError:
@@ -165,7 +165,7 @@ def keep_bytes(data: bytes, target: Path, pool: Path) -> None:
 
 
 def sweep_pool(pool: Path) -> None:
-    """Remove from a pool what no experiment has any more."""
+    """Remove from a pool what no experiment uses any more."""
     try:
         entries = list(os.scandir(pool))
     except OSError:
@@ -177,8 +177,8 @@ def sweep_pool(pool: Path) -> None:
 
 
 def copy_out(source: Path, resource: Resource, folder: Path) -> Path:
-    """Write a kept resource under its own name into a folder; returns where."""
-    place = folder / safe_name(resource.name)
-    place.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(source / resource.sha256, place)
-    return place
+    """Write a kept resource under its own name into a folder; returns its path."""
+    target = folder / safe_name(resource.name)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(source / resource.sha256, target)
+    return target

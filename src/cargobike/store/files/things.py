@@ -22,16 +22,16 @@ def folders_of(kind: Kind, project_root: Path) -> Iterator[Path]:
 def files_of(kind: Kind, root: Path, *, with_hidden: bool = True) -> Iterator[tuple[str, os.stat_result]]:
     """Yield the files that belong to a thing, by their path in its folder, in order.
 
-    Links, hidden folders and what the kind leaves out do not count; hidden files only if they are wanted: some of them
+    Links, hidden folders and what the kind leaves out do not count; hidden files only `with_hidden`: some of them
     are being written.
     """
     for parent, folders, names in os.walk(root):
-        place = Path(parent).relative_to(root)
+        inner = Path(parent).relative_to(root)
         folders[:] = sorted(
-            name for name in folders if not name.startswith(".") and (place / name).as_posix() not in kind.left_out
+            name for name in folders if not name.startswith(".") and (inner / name).as_posix() not in kind.left_out
         )
         for name in sorted(names):
-            path = (place / name).as_posix()
+            path = (inner / name).as_posix()
             if path in kind.left_out or (name.startswith(".") and not with_hidden):
                 continue
             try:

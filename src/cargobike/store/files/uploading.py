@@ -1,4 +1,4 @@
-"""Bringing a thing to shared storage, an experiment while its driver runs: from a local folder, behind its back.
+"""Sends a thing from its local folder to shared storage, an experiment while its driver runs.
 
 The journal goes in segments, other files whole, each time they have changed. What is on the storage is never ahead of
 the folder and at most some seconds behind it; when the driver has ended, everything is there.
@@ -36,14 +36,14 @@ class Sender:
 
     Args:
         folder: The thing.
-        remote: Where to.
+        remote: The storage to send to.
     """
 
     def __init__(self, folder: ThingFolder, remote: RemoteProject) -> None:
         self.folder = folder
         self.remote = remote
         self.kind = kind_of(folder.root)
-        self._place = self.kind.place(folder.id)
+        self._remote_folder = self.kind.place(folder.id)
         self._small: list[Segment] = []
         self._sent_bytes: int | None = None
         self._sent_files: Listing | None = None
@@ -64,7 +64,7 @@ class Sender:
         with self.folder.journal.open("rb") as file:
             file.seek(last.start)
             ours = file.read(last.end - last.start)
-        if ours != self.remote.read(f"{self._place}/journal/{last.name}"):
+        if ours != self.remote.read(f"{self._remote_folder}/journal/{last.name}"):
             raise SupersededError(f"{self.folder.id} was taken up elsewhere, from before the end of what is here")
 
     def send_journal(self) -> bool:
@@ -77,7 +77,7 @@ class Sender:
         if not data:
             return False
         segment = Segment(start, start + len(data))
-        self.remote.write(f"{self._place}/journal/{segment.name}", data)
+        self.remote.write(f"{self._remote_folder}/journal/{segment.name}", data)
         self._sent_bytes = segment.end
         self._small.append(segment)
         if len(self._small) >= _MOST_SEGMENTS:
@@ -85,14 +85,14 @@ class Sender:
         return True
 
     def _merge(self) -> None:
-        """Replace many small segments by one; readers take whichever they find first."""
+        """Replace many small segments by one; readers use whichever they find first."""
         first, last = self._small[0].start, self._small[-1].end
         with self.folder.journal.open("rb") as file:
             file.seek(first)
             data = file.read(last - first)
         merged = Segment(first, last)
-        self.remote.write(f"{self._place}/journal/{merged.name}", data)
-        self.remote.delete(*(f"{self._place}/journal/{one.name}" for one in self._small if one != merged))
+        self.remote.write(f"{self._remote_folder}/journal/{merged.name}", data)
+        self.remote.delete(*(f"{self._remote_folder}/journal/{one.name}" for one in self._small if one != merged))
         self._small = [merged] if last - first < _LARGE_BYTES else []
 
     def send_files(self) -> bool:
@@ -103,20 +103,20 @@ class Sender:
         if now == self._sent_files:
             return False
         changed = [name for name, mark in now.items() if self._sent_files.get(name) != mark]
-        self.remote.upload(self.folder.root, changed, self._place)
-        gone = [f"{self._place}/{name}" for name in self._sent_files if name not in now]
-        self.remote.write(f"{self._place}/files.json", msgspec.json.encode(now))
+        self.remote.upload(self.folder.root, changed, self._remote_folder)
+        gone = [f"{self._remote_folder}/{name}" for name in self._sent_files if name not in now]
+        self.remote.write(f"{self._remote_folder}/files.json", msgspec.json.encode(now))
         if gone:
             self.remote.delete(*gone)
         self._sent_files = now
         return True
 
     def send_head(self, *, is_over: bool) -> None:
-        """Say how far it has come."""
+        """Write its head: how far it has come."""
         self.remote.write_head(self.kind, self.folder.id, self.sent_bytes, pid=os.getpid(), is_over=is_over)
 
     def send_all(self) -> None:
-        """Send everything, files before the journal that speaks of them, and say that it is all."""
+        """Send everything, files before the journal that speaks of them, and write in its head that this is all."""
         self.send_files()
         self.send_journal()
         self.send_head(is_over=True)
@@ -137,7 +137,7 @@ class Uploader:
         self._over = threading.Event()
         self._has_warned = False
         folder.unsent.touch()
-        self._sender.send_head(is_over=False)  # refused here and now, if it is not allowed to
+        self._sender.send_head(is_over=False)  # raises at once if it may not write there
         self._thread = threading.Thread(target=self._run, name="cargobike-upload", daemon=True)
         self._thread.start()
 

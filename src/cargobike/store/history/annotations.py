@@ -1,4 +1,4 @@
-"""Tags and notes: what people say about an experiment afterwards.
+"""Tags and notes that people add to an experiment afterwards.
 
 A journal is written by its driver alone. What people add later goes into a file beside it, one JSON object per line,
 appended under a lock; tags and notes are those lines folded.
@@ -32,7 +32,7 @@ class Note(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Annotations(msgspec.Struct, frozen=True, kw_only=True):
-    """What was said about an experiment."""
+    """The tags and notes of an experiment."""
 
     tags: tuple[str, ...] = ()
     notes: tuple[Note, ...] = ()
@@ -50,7 +50,7 @@ _decoder = msgspec.json.Decoder(_Line)
 
 
 def read_annotations(folder: ExperimentFolder) -> Annotations:
-    """Return the tags, in order of the alphabet, and the notes, the oldest first; lines that are damaged do not count.
+    """Return the tags, in alphabetical order, and the notes, the oldest first; damaged lines are skipped.
 
     Raises:
         StoreError: If the file is there and cannot be read.
@@ -77,7 +77,7 @@ def read_annotations(folder: ExperimentFolder) -> Annotations:
 def annotate(
     folder: ExperimentFolder, *, add: Iterable[str] = (), remove: Iterable[str] = (), note: str = ""
 ) -> Annotations:
-    """Add or remove tags, add a note; returns what is then known.
+    """Add or remove tags, add a note; returns all tags and notes.
 
     Raises:
         InvalidInputError: If a tag or a note is empty, too long, or holds control characters.
@@ -127,13 +127,13 @@ def _lock(fd: int, folder: ExperimentFolder) -> None:
 def _checked(tags: Iterable[str]) -> tuple[str, ...]:
     if isinstance(tags, str):
         raise InvalidInputError(f"Tags are given as a list, not as the text {tags!r}; write [{tags!r}].")
-    found = tuple(dict.fromkeys(tags))
-    for tag in found:
+    unique = tuple(dict.fromkeys(tags))
+    for tag in unique:
         if tag != tag.strip() or not tag or len(tag) > LONGEST_TAG or not tag.isprintable():
             raise InvalidInputError(
                 f"{tag!r} cannot be a tag: it must be 1 to {LONGEST_TAG} printable characters, no blanks around them."
             )
-    return found
+    return unique
 
 
 def _checked_note(note: str) -> str:

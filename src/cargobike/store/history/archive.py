@@ -117,7 +117,7 @@ def take_in(archive: Path, project: ProjectFolder, *, most_bytes: int = MOST_BYT
     total = sum(size for _, size in manifest.files.values())
     if total > most_bytes:
         raise InvalidInputError(
-            f"{archive} holds {total / 1e9:.1f} GB, and at most {most_bytes / 1e9:.1f} GB are taken in; "
+            f"{archive} holds {total / 1e9:.1f} GB, and at most {most_bytes / 1e9:.1f} GB are allowed; "
             "raise the limit if you trust it."
         )
     project.experiments.mkdir(parents=True, exist_ok=True)
@@ -132,7 +132,7 @@ def take_in(archive: Path, project: ProjectFolder, *, most_bytes: int = MOST_BYT
                 _unpack(packed, name, temporary / name, digest, size)
         header = read_header(ExperimentFolder(temporary).journal, EXPERIMENT_FACTS)
         if header is None or header.id != manifest.id:
-            raise InvalidInputError(f"{archive} is not what it says: it has no journal of {manifest.id}.")
+            raise InvalidInputError(f"{archive} is not what it claims: it has no journal of {manifest.id}.")
         temporary.chmod(0o755)
         temporary.rename(folder.root)
     except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError) as error:
@@ -188,19 +188,19 @@ def _check_entries(manifest: Manifest, entries: list[zipfile.ZipInfo], archive: 
         if path != PurePosixPath(name) or path.as_posix() != name or path.parts[0] in refused:
             raise InvalidInputError(f"The name {name!r} is refused: it must be a relative path of plain names.")
         if any(parent.as_posix() in sizes for parent in path.parents):
-            raise InvalidInputError(f"{archive}: {name!r} lies in what is a file, and the archive is refused.")
+            raise InvalidInputError(f"{archive}: {name!r} lies below another file, and the archive is refused.")
 
 
 def _unpack(packed: zipfile.ZipFile, name: str, target: Path, digest: str, size: int) -> None:
     """Write one file, never more of it than was announced."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    found, written = hashlib.sha256(), 0
+    content, written = hashlib.sha256(), 0
     with packed.open(name) as source, target.open("xb") as file:
         while chunk := source.read(min(_CHUNK_BYTES, size - written + 1)):
             written += len(chunk)
             if written > size:
                 raise InvalidInputError(f"{name!r} is larger than announced, and the archive is refused.")
-            found.update(chunk)
+            content.update(chunk)
             file.write(chunk)
-    if found.hexdigest() != digest:
+    if content.hexdigest() != digest:
         raise InvalidInputError(f"{name!r} is damaged: its content is not what was exported.")

@@ -1,7 +1,7 @@
 """The environment that an experiment ran in: Python, packages, operating system, processors.
 
-Read without importing or running anything of it: names and versions of packages stand in the names of their
-folders, which makes this a matter of milliseconds however many there are.
+Read without importing or running any package: names and versions of packages are in the names of their folders, so
+that this takes milliseconds however many there are.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         packages: Versions of installed packages, by normalized name.
-        urls: Where packages come from that no index has: a folder, a repository.
+        urls: Origins of packages that are not from an index: a folder, a repository.
         variables: Those of `VARIABLES` that were set.
     """
 
@@ -55,7 +55,7 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
     variables: dict[str, str] = {}
 
     def lock(self) -> str:
-        """Return the packages as a requirements file that pip can install; what no index has becomes a comment."""
+        """Return a requirements file for pip; packages that are not from an index are comments in it."""
         lines = [f"# Python {self.python} on {self.os} {self.machine}"]
         for name, version in sorted(self.packages.items()):
             url = self.urls.get(name)
@@ -102,10 +102,10 @@ def _packages(path: Iterable[str]) -> tuple[dict[str, str], dict[str, str]]:
         except OSError:
             continue
         for entry in entries:
-            found = _INFO.fullmatch(entry)
-            if found is None or (name := normalized(found["name"])) in packages:
+            match = _INFO.fullmatch(entry)
+            if match is None or (name := normalized(match["name"])) in packages:
                 continue  # the first one on the path is the one that is imported
-            packages[name] = found["version"]
+            packages[name] = match["version"]
             url = _origin(Path(folder, entry))
             if url:
                 urls[name] = url
@@ -113,7 +113,7 @@ def _packages(path: Iterable[str]) -> tuple[dict[str, str], dict[str, str]]:
 
 
 def _origin(info: Path) -> str:
-    """Return where a package was installed from if that was no index (PEP 610)."""
+    """Return where a package was installed from if that was not an index (PEP 610)."""
     try:
         described = msgspec.json.decode((info / "direct_url.json").read_bytes())
         return without_credentials(str(described["url"]))
@@ -141,11 +141,11 @@ def _cpu() -> str:
 
 
 def _gpus() -> tuple[str, ...]:
-    """Return the models of NVIDIA's cards as their kernel module tells them, without starting their tools."""
+    """Return the models of NVIDIA's cards as the kernel module lists them, without starting other programs."""
     models = []
-    for place in sorted(Path("/proc/driver/nvidia/gpus").glob("*/information")):
+    for file in sorted(Path("/proc/driver/nvidia/gpus").glob("*/information")):
         try:
-            lines = place.read_text(errors="replace").splitlines()
+            lines = file.read_text(errors="replace").splitlines()
         except OSError:
             continue
         models += [line.partition(":")[2].strip() for line in lines if line.startswith("Model:")]
@@ -154,7 +154,7 @@ def _gpus() -> tuple[str, ...]:
 
 def _gpu_driver() -> str:
     try:
-        found = re.search(r"\b(\d+\.\d+(?:\.\d+)?)\b", Path("/proc/driver/nvidia/version").read_text(errors="replace"))
+        match = re.search(r"\b(\d+\.\d+(?:\.\d+)?)\b", Path("/proc/driver/nvidia/version").read_text(errors="replace"))
     except OSError:
         return ""
-    return found[1] if found else ""
+    return match[1] if match else ""

@@ -38,7 +38,7 @@ class GitState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_git(folder: Path) -> tuple[GitState, bytes] | None:
-    """Return the state of the repository around a folder and its uncommitted diff; `None` if there is no such thing."""
+    """Return the state of the repository around a folder and its uncommitted diff; `None` if there is no repository."""
     top = _git(folder, "rev-parse", "--show-toplevel")
     if not top:
         return None
@@ -62,7 +62,7 @@ def read_git(folder: Path) -> tuple[GitState, bytes] | None:
 
 
 def known_files(root: Path, suffixes: tuple[str, ...]) -> list[Path]:
-    """Return the files of a repository that git tracks or would track: none that it is told to ignore."""
+    """Return the files of a repository that git tracks or would track: none that it ignores."""
     patterns = [f"*{suffix}" for suffix in suffixes]
     listed = _git(root, "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *patterns) or b""
     return [root / os.fsdecode(name) for name in dict.fromkeys(listed.split(b"\0")) if name]
@@ -82,7 +82,7 @@ def _git(folder: Path, *arguments: str) -> bytes | None:
             capture_output=True,
             timeout=_TIMEOUT_S,
             env={**os.environ, "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"},
-            start_new_session=True,  # a Ctrl-C is for the experiment
+            start_new_session=True,  # a Ctrl-C goes to the experiment only
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired):

@@ -1,7 +1,7 @@
 """The snapshot of an experiment: the code, the environment and the files that it was launched with.
 
-It lies in the experiment's `code` folder. `snapshot.json` is written next to last and at once (a file is either whole
-or not there), so that a reader never sees half of it; versioned resources, which may be large, follow.
+It lies in the experiment's `code` folder. `snapshot.json` is written last but one and atomically (a file is either
+whole or not there), so that a reader never sees half of it; versioned resources, which may be large, follow.
 """
 
 from __future__ import annotations
@@ -84,17 +84,17 @@ def take_snapshot(
         function_file: File that the train function is defined in, if it is in one.
         directory: The working directory at launch.
         resources: Files and folders to keep.
-        remark: Said among the problems.
+        remark: Recorded among the problems.
     """
     code = folder.code
     code.mkdir(parents=True, exist_ok=True)
     problems: list[str] = [remark] if remark else []
     launcher, start = _keep_launcher(code, function_file, problems)
     home = start.parent if start is not None else Path(directory)
-    found = read_git(home)
-    if found is not None:
-        _write(folder.git_diff, found[1])
-    repository = Path(found[0].root) if found is not None else None
+    state, diff = read_git(home) or (None, b"")
+    if state is not None:
+        _write(folder.git_diff, diff)
+    repository = Path(state.root) if state is not None else None
     sources, packed = collect_sources(repository, None if start is None else home)
     keep_bytes(packed, folder.sources, folder.project.resource_pool)
     environment = read_environment()
@@ -104,7 +104,7 @@ def take_snapshot(
         directory=directory,
         arguments=tuple(without_secrets(sys.argv)),
         launcher=launcher,
-        git=found[0] if found is not None else None,
+        git=state,
         sources=sources,
         environment=environment,
         problems=tuple(problems),
@@ -119,19 +119,19 @@ def take_snapshot(
 
 def without_secrets(arguments: list[str]) -> list[str]:
     """Return a command line with the values of options that sound like secrets replaced by `***`."""
-    shown: list[str] = []
+    words: list[str] = []
     hide_next = False
     for one in arguments:
         name, separator, _ = one.partition("=")
         sounds_secret = one.startswith("-") and bool(_SECRET.search(name))
         if hide_next and not one.startswith("-"):
-            shown.append("***")
+            words.append("***")
         elif separator and (sounds_secret or _SECRET.search(name)):
-            shown.append(f"{name}=***")
+            words.append(f"{name}=***")
         else:
-            shown.append(one.encode("utf-8", "backslashreplace").decode())
+            words.append(one.encode("utf-8", "backslashreplace").decode())
         hide_next = sounds_secret and not separator
-    return shown
+    return words
 
 
 def _with_resources(snapshot: Snapshot, folder: ExperimentFolder, paths: tuple[Path, ...]) -> Snapshot:
@@ -152,7 +152,7 @@ def _keep_launcher(code: Path, function_file: str, problems: list[str]) -> tuple
         return _keep_notebook(code, main, problems)
     for file in (main.get("__file__"), function_file):
         path = Path(os.path.abspath(file)) if isinstance(file, str) else None
-        # A program that was installed (pytest, torchrun, our own command) is not the user's launcher.
+        # An installed program (pytest, torchrun, our own command) is not the user's launcher.
         if path is not None and path.is_file() and is_own(path) and path.suffix:
             kept = _copy(path, code / "launcher.py", problems)
             return Launcher(kind="script", path=str(path), file="launcher.py" if kept else ""), path

@@ -52,18 +52,18 @@ class Sources(msgspec.Struct, frozen=True, kw_only=True):
 def collect_sources(repository: Path | None, beside: Path | None) -> tuple[Sources, bytes]:
     """Collect the user's own files: loaded modules first, then the repository, or what lies beside the script."""
     roots: list[Path] = [] if repository is None else [repository]
-    wanted: dict[Path, None] = {}
+    files: dict[Path, None] = {}
     for file, root in _own_modules():
-        wanted[file] = None
-        if not any(_below(file, known) for known in roots):
+        files[file] = None
+        if not any(_below(file, top) for top in roots):
             roots.append(root)
     if repository is not None:
-        wanted.update(dict.fromkeys(known_files(repository, (".py",))))
+        files.update(dict.fromkeys(known_files(repository, (".py",))))
     elif beside is not None and beside not in {Path.home(), Path(beside.anchor)}:
         if beside not in roots:
             roots.append(beside)
-        wanted.update(dict.fromkeys(_python_files(beside)))
-    return _pack(roots, list(wanted))
+        files.update(dict.fromkeys(_python_files(beside)))
+    return _pack(roots, list(files))
 
 
 def is_own(path: Path) -> bool:
@@ -91,8 +91,8 @@ def _own_modules() -> Iterator[tuple[Path, Path]]:
 
 
 def _python_files(folder: Path) -> Iterator[Path]:
-    """Yield Python files in a folder that is in no repository and in packages below it, not deep and not many."""
-    found = 0
+    """Yield Python files in a folder without a repository and in packages below it, within limits."""
+    count = 0
     for parent, folders, names in os.walk(folder):
         depth = len(Path(parent).relative_to(folder).parts)
         folders[:] = sorted(
@@ -101,8 +101,8 @@ def _python_files(folder: Path) -> Iterator[Path]:
         for name in sorted(names):
             if name.endswith(".py") and not name.startswith("."):
                 yield Path(parent, name)
-                found += 1
-                if found >= _MOST_BESIDE:
+                count += 1
+                if count >= _MOST_BESIDE:
                     return
 
 
@@ -132,7 +132,7 @@ def _pack(roots: list[Path], paths: Iterable[Path]) -> tuple[Sources, bytes]:
 
 
 def _choose(paths: Iterable[str]) -> tuple[dict[str, tuple[int, int]], int]:
-    """Return the files to keep with size and time of change, and how many are too many."""
+    """Return the files to keep with size and time of change, and how many are left out."""
     chosen: dict[str, tuple[int, int]] = {}
     left_out = total = 0
     for path in paths:

@@ -53,7 +53,7 @@ class Database:
         tables: Whose tables they become.
         url: The database.
         key: Names the project in a database that serves several; rows of others are neither seen nor touched.
-        before_sync: Is called before journals are looked at, to bring them here from where they lie.
+        before_sync: Called before journals are looked at, to copy them here from shared storage.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class Database:
         return self._sound(read)
 
     def close(self) -> None:
-        """Give back connections; may be called twice."""
+        """Close all connections; may be called twice."""
         self._engine.dispose()
 
     def __enter__(self) -> Database:
@@ -161,9 +161,9 @@ class Database:
         with self._writing() as connection:
             if _version(connection, self.tables.product) == self.tables.version:
                 return  # another process was quicker
-            found = sa.MetaData()
-            found.reflect(connection)
-            found.drop_all(connection, tables=self._outdated(connection, found))
+            metadata = sa.MetaData()
+            metadata.reflect(connection)
+            metadata.drop_all(connection, tables=self._outdated(connection, metadata))
             _meta.create(connection, checkfirst=True)
             self.tables.main.metadata.create_all(connection, tables=list(self.tables.owners))
             connection.execute(_meta.delete().where(_meta.c.product == self.tables.product))
@@ -171,20 +171,20 @@ class Database:
             row = {"product": self.tables.product, "version": self.tables.version, "tables": names}
             connection.execute(_meta.insert().values(row))
 
-    def _outdated(self, connection: sa.Connection, found: sa.MetaData) -> list[sa.Table]:
-        """Return the tables that the product had before; all that there are in a file that knows no products."""
-        if _meta.name not in found.tables:
-            return list(found.tables.values())
+    def _outdated(self, connection: sa.Connection, metadata: sa.MetaData) -> list[sa.Table]:
+        """Return the tables that the product had before; all tables if the file does not name products."""
+        if _meta.name not in metadata.tables:
+            return list(metadata.tables.values())
         query = sa.select(_meta.c.tables).where(_meta.c.product == self.tables.product)
         names = {*str(connection.execute(query).scalar() or "").split(), *(table.name for table in self.tables.owners)}
-        return [table for name, table in found.tables.items() if name in names]
+        return [table for name, table in metadata.tables.items() if name in names]
 
     def _clear(self) -> None:
         with self._writing() as connection:
             clear(connection, self.tables, self.key)
 
     def _sync(self) -> None:
-        """Catch up in transactions of moderate size, so that others who sync need not wait for long."""
+        """Catch up in transactions of moderate size, so that other processes that sync need not wait for long."""
         with self._engine.connect() as connection:
             changed, gone = compare(connection, self.tables, self.project, self.key)
         if gone:
@@ -202,7 +202,7 @@ class Database:
 
 @contextmanager
 def _only_one(folder: Path) -> Iterator[None]:
-    """Let one process at a time pass, by a lock on a folder."""
+    """Hold a lock on a folder, so that one process at a time goes on."""
     fd = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX)
@@ -212,7 +212,7 @@ def _only_one(folder: Path) -> Iterator[None]:
 
 
 def _is_damage(error: sa.exc.DatabaseError) -> bool:
-    """Tell a damaged file, or one whose tables vanished, from one that is merely busy or out of reach."""
+    """Tell whether a file is damaged or its tables vanished, rather than busy or out of reach."""
     return not isinstance(error, sa.exc.OperationalError) or _is_missing(error)
 
 
@@ -223,12 +223,12 @@ def _is_missing(error: sa.exc.DatabaseError) -> bool:
 def _version(connection: sa.Connection, product: str) -> int | None:
     if not sa.inspect(connection).has_table(_meta.name):
         return None
-    found = connection.execute(sa.select(_meta.c.version).where(_meta.c.product == product)).scalar()
-    return found if isinstance(found, int) else None
+    version = connection.execute(sa.select(_meta.c.version).where(_meta.c.product == product)).scalar()
+    return version if isinstance(version, int) else None
 
 
 def _connect_sqlite(connection: sqlite3.Connection, record: object) -> None:
-    # SQLAlchemy is to say when a transaction begins, not the sqlite3 module, which would begin it too late.
+    # SQLAlchemy begins transactions, not the sqlite3 module, which would begin them too late.
     connection.isolation_level = None
     connection.execute("PRAGMA synchronous=NORMAL")
     # The mode stays with the file; setting it takes a lock for which SQLite does not wait by itself.

@@ -1,4 +1,4 @@
-"""Opening the database of a project's index, whichever kind it has."""
+"""Opening the database of a project's index, of any kind."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def open_database(project: ProjectFolder, tables: Tables) -> Database:
     looking at it.
 
     Raises:
-        InvalidInputError: If the name is none of a database that we know.
+        InvalidInputError: If the name is not one of a database that is supported.
         StoreError: If the database cannot be reached.
     """
-    # SQLAlchemy costs a third of a second; who only launches experiments never pays it.
+    # SQLAlchemy takes a third of a second to import, which a launch does not need.
     from cargobike.store.index.database import Database  # noqa: PLC0415
 
     url = index_url(project)
@@ -67,16 +67,16 @@ def _bring_here(project: ProjectFolder) -> None:
 
 
 def index_url(project: ProjectFolder) -> str:
-    """Return the address of the database that the index is to be kept in, empty for the project's own file."""
+    """Return the address of the index's database, empty for the project's own file."""
     if url := settings.index_url():
         return url
     try:
-        told = tomllib.loads(project.settings.read_text("utf-8"))
+        table = tomllib.loads(project.settings.read_text("utf-8"))
     except FileNotFoundError:
         return ""
     except (OSError, ValueError) as error:
         raise StoreError(f"{project.settings} cannot be read: {error}") from error
-    url = told.get("index", {}).get("url", "") if isinstance(told.get("index"), dict) else ""
+    url = table.get("index", {}).get("url", "") if isinstance(table.get("index"), dict) else ""
     if not isinstance(url, str):
         raise InvalidInputError(f'{project.settings}: url must be a text, such as "postgresql://host/database".')
     return url
@@ -85,7 +85,7 @@ def index_url(project: ProjectFolder) -> str:
 def project_key(project: ProjectFolder) -> str:
     """Return the name of a project in a database that serves several, made when first asked for.
 
-    It lies in the project, so that everybody who works on it, from whatever host and by whatever path, agrees; the
+    It lies in the project, so that it is the same from every host and by every path; the
     name of a project on shared storage follows from its address.
     """
     with contextlib.suppress(FileNotFoundError):
@@ -96,7 +96,7 @@ def project_key(project: ProjectFolder) -> str:
     try:
         project.root.mkdir(parents=True, exist_ok=True)
         made.write_text(secrets.token_hex(16) + "\n")
-        with contextlib.suppress(FileExistsError):  # somebody else was quicker
+        with contextlib.suppress(FileExistsError):  # another process was quicker
             os.link(made, project.key)
         return project.key.read_text().strip()
     except OSError as error:

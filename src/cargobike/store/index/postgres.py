@@ -46,11 +46,11 @@ class PostgresDatabase(Database):
     Args:
         project: Whose journals to read.
         tables: Whose tables they become.
-        url: `postgresql://user@host/database`; whatever libpq knows (`PGPASSWORD`, `~/.pgpass`, services) works too.
+        url: `postgresql://user@host/database`; what libpq reads (`PGPASSWORD`, `~/.pgpass`, services) works too.
         key: Names the project in the database.
 
     Raises:
-        InvalidInputError: If the URL is none of PostgreSQL's.
+        InvalidInputError: If it is not a URL of PostgreSQL.
         MissingLibraryError: If psycopg is not installed.
         StoreError: If the server cannot be reached.
     """
@@ -82,7 +82,7 @@ class PostgresDatabase(Database):
         return engine.execution_options(schema_translate_map={None: self._schema})
 
     def _prepare(self) -> None:
-        """Make the schema and its tables; several may try at once, and one does."""
+        """Make the schema and its tables; several processes may try at once, and one succeeds."""
         with self._engine.connect() as connection:
             if sa.inspect(connection).has_table(self.tables.main.name, schema=self._schema):
                 return
@@ -116,8 +116,8 @@ class PostgresDatabase(Database):
                     self._sound(self._refill)
                     continue
                 if not _may_pass(error) or time.monotonic() > give_up_at:
-                    shown = self._url.set(drivername="postgresql").render_as_string(hide_password=True)
-                    raise StoreError(f"The index {shown} cannot be used: {_first_line(error)}") from error
+                    url = self._url.set(drivername="postgresql").render_as_string(hide_password=True)
+                    raise StoreError(f"The index {url} cannot be used: {_first_line(error)}") from error
                 _log.info("The index is out of reach (%s); trying again.", _first_line(error))
             with contextlib.suppress(sa.exc.SQLAlchemyError):
                 self._engine.dispose()
@@ -128,12 +128,12 @@ class PostgresDatabase(Database):
 def _with_driver(url: str) -> str:
     scheme, separator, rest = url.partition("://")
     if not separator or scheme not in {"postgresql", "postgres", "postgresql+psycopg"}:
-        raise InvalidInputError(f"{scheme}:// is no address of PostgreSQL; write postgresql://user@host/database.")
+        raise InvalidInputError(f"{scheme}:// is not an address of PostgreSQL; write postgresql://user@host/database.")
     return f"postgresql+psycopg://{rest}"
 
 
 def _may_pass(error: sa.exc.DBAPIError) -> bool:
-    """Tell a server that is restarting from one that refuses: wrong password, no such database, no room."""
+    """Tell whether a server may be restarting, rather than refusing: wrong password, no such database, no room."""
     state = getattr(error.orig, "sqlstate", None)
     if state is None:
         text = str(error.orig)

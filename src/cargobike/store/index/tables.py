@@ -1,4 +1,4 @@
-"""What a product gives to the index: its tables, and how a journal becomes rows of them."""
+"""What a product provides for the index: its tables, and how a journal becomes rows of them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def journal_columns() -> list[sa.Column[Any]]:
     """Make the columns that a table with one row for each journal begins with.
 
     `project` tells the projects apart that share a database. The others say how far the journal was read, why it could
-    not be read to its end (`problem`), and by what a journal that was replaced is noticed.
+    not be read to its end (`problem`), and how to notice that a journal was replaced.
     """
     return [
         sa.Column("project", sa.String(40), primary_key=True),
@@ -40,7 +40,7 @@ class Reading(ABC):
     """One step of reading a journal: from its row (or nothing) to new values.
 
     Attributes:
-        reader: Reads the journal; it stands where the row says that reading ended.
+        reader: Reads the journal; it begins where the row says that reading ended.
         is_complete: Whether `read_on` has come to the end of the journal.
     """
 
@@ -66,9 +66,9 @@ class Tables(ABC):
     """The tables of one product.
 
     Attributes:
-        product: Whose they are.
+        product: The name of the product.
         version: Is raised with every change of the tables or their content: tables of another version are made anew.
-        kind: Whose journals they are made from.
+        kind: The kind of thing whose journals they are made from.
         owners: Each table with its column that holds the id of a thing. The first table has one row for each journal,
             and `journal_columns`; all have a column `project`.
         compared: Columns of the first table that `has_changed` looks at.

@@ -1,6 +1,6 @@
 """Journals: facts, one JSON object per line, only ever appended to.
 
-A journal knows no product; its reader says which facts it may hold (`Facts`).
+A journal does not depend on a product; its reader says which facts it may hold (`Facts`).
 
 Each line is what `encode_fact` makes of a fact with one more key at its end, `"crc"`: eight hexadecimal
 digits of the CRC-32 of all bytes before `,"crc"`. A line counts once it is whole: newline there, checksum
@@ -168,7 +168,7 @@ class JournalWriter:
             raise self._write_error(self._failure) from self._failure
         self._cut_tail()
         if self._torn:
-            raise StoreError(f"Journal {self.path} has a torn tail that could not be cut off; is the disk gone?")
+            raise StoreError(f"Journal {self.path} has a torn tail that could not be cut off; is the disk still there?")
 
     def _cut_tail(self) -> None:
         try:
@@ -222,7 +222,7 @@ class JournalReader(Generic[T]):
         return facts
 
     def _decoded(self, lines: list[bytes], end: int, before: list[T]) -> list[T]:
-        """Decode many lines at once; one by one only at the beginning, or to find the one that cannot be."""
+        """Decode many lines at once; one by one only at the beginning, or to find the one that cannot be decoded."""
         if self.offset:
             try:
                 decode = self._facts.decode

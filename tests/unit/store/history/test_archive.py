@@ -143,7 +143,7 @@ def test_an_archive_that_lies_about_a_size_is_refused(elsewhere: ProjectFolder, 
     ("changes", "match"),
     [
         ({"id": "../../x"}, "not an id"),
-        ({"id": "20270101-000000-bbbb"}, "not what it says"),
+        ({"id": "20270101-000000-bbbb"}, "not what it claims"),
         ({"format": 99, "cargobike": "9.9"}, "newer Cargobike"),
         ({"files": {}}, "does not hold what it lists"),
         ({"files": {"journal.jsonl": ("0" * 64, 3)}}, "damaged"),
