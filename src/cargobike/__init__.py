@@ -1,7 +1,7 @@
 """Carry one plain Python function from a laptop to a cluster: search it, distribute it, remember it.
 
 The names below load their modules when first used, so that `import cargobike` costs next to nothing. Public are these
-names, and what the modules in `_DOORS` have in their `__all__`; every other module is internal and may move on any day.
+names, and what the modules in `_DOORS` have in their `__all__`; other modules are internal and may move at any time.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _DOORS = frozenset(
         "trial",
     }
 )
-"""The public modules. Not all are in `__all__`: opening those of a framework imports it, and few need the others."""
+"""The public modules. Not all are in `__all__`: those of a framework import it, and the others are rarely needed."""
 _NAMES = {
     "IDLE": "cargobike.core.records",
     "AbstractOptimizer": "cargobike.search.optimizers.optimizer",
@@ -82,7 +82,7 @@ def __dir__() -> list[str]:
 
 
 class _FormerNames:
-    """Is asked last about modules that are not there: some had another name before."""
+    """Finds modules by former names; asked last, after all other finders."""
 
     @staticmethod
     def find_spec(name: str, path: object = None, target: object = None) -> Any:

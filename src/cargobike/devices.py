@@ -1,6 +1,6 @@
 """What this process may compute on: the GPUs and CPU threads it was given.
 
-Inside an experiment that is what its worker was given, elsewhere what the machine has. Nothing here imports
+Inside an experiment that is what its worker was given, elsewhere everything that the machine has. Nothing here imports
 or initializes a deep-learning library.
 """
 

@@ -64,13 +64,13 @@ FORMER_NAMES: Final = {
     "cargobike.worker.payload": "cargobike.experiments.trial.payload",
     "cargobike.worker.shard": "cargobike.data.shard",
 }
-"""What documents have taught and what recorded experiments name; a package that is gone stands for its modules."""
+"""Names in published documentation and in recorded experiments; a former package stands for all its modules."""
 
 _GONE: Final = frozenset({"cargobike.driver", "cargobike.worker"})
 
 
 class _Loader:
-    """Makes modules that answer with what the module of the present name holds."""
+    """Makes modules that forward to the module of the present name."""
 
     @staticmethod
     def create_module(spec: ModuleSpec) -> ModuleType:
@@ -79,11 +79,11 @@ class _Loader:
 
     @staticmethod
     def exec_module(module: ModuleType) -> None:
-        pass  # it was executed under its present name
+        pass  # it is executed under its present name
 
 
 class _Alias(ModuleType):
-    """A module that answers with what the module of another name holds."""
+    """A module that forwards to the module of another name."""
 
     def __init__(self, name: str, present: str) -> None:
         super().__init__(name, f"Former name of {present}.")
@@ -94,7 +94,7 @@ class _Alias(ModuleType):
 
 
 def find_former(name: str) -> ModuleSpec | None:
-    """Return how to load a module by its former name; `None` if it never had this one."""
+    """Return how to load a module by its former name; `None` if there was no such name."""
     if name in _GONE:
         return ModuleSpec(name, _Loader(), is_package=True)  # type: ignore[arg-type]  # it has what a loader needs
     return ModuleSpec(name, _Loader()) if name in FORMER_NAMES else None  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""The door for train functions written in Keras 3: `prepare` a model and call `fit` as ever.
+"""For train functions written in Keras 3: `prepare` a model and call `fit` as usual.
 
 Works on Keras' TensorFlow and torch backends; see `cargobike.training.keras_averaging`.
 """

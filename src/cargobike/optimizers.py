@@ -1,4 +1,4 @@
-"""Every optimizer, as a class: for settings that a name such as `optimizer="asha"` leaves at their defaults.
+"""Every optimizer, as a class, with the settings that a name such as `optimizer="asha"` leaves at their defaults.
 
 A class is loaded when it is first asked for; some of them load NumPy.
 

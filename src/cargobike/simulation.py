@@ -1,4 +1,4 @@
-"""Searches in virtual time: what an optimizer would do with a cluster that is not there, in seconds."""
+"""Searches in virtual time: what an optimizer would do on a cluster that need not exist, within seconds."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ __all__ = ["logdir"]
 
 
 def logdir() -> str:
-    """Return the directory for TensorBoard files of the trial that runs, made if need be.
+    """Return the directory for TensorBoard files of the running trial; it is made if it does not exist.
 
     Outside an experiment it is a temporary directory, removed when the process ends.
     """

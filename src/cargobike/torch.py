@@ -1,4 +1,4 @@
-"""The door for train functions written in PyTorch: one call makes a plain loop distributed.
+"""For train functions written in PyTorch: one call makes a plain loop distributed.
 
 Example:
     >>> import torch, cargobike.torch

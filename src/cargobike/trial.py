@@ -41,13 +41,13 @@ params: Mapping[str, Any]
 seed: int
 """The trial's own seed; `random`, NumPy and PyTorch have been seeded with it."""
 rank: int
-"""Which of the workers that run the trial together this is, from 0."""
+"""The number of this worker among those that run the trial together, from 0."""
 local_rank: int
-"""Which of those on this machine it is."""
+"""The number of this worker among those on this machine, from 0."""
 world_size: int
-"""How many they are."""
+"""How many workers run the trial together."""
 is_distributed: bool
-"""Whether there are several."""
+"""Whether several workers run the trial together."""
 role: str
 """What this process does in its gang: `worker`, or what TensorFlow calls it."""
 logdir: Path
@@ -79,7 +79,7 @@ def report(*, step: int | None = None, **metrics: Any) -> None:
         **metrics: Named numbers; NumPy and PyTorch scalars are fine.
 
     Raises:
-        TrialStopped: If the trial is to end here. Let it pass; `finally` blocks run.
+        TrialStopped: If the trial should end here. Do not catch it; `finally` blocks run.
     """
     current().report(metrics, step)
 
