@@ -65,7 +65,7 @@ class Sender:
             file.seek(last.start)
             ours = file.read(last.end - last.start)
         if ours != self.remote.read(f"{self._remote_folder}/journal/{last.name}"):
-            raise SupersededError(f"{self.folder.id} was taken up elsewhere, from before the end of what is here")
+            raise SupersededError(f"{self.folder.id} was resumed elsewhere, from before the end of what is here")
 
     def send_journal(self) -> bool:
         """Send the whole lines that are new; returns whether there were any."""

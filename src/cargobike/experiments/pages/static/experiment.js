@@ -100,7 +100,7 @@ async function fillFailures() {
   const { trials, total } = await askJson(`${api}/trials?state=failed&limit=200&sort=trial&descending=true`);
   const groups = new Map();
   for (const trial of trials) {
-    const error = (trial.error || "failed without a word").trim();
+    const error = (trial.error || "failed without a message").trim();
     const line = error.split("\n").at(-1).slice(0, 300);
     groups.set(line, [...(groups.get(line) || []), trial]);
   }
