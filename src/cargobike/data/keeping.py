@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import time
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from cargobike.core.errors import NotFoundError, StoreError, nearest
@@ -34,8 +35,8 @@ class KeptTable:
         header = self.header
         return {
             "id": self.id,
-            "written_at": header.at,
-            "removed_at": self.removed_at,
+            "written_at": _utc(header.at),
+            "removed_at": None if self.removed_at is None else _utc(self.removed_at),
             "source": header.source,
             "rows": self.rows,
             "size_bytes": header.size_bytes,
@@ -114,3 +115,7 @@ def user_name() -> str:
         return getpass.getuser()
     except (KeyError, OSError):
         return ""
+
+
+def _utc(at_s: float) -> str:
+    return datetime.fromtimestamp(at_s, UTC).isoformat(timespec="milliseconds")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -66,6 +67,8 @@ def test_commands_list_show_and_remove(table_id: str) -> None:
     assert table_id in call("ls").stdout
     shown = json.loads(call("show", "last", "--json").stdout)
     assert (shown["id"], shown["rows"], shown["source"]) == (table_id, 10, "pyarrow")
+    assert datetime.fromisoformat(shown["written_at"]).utcoffset() == timedelta(0)
+    assert shown["removed_at"] is None
     assert "int64" in call("show", table_id).stdout
     assert json.loads(call("rm", table_id, "--yes", "--json").stdout) == {"removed": [table_id]}
     assert json.loads(call("ls", "--json").stdout) == []
