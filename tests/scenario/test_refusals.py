@@ -117,7 +117,7 @@ def test_a_bad_space_is_refused_with_all_its_mistakes() -> None:
     [
         pytest.param(3, "train must be a function", id="number"),
         pytest.param(0.9, "without calling it", id="result of a call"),
-        pytest.param("nowhere.py:train", "is no Python file", id="no file"),
+        pytest.param("nowhere.py:train", "is not a Python file", id="no file"),
         pytest.param("train", "names no function", id="no colon"),
     ],
 )

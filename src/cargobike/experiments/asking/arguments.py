@@ -1,4 +1,4 @@
-"""The front door's arguments: understood, checked all before anything starts, and made into what the driver needs."""
+"""The arguments of the public functions: read, checked before anything starts, and made into what the driver needs."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _CRUMB = 0.001
 """A share of a GPU so small that there is room for it wherever there is a GPU."""
 
 
-class Told(msgspec.Struct, frozen=True, kw_only=True):
-    """What the space, or the parameters given instead of one, tell."""
+class Subject(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to be tried, as the space or the parameters say, and what else a space's file may say."""
 
     space: Searchspace
     names: tuple[str, ...]
@@ -47,22 +47,22 @@ def space_or_preset(space: SpaceLike | None, params: object, optimizer: object) 
     return space
 
 
-def understand_space(space: SpaceLike | None, params: Mapping[str, Any] | None) -> Told:
-    """Find out what is to be tried."""
+def understand_space(space: SpaceLike | None, params: Mapping[str, Any] | None) -> Subject:
+    """Read the space, or the parameters of a single run."""
     if params is not None:
         if space is not None:
             raise InvalidInputError(
                 "Both a space and params were given; give a space to search it, or params to run once."
             )
         check_plain(params, InvalidInputError)
-        return Told(space=Searchspace(), names=tuple(params), listed=[dict(params)])
+        return Subject(space=Searchspace(), names=tuple(params), listed=[dict(params)])
     if isinstance(space, Searchspace):
         return _of_space(space)
     if isinstance(space, Mapping):
         is_grid = all(_is_choice(spec) for spec in space.values())
         return msgspec.structs.replace(_of_space(Searchspace(space)), is_grid=is_grid)
     if isinstance(space, str | os.PathLike):
-        # Parsers of files are not needed by most experiments, and their import delays every first trial.
+        # Most experiments need no parser of files, and its import would delay the first trial.
         from cargobike.search.spaces.formats import read_space  # noqa: PLC0415
 
         file = read_space(Path(space))
@@ -81,15 +81,15 @@ def understand_space(space: SpaceLike | None, params: Mapping[str, Any] | None) 
     )
 
 
-def _of_space(space: Searchspace) -> Told:
+def _of_space(space: Searchspace) -> Subject:
     sometimes = tuple(name for name, parameter in space.parameters.items() if parameter.condition)
-    return Told(space=space, names=space.names, optional_names=sometimes)
+    return Subject(space=space, names=space.names, optional_names=sometimes)
 
 
-def _of_sets(sets: list[Params]) -> Told:
-    names = dict.fromkeys(name for given in sets for name in given)
-    sometimes = tuple(name for name in names if any(name not in given for given in sets))
-    return Told(space=Searchspace(), names=tuple(names), optional_names=sometimes, listed=sets)
+def _of_sets(sets: list[Params]) -> Subject:
+    names = dict.fromkeys(name for params in sets for name in params)
+    sometimes = tuple(name for name in names if any(name not in params for params in sets))
+    return Subject(space=Searchspace(), names=tuple(names), optional_names=sometimes, listed=sets)
 
 
 def _is_choice(spec: object) -> bool:
@@ -97,30 +97,30 @@ def _is_choice(spec: object) -> bool:
 
 
 def number_of_trials(
-    told: Told, num_trials: int | None, timeout_s: float | None, optimizer: AbstractOptimizer
+    subject: Subject, num_trials: int | None, timeout_s: float | None, optimizer: AbstractOptimizer
 ) -> int | None:
-    """Return how many trials to run, `None` for as many as the optimizer has."""
+    """Return how many trials to run, `None` for as many as the optimizer suggests."""
     if num_trials is not None:
         return at_least_one("num_trials", num_trials)
-    if told.listed is not None:
-        return len(told.listed)
-    if told.num_trials is not None:
-        return told.num_trials
-    trials = optimizer.count_trials(told.space)
+    if subject.listed is not None:
+        return len(subject.listed)
+    if subject.num_trials is not None:
+        return subject.num_trials
+    trials = optimizer.count_trials(subject.space)
     if trials is not None:
         return trials
     if optimizer.is_endless and timeout_s is None:
         raise InvalidInputError(
-            "It is not said how long to search; give num_trials=…, or timeout_s=… to search as long as that."
+            "It is not clear how long to search; give num_trials=…, or timeout_s=… to search as long as that."
         )
     return None
 
 
 def number_of_workers(
-    told: Told, workers: int | None, trials: int | None, engine: Engine, resources: Resources, *, gang: int = 1
+    subject: Subject, workers: int | None, trials: int | None, engine: Engine, resources: Resources, *, gang: int = 1
 ) -> int:
     """Return how many workers to start: a multiple of the gang, and no more than there can be."""
-    asked = workers if workers is not None else told.workers
+    asked = workers if workers is not None else subject.workers
     if asked is not None:
         at_least_one("workers", asked)
         if isinstance(engine, ChecksWorkers):
@@ -128,8 +128,8 @@ def number_of_workers(
     room = engine.capacity(resources)
     if resources.gpus and room < 1 and engine.capacity(msgspec.structs.replace(resources, gpus=_CRUMB)) < 1:
         raise InvalidInputError(
-            f"{resources.gpus:g} GPUs for each worker were asked for, but no GPU is to be seen here; leave them out, "
-            "or find out with `cargobike doctor` why: a missing driver, or CUDA_VISIBLE_DEVICES."
+            f"{resources.gpus:g} GPUs for each worker were asked for, but no GPU was found here; leave them out, "
+            "or find out why with `cargobike doctor`: a missing driver, or CUDA_VISIBLE_DEVICES."
         )
     if room < 1 or (resources.gpus and asked is not None and asked > room):
         raise InvalidInputError(
@@ -138,7 +138,7 @@ def number_of_workers(
         )
     if room >= NO_LIMIT and asked is None and trials is None:
         raise InvalidInputError(
-            "There may be any number of workers here (Spark's dynamic allocation without a maximum); say workers=…."
+            "There may be any number of workers here (Spark's dynamic allocation without a maximum); give workers=…."
         )
     wanted = asked if asked is not None else max(room, gang)
     if gang > 1 and asked is None and resources.gpus and room < gang:
@@ -150,8 +150,8 @@ def number_of_workers(
     return wanted - wanted % gang if wanted >= gang else wanted
 
 
-def check_choices(**given: str) -> None:
-    """Refuse words that are not among the allowed ones, all at once."""
+def check_choices(**words: str) -> None:
+    """Refuse words that are not allowed, all of them at once."""
     allowed = {
         "isolation": ("fresh", "reuse"),
         "working_directory": ("trial", "launch"),
@@ -160,7 +160,7 @@ def check_choices(**given: str) -> None:
     }
     mistakes = [
         f"{name}={value!r}; allowed are {' and '.join(map(repr, allowed[name]))}.{nearest(str(value), allowed[name])}"
-        for name, value in given.items()
+        for name, value in words.items()
         if value not in allowed[name]
     ]
     if mistakes:
@@ -171,23 +171,23 @@ def check_callbacks(callbacks: Sequence[Callback]) -> None:
     """Refuse callbacks that cannot be called."""
     for callback in callbacks:
         if not callable(getattr(callback, "on_facts", None)):
-            raise InvalidInputError(f"callbacks: {callback!r} has no method on_facts(facts); give objects that have.")
+            raise InvalidInputError(f"callbacks: {callback!r} has no method on_facts(facts); give objects with one.")
 
 
-def whole(name: str, given: object, default: int = 0) -> int:
-    """Return a whole number of at least 0."""
-    if given is None:
+def whole(name: str, value: object, default: int = 0) -> int:
+    """Return a whole number of at least 0, refusing anything else."""
+    if value is None:
         return default
-    if isinstance(given, bool) or not isinstance(given, int) or given < 0:
-        raise InvalidInputError(f"{name} must be a whole number of at least 0, {given!r} was given.")
-    return given
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise InvalidInputError(f"{name} must be a whole number of at least 0, {value!r} was given.")
+    return value
 
 
-def at_least_one(name: str, given: object) -> int:
-    """Return a whole number of at least 1."""
-    if isinstance(given, bool) or not isinstance(given, int) or given < 1:
-        raise InvalidInputError(f"{name} must be a whole number of at least 1, {given!r} was given.")
-    return given
+def at_least_one(name: str, value: object) -> int:
+    """Return a whole number of at least 1, refusing anything else."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise InvalidInputError(f"{name} must be a whole number of at least 1, {value!r} was given.")
+    return value
 
 
 def positive(name: str, seconds: float | None) -> float | None:

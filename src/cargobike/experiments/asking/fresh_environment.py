@@ -1,4 +1,4 @@
-"""An environment made from the packages that an experiment recorded, and a repetition in it."""
+"""Makes an environment from the packages that an experiment recorded, and repeats the experiment in it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def reproduce_in_fresh_environment(
     engine: object,
     quiet: bool,
 ) -> Reproduction:
-    """Make the environment, and let its Python run the repetition; takes what `experiment.reproduce` takes."""
+    """Make the environment, and repeat the experiment with its Python; the arguments are those of `reproduce`."""
     if not isinstance(engine, str):
         raise InvalidInputError("fresh_env=True needs the name of an engine, such as 'local': another process uses it.")
     folder = find_experiment(experiment_id)
@@ -44,7 +44,7 @@ def reproduce_in_fresh_environment(
     command += ["--json", "--tolerance", repr(tolerance)]
     command += [] if trial is None else ["--trial", str(trial)]
     command += [] if workers is None else ["--workers", str(workers)]
-    done = subprocess.run(
+    process = subprocess.run(
         command,
         env=_variables(snapshot),
         stdin=subprocess.DEVNULL,
@@ -53,66 +53,66 @@ def reproduce_in_fresh_environment(
         check=False,
     )
     try:
-        return msgspec.json.decode(done.stdout, type=Reproduction)
+        return msgspec.json.decode(process.stdout, type=Reproduction)
     except msgspec.DecodeError:
-        said = (done.stderr or done.stdout).decode(errors="replace").strip()
-        raise StoreError(f"{folder.id} could not be repeated in {python.parents[1]}:\n{said}") from None
+        output = (process.stderr or process.stdout).decode(errors="replace").strip()
+        raise StoreError(f"{folder.id} could not be repeated in {python.parents[1]}:\n{output}") from None
 
 
 def make_environment(folder: ExperimentFolder, snapshot: Snapshot) -> Path:
     """Make a virtual environment from the recorded packages, once; returns its Python.
 
     Raises:
-        StoreError: If the Python is not there, or a package cannot be installed.
+        StoreError: If there is no such version of Python, or a package cannot be installed.
     """
     lock = folder.requirements.read_text("utf-8")
-    wanted = [line for line in lock.splitlines() if line and not line.startswith("#")]
+    packages = [line for line in lock.splitlines() if line and not line.startswith("#")]
     version = ".".join(snapshot.environment.python.split(".")[:2])
-    key = hashlib.sha256("\n".join([version, *wanted]).encode()).hexdigest()[:16]
-    place = project.prepare().environments / key
-    python = place / "bin" / "python"
-    if (place / "complete").exists():
+    key = hashlib.sha256("\n".join([version, *packages]).encode()).hexdigest()[:16]
+    environment = project.prepare().environments / key
+    python = environment / "bin" / "python"
+    if (environment / "complete").exists():
         return python
-    shutil.rmtree(place, ignore_errors=True)
-    place.parent.mkdir(exist_ok=True)
-    _run([_find_python(version), "-m", "venv", "--without-pip", str(place)], "the environment cannot be made")
-    if wanted:
-        (place / "requirements.txt").write_text("\n".join(wanted) + "\n")
+    shutil.rmtree(environment, ignore_errors=True)
+    environment.parent.mkdir(exist_ok=True)
+    _run([_find_python(version), "-m", "venv", "--without-pip", str(environment)], "the environment cannot be made")
+    if packages:
+        (environment / "requirements.txt").write_text("\n".join(packages) + "\n")
         install = [sys.executable, "-m", "pip", "--python", str(python), "--disable-pip-version-check", "install"]
         _run(
-            [*install, "--no-deps", "--no-compile", "-r", str(place / "requirements.txt")],
-            "the recorded packages cannot be installed (those built here, or no longer offered, have to be by hand: "
-            f"edit {folder.requirements})",
+            [*install, "--no-deps", "--no-compile", "-r", str(environment / "requirements.txt")],
+            "the recorded packages cannot be installed (for those that were built here, or are not offered any more, "
+            f"edit {folder.requirements} by hand)",
         )
-    (place / "complete").touch()
+    (environment / "complete").touch()
     return python
 
 
 def _find_python(version: str) -> str:
     if sysconfig.get_python_version() == version:
         return sys.executable
-    found = shutil.which(f"python{version}")
-    if found is None:
+    path = shutil.which(f"python{version}")
+    if path is None:
         raise StoreError(f"It ran with Python {version}, and there is no python{version} here; install it first.")
-    return found
+    return path
 
 
 def _variables(snapshot: Snapshot) -> dict[str, str]:
     """Return the variables for the process: those of this one, and those that were recorded."""
-    known = {name: value for name, value in os.environ.items() if name not in {"PYTHONPATH", "PYTHONHOME"}}
-    known |= snapshot.environment.variables
+    variables = {name: value for name, value in os.environ.items() if name not in {"PYTHONPATH", "PYTHONHOME"}}
+    variables |= snapshot.environment.variables
     if "cargobike" not in snapshot.environment.packages or "cargobike" in snapshot.environment.urls:
-        known["PYTHONPATH"] = PACKAGE_PARENT  # it was used from a folder: that folder's it is
-    return known
+        variables["PYTHONPATH"] = PACKAGE_PARENT  # it was not installed from an index: ours is used
+    return variables
 
 
 def _run(command: list[str], problem: str) -> None:
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_INSTALL_S, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise StoreError(f"{problem}: {error}") from error
-    if done.returncode:
-        said = "\n".join((done.stderr or done.stdout).strip().splitlines()[-8:])
-        raise StoreError(f"{problem}:\n{said}")
+    if process.returncode:
+        output = "\n".join((process.stderr or process.stdout).strip().splitlines()[-8:])
+        raise StoreError(f"{problem}:\n{output}")

@@ -1,4 +1,4 @@
-"""A train function, found, checked against its parameters and made ready to travel."""
+"""Finds a train function, and checks it against the parameters that it will get."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Train:
 
     Attributes:
         function: The callable itself.
-        title: How it is called in records, such as `digits.py:train`.
+        title: Its name in records, such as `digits.py:train`.
         wants_reporter: Whether it has a parameter named `reporter`.
     """
 
@@ -36,7 +36,7 @@ class Train:
 
     @property
     def plain(self) -> Any:
-        """The function below partials, methods and callable objects, as far as it can be seen."""
+        """The plain function inside partials, methods and callable objects, as far as it can be found."""
         function: Any = self.function
         while isinstance(function, functools.partial):
             function = function.func
@@ -47,7 +47,7 @@ class Train:
         return function
 
     def source(self) -> str:
-        """Return the function's source, empty if it cannot be had."""
+        """Return the function's source, empty if there is none."""
         try:
             return inspect.getsource(self.plain)
         except (OSError, TypeError):
@@ -69,7 +69,7 @@ def find_train(train: object) -> Train:
 
 
 def _load_elsewhere(reference: str) -> TrainFunction:
-    from cargobike.experiments.asking.remote_source import load_function  # noqa: PLC0415 - most functions are given as such
+    from cargobike.experiments.asking.remote_source import load_function  # noqa: PLC0415 - most functions are not elsewhere
 
     return load_function(reference)
 
@@ -80,7 +80,7 @@ def _load(reference: str) -> TrainFunction:
     if not path_text or not name:
         raise FunctionError(f'{reference!r} names no function; write "file.py:function"')
     if path.suffix != ".py" or not path.is_file():
-        raise FunctionError(f"{path_text!r} is no Python file; looked in {Path.cwd()}")
+        raise FunctionError(f"{path_text!r} is not a Python file; looked in {Path.cwd()}")
     module_name = _module_name(path)
     spec = importlib.util.spec_from_file_location(module_name, path.resolve())
     assert spec is not None
@@ -107,7 +107,7 @@ def _load(reference: str) -> TrainFunction:
 
 
 def _module_name(path: Path) -> str:
-    """Return the name that the file would be imported by, or another one if that is taken by somebody else."""
+    """Return the name that the file would be imported by, or another one if a different module has that name."""
     loaded = getattr(sys.modules.get(path.stem), "__file__", None)
     is_taken = path.stem in sys.modules and (loaded is None or Path(loaded).resolve() != path.resolve())
     return f"{path.stem}_of_{path.resolve().parent.name}" if is_taken else path.stem
@@ -129,7 +129,7 @@ def _parameters(train: TrainFunction) -> Mapping[str, inspect.Parameter] | None:
     try:
         return inspect.signature(train).parameters
     except (ValueError, TypeError):
-        return None  # written in C: only the call itself can tell
+        return None  # written in C: whether the parameters fit shows only in the call
 
 
 def check_signature(train: Train, names: Iterable[str], *, optional_names: Collection[str] = ()) -> None:
@@ -146,7 +146,7 @@ def check_signature(train: Train, names: Iterable[str], *, optional_names: Colle
     parameters = _parameters(train.function)
     if parameters is None:
         return
-    given = list(names)
+    wanted = list(names)
     kinds = inspect.Parameter
     named = {
         key
@@ -155,8 +155,8 @@ def check_signature(train: Train, names: Iterable[str], *, optional_names: Colle
     }
     takes_any = any(parameter.kind is kinds.VAR_KEYWORD for parameter in parameters.values())
     mistakes = []
-    free = [key for key in parameters if key in named and key not in given and key != _REPORTER]
-    for name in given:
+    free = [key for key in parameters if key in named and key not in wanted and key != _REPORTER]
+    for name in wanted:
         if name == _REPORTER and train.wants_reporter:
             mistakes.append(f"{name!r} is filled by Cargobike and cannot be searched")
         elif name not in named and not takes_any:
@@ -165,12 +165,12 @@ def check_signature(train: Train, names: Iterable[str], *, optional_names: Colle
         if key in named and parameters[key].default is kinds.empty:
             mistakes.append(f"{key!r} is given only sometimes: give it a default value in the function, such as None")
     for key, parameter in parameters.items():
-        if key in given or key == _REPORTER or parameter.default is not kinds.empty:
+        if key in wanted or key == _REPORTER or parameter.default is not kinds.empty:
             continue
         if parameter.kind is kinds.POSITIONAL_ONLY:
             mistakes.append(f"{key!r} is positional-only, and parameters are given by name")
         elif key in named:
             mistakes.append(f"{key!r} is needed by the function, but not given")
     if mistakes:
-        shown = ", ".join(key for key in parameters)
-        raise SignatureError(f"The parameters do not fit the function {train.title}({shown}):", mistakes)
+        signature = ", ".join(key for key in parameters)
+        raise SignatureError(f"The parameters do not fit the function {train.title}({signature}):", mistakes)

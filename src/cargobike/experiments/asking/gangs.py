@@ -46,9 +46,9 @@ def gang_with_servers(workers: int | None, servers: int, options: Mapping[str, A
 
 
 def _gang_of_roles(roles: Mapping[str, int], workers: object) -> Gang:
-    """Return a gang whose members TensorFlow calls by different names; rank 0 is the chief, or the first worker."""
+    """Return a gang whose members have different roles in TensorFlow; rank 0 is the chief, or the first worker."""
     mistakes = [
-        f"{role!r} is no role of TensorFlow's; allowed are {', '.join(map(repr, _ROLES))}.{nearest(role, _ROLES)}"
+        f"{role!r} is not a role in TensorFlow; allowed are {', '.join(map(repr, _ROLES))}.{nearest(role, _ROLES)}"
         for role in roles
         if role not in _ROLES
     ]
@@ -58,7 +58,7 @@ def _gang_of_roles(roles: Mapping[str, int], workers: object) -> Gang:
         if type(count) is not int or count < 1
     ]
     if workers is not None:
-        mistakes.append(f"workers={workers!r} besides; the roles say how many there are")
+        mistakes.append(f"workers={workers!r} as well; leave it out, the roles say how many there are")
     if not mistakes and roles.get("chief", 1) > 1:
         mistakes.append("there can be one chief only")
     if not mistakes and not ("chief" in roles or "worker" in roles):

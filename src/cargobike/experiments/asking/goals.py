@@ -1,4 +1,4 @@
-"""The front door's arguments about what a search is after: objectives, constraints, points to start from."""
+"""The arguments that say what a search looks for: objectives, constraints, points to start from."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from cargobike.core.asked import Aim
 from cargobike.core.errors import InvalidInputError, nearest
 from cargobike.core.goals import read_constraints
 from cargobike.core.records import Params
-from cargobike.experiments.asking.arguments import Told
+from cargobike.experiments.asking.arguments import Subject
 from cargobike.search.optimizers.optimizer import AbstractOptimizer
 from cargobike.search.optimizers.registry import names_for_several_objectives
 from cargobike.search.rules.stop_rule import EndRule, StopRule
 
 
-def read_aim(aim: Aim, told: Told) -> Aim:
-    """Return what the search is after, where it is not said as the space's file says it."""
+def read_aim(aim: Aim, subject: Subject) -> Aim:
+    """Return what the search looks for; what the call leaves open is taken from the space's file."""
     objectives = aim.objectives
     if objectives and len(objectives) < 2:
         raise InvalidInputError(
@@ -31,8 +31,8 @@ def read_aim(aim: Aim, told: Told) -> Aim:
     if mistakes:
         raise InvalidInputError("Some objectives are not understood:", mistakes)
     return Aim(
-        direction="max" if objectives else aim.direction or told.direction or "max",
-        metric=None if objectives else aim.metric or told.metric,
+        direction="max" if objectives else aim.direction or subject.direction or "max",
+        metric=None if objectives else aim.metric or subject.metric,
         objectives=objectives,
         constraints=tuple(map(str, read_constraints(aim.constraints))),
     )
@@ -41,7 +41,7 @@ def read_aim(aim: Aim, told: Told) -> Aim:
 def check_goals(
     aim: Aim, metric: str | None, optimizer: AbstractOptimizer, rules: Sequence[StopRule | EndRule]
 ) -> None:
-    """Refuse what cannot be had together with several objectives."""
+    """Refuse arguments that do not go together with several objectives."""
     if not aim.objectives:
         return
     mistakes = []
@@ -57,19 +57,19 @@ def check_goals(
         raise InvalidInputError(f"With the objectives {', '.join(aim.objectives)}:", mistakes)
 
 
-def check_start_points(points: Sequence[Mapping[str, Any]], told: Told) -> tuple[Params, ...]:
-    """Return start points that lie in the space, refusing all that do not at once."""
+def check_start_points(points: Sequence[Mapping[str, Any]], subject: Subject) -> tuple[Params, ...]:
+    """Return the start points, or refuse all that do not lie in the space at once."""
     if not points:
         return ()
-    if told.listed is not None or told.is_grid:
+    if subject.listed is not None or subject.is_grid:
         raise InvalidInputError("start_points were given, but all trials are listed already; leave them out.")
     mistakes = []
-    found: list[Params] = []
+    accepted: list[Params] = []
     for number, point in enumerate(points):
         try:
-            found.append(told.space.validate(point))
+            accepted.append(subject.space.validate(point))
         except InvalidInputError as error:
             mistakes.append(f"number {number}: {error}")
     if mistakes:
         raise InvalidInputError("Some start points do not lie in the space:", mistakes)
-    return tuple(found)
+    return tuple(accepted)

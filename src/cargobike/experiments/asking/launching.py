@@ -1,4 +1,4 @@
-"""What happens behind the front door: what was asked is resolved, becomes a request, is run, and gives a result."""
+"""From a call to a result: what was asked for is resolved, becomes a request, and is run."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def resume_experiment(
     callbacks: Sequence[Callback],
     quiet: bool,
 ) -> Result:
-    """Run an experiment on."""
+    """Continue an experiment, possibly with more trials or other workers."""
     folder = find_experiment(experiment_id, with_checkpoints=True)
     setup = read_recipe(folder.code)
     plan = _changed(setup.plan(), num_trials, workers)
@@ -97,10 +97,10 @@ def make_request(
     callbacks: Sequence[Callback] = (),
     quiet: bool = False,
 ) -> Request:
-    """Set the optimizer up, the last thing that can be refused, and return what is to be run.
+    """Set up the optimizer, which is the last thing that can be refused, and return what is to be run.
 
-    The optimizer is told what it was told at first, whatever is planned now: one that is taken up again must repeat
-    itself before it may go further.
+    The optimizer gets the settings of the first launch, even if the plan has changed since: when an experiment is taken
+    up again, it must repeat its answers before it may go further.
     """
     asked, optimizer = setup.asked, setup.optimizer
     optimizer.deterministic = plan.deterministic
@@ -130,13 +130,13 @@ def make_request(
 
 
 def warm_up(engine: Engine, request: Request) -> None:
-    """Prepare the engine's workers while the rest is put together, if it can."""
+    """Prepare the engine's workers while everything else is put together, if the engine can."""
     if isinstance(engine, WarmsUp):
         engine.warm_up(WORKER_PROGRAM, request.asked.placement.resources, request.plan.workers)
 
 
 def _refuse_while_loading() -> None:
-    """Break the circle of a module that launches an experiment whose workers import that module."""
+    """Refuse to launch an experiment from a module that a worker is importing: its workers would import it again."""
     if payloads.is_loading:
         raise InvalidInputError(
             "A worker imports the module of the train function, and that module launches an experiment itself. "
@@ -158,7 +158,7 @@ def _changed(plan: Plan, num_trials: int | None, workers: int | None) -> Plan:
 
 
 def _write(data: object) -> Feed:
-    """Have the product that keeps tables write what the train function is to be fed with into the project."""
+    """Write the data for the train function into the project, by the product that keeps tables."""
     from cargobike.core.products import load, products  # noqa: PLC0415 - only for experiments with data
 
     feeder: Feeder = next(load(product.feeder) for product in products() if product.feeder)
@@ -166,7 +166,7 @@ def _write(data: object) -> Feed:
 
 
 def _judge(result: Result, *, is_single: bool) -> Result:
-    """Raise if the experiment as a whole has failed."""
+    """Return the result, or raise if the experiment as a whole has failed."""
     failures = result.failures
     if is_single and failures:
         raise failure_of(result, failures[0])

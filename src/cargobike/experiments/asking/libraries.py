@@ -1,7 +1,7 @@
-"""Which libraries a train function will import: read from its source, so that workers can have them ready.
+"""Which libraries a train function will import: read from its source, so that workers can load them ahead.
 
 Only installed libraries count. The user's own modules may compute at import, and a process that has computed cannot be
-forked safely; they are imported in each runner.
+forked safely; they are imported in the process of each trial.
 """
 
 from __future__ import annotations
@@ -96,8 +96,8 @@ def _is_installed(top: str) -> bool:
         spec = module.__spec__ if module is not None else importlib.util.find_spec(top)
     except (ImportError, ValueError, AttributeError):
         return False
-    places = [getattr(spec, "origin", None) or "", *(getattr(spec, "submodule_search_locations", None) or [])]
-    return any(is_in_library(place) for place in places)
+    paths = [getattr(spec, "origin", None) or "", *(getattr(spec, "submodule_search_locations", None) or [])]
+    return any(is_in_library(path) for path in paths)
 
 
 def _source_of_own(name: str) -> str:

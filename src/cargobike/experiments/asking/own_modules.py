@@ -22,16 +22,16 @@ def own_modules() -> dict[str, tuple[str, str, bool]]:
     """Return the sources of all modules that are loaded and not installed, and of those that they import.
 
     Returns:
-        For each name the source, the file that it is in, and whether it holds other modules.
+        For each name its source, its file, and whether it is a package.
     """
-    found: dict[str, tuple[str, str, bool]] = {}
+    modules: dict[str, tuple[str, str, bool]] = {}
     waiting = [name for name, module in list(sys.modules.items()) if name != "__main__" and _is_own(module)]
     main = sys.modules.get("__main__")
     waiting += list(_imported_by(_source_of(getattr(main, "__file__", None))))
     room = _MOST_BYTES
     while waiting:
         name = waiting.pop()
-        if name in found:
+        if name in modules:
             continue
         file, is_package = _file_of(name)
         source = _source_of(file)
@@ -40,10 +40,10 @@ def own_modules() -> dict[str, tuple[str, str, bool]]:
         room -= len(source)
         if room < 0:
             break
-        found[name] = (source, file, is_package)
+        modules[name] = (source, file, is_package)
         waiting += [parent for parent in (name.rpartition(".")[0],) if parent]
         waiting += _imported_by(source)
-    return found
+    return modules
 
 
 def _is_own(module: object) -> bool:
@@ -70,9 +70,9 @@ def _file_of(name: str) -> tuple[str | None, bool]:
         return None, False
     is_package = spec.submodule_search_locations is not None
     if spec.origin is None and is_package:  # a folder without __init__.py
-        places = [str(place) for place in spec.submodule_search_locations or ()]
-        own = any(not _is_installed(place) for place in places)
-        return (os.path.join(places[0], "__init__.py") if own and places else None), True
+        folders = [str(folder) for folder in spec.submodule_search_locations or ()]
+        own = any(not _is_installed(folder) for folder in folders)
+        return (os.path.join(folders[0], "__init__.py") if own and folders else None), True
     return (spec.origin if spec.origin and _is_own_file(spec.origin) else None), is_package
 
 

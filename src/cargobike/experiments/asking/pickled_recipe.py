@@ -1,4 +1,4 @@
-"""Recipes as they were kept before they were data: a pickle of the objects themselves."""
+"""Reads recipes of earlier versions, which were a pickle of the objects themselves."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cargobike.search.rules.stop_rule import StopRule
 
 
 def read_pickled_recipe(path: Path) -> Setup:
-    """Read how an experiment was set up; code of the user's runs.
+    """Read how an experiment was set up; this runs code of the user's.
 
     Raises:
         StoreError: If it cannot be read, or its code cannot be found any more.

@@ -1,8 +1,8 @@
 """How an experiment was set up, kept beside its journal so that another process can take it up again.
 
-The recipe is data: the record of what was asked for, and what resolution found. Optimizers and stop rules are told by
-name and settings. One that cannot be told so, a user's own or one with objects among its settings, is pickled into a
-file of its own: the user's code in the user's project, unpickled only when they resume it.
+The recipe is data: the record of what was asked for, and what resolution added. Optimizers and stop rules are described
+by name and settings. One that cannot be described so, a user's own or one with objects among its settings, is pickled
+into a separate file: the user's code in the user's project, unpickled only when they resume it.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def recipe_files(setup: Setup) -> dict[str, bytes | None]:
-    """Return the files that hold a setup, by name; an object that cannot be pickled is missing from them."""
+    """Return the files that hold a setup, by name; the second is `None` if its objects cannot be pickled."""
     objects = _objects_to_pickle(setup)
     recipe = Recipe(
         version=RECIPE_VERSION,
@@ -78,10 +78,10 @@ def recipe_files(setup: Setup) -> dict[str, bytes | None]:
 
 
 def read_recipe(folder: Path) -> Setup:
-    """Read how an experiment was set up from its code folder, also as it was kept before.
+    """Read how an experiment was set up from its code folder, also if an earlier version wrote it.
 
     Raises:
-        StoreError: If there is nothing, or its code cannot be found any more.
+        StoreError: If there is no recipe, or its code cannot be found any more.
     """
     path = folder / RECIPE
     if not path.exists() and (folder / PICKLED_RECIPE).exists():
@@ -153,15 +153,15 @@ def _stop_rules(asked: Asked, objects: dict[str, Any]) -> tuple[StopRule, ...]:
 
 
 def _objects_to_pickle(setup: Setup) -> dict[str, Any]:
-    """Return the objects that their descriptions do not tell whole."""
+    """Return the objects that their descriptions do not describe completely."""
     search, objects = setup.asked.search, dict[str, Any]()
     if search.params is None and (search.optimizer is None or not is_told_whole(setup.optimizer, search.optimizer)):
         objects["optimizer"] = setup.optimizer
     if setup.stop_rules:
         from cargobike.search.rules.stop_rules import is_told_whole as is_rule_told_whole  # noqa: PLC0415 - as above
 
-        for number, (rule, told) in enumerate(zip(setup.stop_rules, search.stop_rules, strict=True)):
-            if not is_rule_told_whole(rule, told):
+        for number, (rule, description) in enumerate(zip(setup.stop_rules, search.stop_rules, strict=True)):
+            if not is_rule_told_whole(rule, description):
                 objects[_rule_key(number)] = rule
     return objects
 
@@ -173,7 +173,7 @@ def _rule_key(number: int) -> str:
 def _pickle(objects: dict[str, Any]) -> bytes | None:
     try:
         data: bytes = cloudpickle.dumps(objects)
-    except Exception:  # noqa: BLE001 - anybody's objects, and no reason not to run the experiment
+    except Exception:  # noqa: BLE001 - the user's own objects; without them only a resume is impossible
         return None
     return data
 

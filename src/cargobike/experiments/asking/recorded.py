@@ -1,4 +1,4 @@
-"""The code of an experiment as it was recorded, made ready to run again."""
+"""Makes the recorded code of an experiment ready to run again."""
 
 from __future__ import annotations
 
@@ -48,19 +48,19 @@ def recorded_payload(folder: ExperimentFolder, snapshot: Snapshot | None) -> Pay
 
 
 def unpack_sources(folder: ExperimentFolder, snapshot: Snapshot) -> dict[Path, Path]:
-    """Unpack the recorded files, once; returns where each of the folders lies that they came from.
+    """Unpack the recorded files, once; returns the folder of the copies for each folder that they came from.
 
     Raises:
         StoreError: If they are damaged, or have names that lead elsewhere.
     """
     roots = snapshot.sources.roots
-    place = folder.unpacked_sources
-    if not place.is_dir():
-        place = _unpack(folder, place)
-    return {Path(root): place / str(number) for number, root in enumerate(roots) if (place / str(number)).is_dir()}
+    copies = folder.unpacked_sources
+    if not copies.is_dir():
+        copies = _unpack(folder, copies)
+    return {Path(root): copies / str(number) for number, root in enumerate(roots) if (copies / str(number)).is_dir()}
 
 
-def _unpack(folder: ExperimentFolder, place: Path) -> Path:
+def _unpack(folder: ExperimentFolder, copies: Path) -> Path:
     archive = folder.sources
     temporary = Path(tempfile.mkdtemp(prefix=".unpacking-", dir=folder.code))
     try:
@@ -71,17 +71,17 @@ def _unpack(folder: ExperimentFolder, place: Path) -> Path:
                 target = temporary / safe_name(entry.filename)
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_bytes(packed.read(entry))
-        with contextlib.suppress(OSError):  # somebody else was quicker
-            temporary.rename(place)
+        with contextlib.suppress(OSError):  # another process was quicker
+            temporary.rename(copies)
     except (OSError, zipfile.BadZipFile, ValueError) as error:
         raise StoreError(f"The recorded files {archive} cannot be unpacked: {error}") from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
-    return place
+    return copies
 
 
 def _search_path(recorded: Sequence[str], roots: dict[Path, Path]) -> list[str]:
-    """Return where modules are looked for: the user's as they were recorded, libraries as they are here."""
+    """Return the search path for modules: the user's as they were recorded, libraries as they are here."""
     own = []
     for entry in map(Path, recorded):
         if str(entry) == PACKAGE_PARENT or _is_installed(entry):

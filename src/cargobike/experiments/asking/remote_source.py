@@ -21,10 +21,10 @@ _DEFAULT = "train"
 
 
 def load_function(reference: str) -> Callable[..., Any]:
-    """Return the function that is named, or `train` if none is.
+    """Return the function that a reference names, or `train` if it names none.
 
-    Of a notebook everything is run that defines something (imports, functions, classes, values). Bare expressions are
-    not: they plot, print, or launch the very experiment that this is for.
+    From a notebook everything is run that defines something (imports, functions, classes, values). Bare expressions are
+    not: they plot, print, or launch the very experiment that the function is loaded for.
 
     Raises:
         FunctionError: If there is no such file or function, or the code fails.
@@ -43,17 +43,17 @@ def load_function(reference: str) -> Callable[..., Any]:
     linecache.cache[place] = (len(source), None, source.splitlines(keepends=True), place)
     sys.modules.setdefault(module.__name__, module)
     if not _URL.match(place):
-        sys.path.insert(0, str(Path(place).expanduser().resolve().parent))  # for what lies beside it
+        sys.path.insert(0, str(Path(place).expanduser().resolve().parent))  # so that it can import the files beside it
     try:
-        exec(compile(source, place, "exec"), vars(module))  # noqa: S102 - it is the user's own, as any import is
+        exec(compile(source, place, "exec"), vars(module))  # noqa: S102 - it is the user's own code, as with any import
     except (Exception, SystemExit) as error:
         raise FunctionError(f"{place} cannot be imported: {type(error).__name__}: {error}") from error
     names = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
-    found = getattr(module, name, None)
-    if not callable(found):
+    function = getattr(module, name, None)
+    if not callable(function):
         raise FunctionError(f"{place} has no function {name!r}; it has {names}.{nearest(name, names)}")
     cloudpickle.register_pickle_by_value(module)
-    return found  # type: ignore[no-any-return]
+    return function  # type: ignore[no-any-return]
 
 
 def _split(reference: str) -> tuple[str, str]:
@@ -87,13 +87,13 @@ def _code_of_notebook(text: str) -> str:
     notebook = json.loads(text)
     cells = notebook.get("cells") if isinstance(notebook, dict) else None
     if not isinstance(cells, list):
-        raise ValueError("it is no notebook, for it has no list of cells")
+        raise ValueError("it is not a notebook: it has no list of cells")
     code: list[str] = []
     for cell in cells:
         if not isinstance(cell, dict) or cell.get("cell_type") != "code":
             continue
-        given = cell.get("source", "")
-        lines = ("".join(map(str, given)) if isinstance(given, list) else str(given)).splitlines()
+        source = cell.get("source", "")
+        lines = ("".join(map(str, source)) if isinstance(source, list) else str(source)).splitlines()
         if lines and lines[0].startswith("%%"):
             continue
         code += [line for line in lines if not line.lstrip().startswith(("%", "!"))] + [""]

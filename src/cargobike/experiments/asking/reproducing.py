@@ -47,7 +47,7 @@ def reproduce_experiment(
     workers: int | None,
     quiet: bool,
 ) -> Reproduction:
-    """Run trials again."""
+    """Run trials again, and compare what they report and return."""
     if not 0 <= tolerance < 1:
         raise InvalidInputError(
             f"tolerance={tolerance} was given; it must be at least 0 and less than 1, such as 1e-6."
@@ -81,7 +81,7 @@ def choose_trials(record: ExperimentRecord, which: int | str | None) -> list[Tri
     """Return the trials to repeat: all that completed, the best one, or one by its number.
 
     Raises:
-        NotFoundError: If there is none, or it did not complete.
+        NotFoundError: If there is no such trial, or it did not complete.
     """
     completed = [trial for trial in record.trials.values() if trial.state is TrialState.COMPLETED]
     if which is None:
@@ -132,51 +132,53 @@ def _setup(
 
 def _environment_warnings(snapshot: Snapshot | None, payload: Payload) -> list[str]:
     if snapshot is None:
-        return ["there is no snapshot: modules of your own are today's, and the environment it ran in is unknown"]
-    found = []
+        return [
+            "there is no snapshot: your own modules are used as they are now, and the environment it ran in is unknown"
+        ]
+    warnings = []
     if snapshot.sources.left_out:
-        found.append(f"{snapshot.sources.left_out} files were too large or too many to be kept")
+        warnings.append(f"{snapshot.sources.left_out} files were too large or too many to be kept")
     here = read_environment()
     for name, (was, now) in environment_changes(snapshot.environment, here).items():
-        found.append(f"{name} was {was or 'nothing'} and is {now or 'nothing'}")
+        warnings.append(f"{name} was {was or 'nothing'} and is {now or 'nothing'}")
     packages = package_changes(snapshot.environment, here)
     used = {name.partition(".")[0].replace("_", "-").lower() for name in payload.preload}
     ranked = sorted(packages, key=lambda name: (name not in used, name))
     for name in ranked[:_MOST_NAMED]:
         was, now = packages[name]
-        found.append(f"package {name} was {was or 'not installed'} and is {now or 'not installed'}")
+        warnings.append(f"package {name} was {was or 'not installed'} and is {now or 'not installed'}")
     if len(ranked) > _MOST_NAMED:
-        found.append(f"{len(ranked) - _MOST_NAMED} more packages differ")
-    return [*found, *_resource_warnings(snapshot)]
+        warnings.append(f"{len(ranked) - _MOST_NAMED} more packages differ")
+    return [*warnings, *_resource_warnings(snapshot)]
 
 
 def _resource_warnings(snapshot: Snapshot) -> list[str]:
-    found = []
+    warnings = []
     for resource in snapshot.resources:
         try:
             is_same = hash_file(Path(resource.path)) == resource.sha256
         except OSError:
-            found.append(f"the versioned resource {resource.path} is gone; a copy of it was kept")
+            warnings.append(f"the versioned resource {resource.path} is gone; a copy of it was kept")
             continue
         if not is_same:
-            found.append(f"the versioned resource {resource.path} has changed; a copy as it was has been kept")
-    return found
+            warnings.append(f"the versioned resource {resource.path} has changed; a copy as it was has been kept")
+    return warnings
 
 
 def _trial_warnings(folder: ExperimentFolder, trials: Sequence[Trial]) -> list[str]:
     numbers = {trial.number for trial in trials}
-    found = []
+    warnings = []
     try:
         for fact in read_journal(folder.journal, EXPERIMENT_FACTS):
             if isinstance(fact, TrialSuggested) and fact.trial in numbers and fact.copy_checkpoint_of is not None:
-                found.append(
+                warnings.append(
                     f"trial {fact.trial} began from a checkpoint of trial {fact.copy_checkpoint_of}, now from nothing"
                 )
     except StoreError as error:
-        found.append(str(error))
-    found += [
+        warnings.append(str(error))
+    warnings += [
         f"trial {trial.number} took {trial.attempts} attempts; now it is one from the beginning"
         for trial in trials
         if trial.attempts > 1
     ]
-    return found
+    return warnings

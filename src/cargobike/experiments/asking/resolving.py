@@ -20,7 +20,7 @@ from cargobike.engines.engine import Engine
 from cargobike.engines.local.boot import Boot
 from cargobike.engines.registry import resolve_engine
 from cargobike.experiments.asking import arguments
-from cargobike.experiments.asking.arguments import SpaceLike, Told
+from cargobike.experiments.asking.arguments import SpaceLike, Subject
 from cargobike.experiments.asking.function import Train, check_signature, find_train
 from cargobike.experiments.asking.goals import check_goals, check_start_points, read_aim
 from cargobike.experiments.asking.setup import Setup
@@ -36,7 +36,7 @@ StopRules = str | StopRule | Sequence[str | StopRule]
 
 
 class Objects(msgspec.Struct, frozen=True, kw_only=True):
-    """What comes with a call and is not data; it travels beside the record."""
+    """The arguments of a call that are objects, not data; they travel beside the record."""
 
     train: Callable[..., Any] | str
     engine: Boot | str | Engine
@@ -52,12 +52,12 @@ class Objects(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def engine_of(place: Boot | str | Engine) -> Engine:
-    """Return where workers live; a process that is booting already belongs to this machine's engine."""
+    """Return the engine; a process that is booting already belongs to the local one."""
     return resolve_engine("local", place) if isinstance(place, Boot) else resolve_engine(place)
 
 
 def resolve(asked: Asked, objects: Objects, engine: Engine) -> tuple[Setup, Train]:
-    """Return the experiment that was asked for, and its function; refuse what cannot be had.
+    """Return the experiment that was asked for, and its function; refuse what cannot work.
 
     Raises:
         InvalidInputError: If something that was given cannot be used.
@@ -65,18 +65,18 @@ def resolve(asked: Asked, objects: Objects, engine: Engine) -> tuple[Setup, Trai
     search = asked.search
     # 1. The function, and the space that it must fit.
     train = find_train(objects.train)
-    told = arguments.understand_space(
+    subject = arguments.understand_space(
         arguments.space_or_preset(objects.space, search.params, objects.optimizer), search.params
     )
     filled = ("data",) if objects.data is not None else ()
-    check_signature(train, (*told.names, *filled), optional_names=told.optional_names)
+    check_signature(train, (*subject.names, *filled), optional_names=subject.optional_names)
     # 2. The optimizer, and how many trials it may have.
-    optimizer = _optimizer(told, objects.optimizer)
-    num_trials = arguments.number_of_trials(told, search.num_trials, asked.limits.timeout_s, optimizer)
+    optimizer = _optimizer(subject, objects.optimizer)
+    num_trials = arguments.number_of_trials(subject, search.num_trials, asked.limits.timeout_s, optimizer)
     # 3. The stop rules.
     rules = stop_rules_of(objects.early_stop)
-    # 4. What the search is after.
-    aim = read_aim(asked.aim, told)
+    # 4. What the search looks for.
+    aim = read_aim(asked.aim, subject)
     check_goals(aim, asked.aim.metric, optimizer, rules)
     # 5. Words and numbers that need no object.
     _check_words(asked, aim)
@@ -84,10 +84,10 @@ def resolve(asked: Asked, objects: Objects, engine: Engine) -> tuple[Setup, Trai
     limits = _limits(asked.limits)
     keeping = replace(asked.keeping, versioned_resources=_resources_to_keep(objects.versioned_resources))
     # 6. How many workers, in what gangs.
-    placement = _placement(asked.placement, told, num_trials, engine)
-    # 7. What is known already: points to begin with, earlier experiments to learn from.
-    points = check_start_points(objects.start_points, told)
-    past, repeated, origins = _learned(objects.warm_start, told, aim, num_trials)
+    placement = _placement(asked.placement, subject, num_trials, engine)
+    # 7. What is there to begin with: start points, and earlier experiments to learn from.
+    points = check_start_points(objects.start_points, subject)
+    past, repeated, origins = _learned(objects.warm_start, subject, aim, num_trials)
     # 8. The record, with nothing left open.
     complete = replace(
         asked,
@@ -95,7 +95,7 @@ def resolve(asked: Asked, objects: Objects, engine: Engine) -> tuple[Setup, Trai
         function=train.title,
         search=replace(
             search,
-            space=told.space.describe(),
+            space=subject.space.describe(),
             params=None if search.params is None else dict(search.params),
             optimizer=Named(optimizer.name) if search.params is not None else describe_optimizer(optimizer),
             stop_rules=_described(rules),
@@ -111,8 +111,8 @@ def resolve(asked: Asked, objects: Objects, engine: Engine) -> tuple[Setup, Trai
     )
     setup = Setup(
         asked=complete,
-        space=told.space,
-        names=told.names,
+        space=subject.space,
+        names=subject.names,
         optimizer=optimizer,
         stop_rules=rules,
         start_points=(*points, *repeated),
@@ -141,16 +141,16 @@ def _described(rules: Sequence[StopRule]) -> tuple[Named, ...]:
     return tuple(map(describe_stop_rule, rules))
 
 
-def _optimizer(told: Told, optimizer: str | AbstractOptimizer | None) -> AbstractOptimizer:
+def _optimizer(subject: Subject, optimizer: str | AbstractOptimizer | None) -> AbstractOptimizer:
     """Return the optimizer that was asked for, or the one that fits the space."""
-    if told.listed is None:
-        return resolve_optimizer(optimizer or ("gridsearch" if told.is_grid else "randomsearch"))
+    if subject.listed is None:
+        return resolve_optimizer(optimizer or ("gridsearch" if subject.is_grid else "randomsearch"))
     if optimizer is not None:
         raise InvalidInputError(
             f"optimizer={optimizer!r} was given, but the parameters to try are listed already; "
             "leave the optimizer out, or give a space."
         )
-    return Listed(told.listed)
+    return Listed(subject.listed)
 
 
 def _check_words(asked: Asked, aim: Aim) -> None:
@@ -179,7 +179,7 @@ def _resources_to_keep(paths: Sequence[str | os.PathLike[str]]) -> tuple[str, ..
     return tuple(map(str, check_resources(paths)))
 
 
-def _placement(placement: Placement, told: Told, num_trials: int | None, engine: Engine) -> Placement:
+def _placement(placement: Placement, subject: Subject, num_trials: int | None, engine: Engine) -> Placement:
     gang, resources = placement.gang, placement.resources
     if gang.size is not None:
         arguments.at_least_one("gang", gang.size)
@@ -189,8 +189,8 @@ def _placement(placement: Placement, told: Told, num_trials: int | None, engine:
             f"isolation={placement.isolation!r} was given, but ranks that train together need processes of their own: "
             "what they joined once they cannot join again. Leave isolation out."
         )
-    size = gang.size or arguments.number_of_workers(told, placement.workers, None, engine, resources)
-    workers = arguments.number_of_workers(told, placement.workers, num_trials, engine, resources, gang=size)
+    size = gang.size or arguments.number_of_workers(subject, placement.workers, None, engine, resources)
+    workers = arguments.number_of_workers(subject, placement.workers, num_trials, engine, resources, gang=size)
     return replace(
         placement,
         workers=workers,
@@ -200,17 +200,17 @@ def _placement(placement: Placement, told: Told, num_trials: int | None, engine:
 
 
 def _learned(
-    warm_start: ExperimentLike | Sequence[ExperimentLike], told: Told, aim: Aim, num_trials: int | None
+    warm_start: ExperimentLike | Sequence[ExperimentLike], subject: Subject, aim: Aim, num_trials: int | None
 ) -> tuple[tuple[Trial, ...], tuple[Params, ...], tuple[str, ...]]:
     """Return trials to learn from, points to try again, and the ids of the experiments that they come from."""
     if not warm_start:
         return (), (), ()
-    # Only for those who build on an earlier experiment; its import would delay every first trial.
+    # Only needed to build on an earlier experiment; its import would delay the first trial of all others.
     from cargobike.experiments.asking.warm_start import past_trials, points_to_repeat  # noqa: PLC0415
 
     names = warm_start if isinstance(warm_start, Sequence) and not isinstance(warm_start, str) else (warm_start,)
     records = [read_record(find_experiment(name)) for name in names]
     direction, goals = aim.direction or "max", aim.goals
-    past = past_trials(records, told, direction=direction, metric=aim.metric, goals=goals)
+    past = past_trials(records, subject, direction=direction, metric=aim.metric, goals=goals)
     points = points_to_repeat(past, direction=direction, goals=goals, num_trials=num_trials)
     return past, points, tuple(record.id for record in records)

@@ -27,7 +27,7 @@ PARAMETER_SERVER = "cargobike.training.parameter_server:serve"
 
 
 class Shipment(msgspec.Struct, frozen=True, kw_only=True):
-    """The train function as it travels, and what is said about it."""
+    """The train function as it travels, and what the driver has to know about it."""
 
     title: str
     function: bytes
@@ -109,29 +109,29 @@ def _find_culprit(train: Train) -> str:
         captured = inspect.getclosurevars(plain)
         parts |= {f"the variable {key!r} of its closure": value for key, value in captured.nonlocals.items()}
         parts |= {f"the global {key!r} that it uses": value for key, value in captured.globals.items()}
-    for place, value in parts.items():
+    for part, value in parts.items():
         try:
             _dumps(value)
         except Exception:  # noqa: BLE001 - any failure means that this is the part
-            return f"{place} is a {type(value).__name__}, which cannot be pickled"
+            return f"{part} is a {type(value).__name__}, which cannot be pickled"
     return ""
 
 
 def unsaved_sources() -> dict[str, str]:
     """Return sources that exist in memory only (notebook cells), for tracebacks in workers."""
-    found: dict[str, str] = {}
+    sources: dict[str, str] = {}
     for name, entry in list(linecache.cache.items()):
         if len(entry) == 4 and entry[2] and not os.path.exists(name):
-            found[name] = "".join(entry[2])
-    return found
+            sources[name] = "".join(entry[2])
+    return sources
 
 
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
     """Sends cached functions of a script or notebook by value, and modules of unusual kinds by name.
 
     Left alone, cloudpickle would send `functools.cache`'s wrapper by name, and no worker has a script as a module. And
-    it would refuse `torch.classes`, a module of a class of its own, which it finds in every function that says `torch`
-    and, of anything, `.classes`.
+    it would refuse `torch.classes`, a module of a class of its own, which it finds in every function that uses `torch`
+    and has `.classes` anywhere in it.
     """
 
     def reducer_override(self, obj: Any) -> Any:

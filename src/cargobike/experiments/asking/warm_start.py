@@ -10,7 +10,7 @@ from cargobike.core.errors import InvalidInputError
 from cargobike.core.goals import Goals, pareto_front
 from cargobike.core.record import ExperimentRecord
 from cargobike.core.records import Direction, Params, Trial, TrialState
-from cargobike.experiments.asking.arguments import Told
+from cargobike.experiments.asking.arguments import Subject
 from cargobike.search.spaces.values import identity
 
 log = logging.getLogger(__name__)
@@ -20,19 +20,19 @@ _AT_MOST = 10
 
 
 def past_trials(
-    records: Iterable[ExperimentRecord], told: Told, *, direction: Direction, metric: str | None, goals: Goals
+    records: Iterable[ExperimentRecord], subject: Subject, *, direction: Direction, metric: str | None, goals: Goals
 ) -> tuple[Trial, ...]:
     """Return the trials of earlier experiments in terms of a new search, oldest experiment first.
 
-    Completed trials come with the score that the new search is after, stopped ones with their curves. Failed ones are
+    Completed trials come with the score that the new search looks for, stopped ones with their curves. Failed ones are
     left out: what failed then need not fail now. Parameters that the new space does not have are dropped.
 
     Raises:
-        InvalidInputError: If an experiment was after something else, or none of its trials fits into the space.
+        InvalidInputError: If an experiment looked for something else, or none of its trials fits into the space.
     """
-    if told.listed is not None or told.is_grid:
+    if subject.listed is not None or subject.is_grid:
         raise InvalidInputError("warm_start was given, but all trials are listed already; leave it out.")
-    found: list[Trial] = []
+    trials: list[Trial] = []
     mistakes: list[str] = []
     for record in records:
         header = record.header
@@ -43,18 +43,18 @@ def past_trials(
             fitting
             for trial in record.trials.values()
             if trial.state in (TrialState.COMPLETED, TrialState.STOPPED)
-            and (fitting := _fitting(trial, told, metric, goals)) is not None
+            and (fitting := _fitting(trial, subject, metric, goals)) is not None
         ]
         if not usable:
             mistakes.append(
-                f"{record.id} has no completed trial that lies in this space ({', '.join(told.space.names)}) "
+                f"{record.id} has no completed trial that lies in this space ({', '.join(subject.space.names)}) "
                 f"and has {_wanted(metric, goals)}"
             )
         log.info("warm start: %d of %d trials of %s fit", len(usable), len(record.trials), record.id)
-        found += usable
+        trials += usable
     if mistakes:
         raise InvalidInputError("Nothing can be learned from some of the experiments in warm_start:", mistakes)
-    return tuple(found)
+    return tuple(trials)
 
 
 def points_to_repeat(
@@ -76,10 +76,10 @@ def points_to_repeat(
     return tuple(points.values())[:count]
 
 
-def _fitting(trial: Trial, told: Told, metric: str | None, goals: Goals) -> Trial | None:
+def _fitting(trial: Trial, subject: Subject, metric: str | None, goals: Goals) -> Trial | None:
     """Return a trial as the new search sees it, without what the earlier optimizer noted; `None` if it does not fit."""
-    params = {name: value for name, value in trial.params.items() if name in told.space.names}
-    if not told.space.contains(params):
+    params = {name: value for name, value in trial.params.items() if name in subject.space.names}
+    if not subject.space.contains(params):
         return None
     value: float | None = None
     if trial.state is TrialState.COMPLETED:
@@ -90,7 +90,7 @@ def _fitting(trial: Trial, told: Told, metric: str | None, goals: Goals) -> Tria
         ):
             return None
     return Trial(
-        told.space.validate(params),
+        subject.space.validate(params),
         state=trial.state,
         value=value,
         metrics=dict(trial.metrics),
