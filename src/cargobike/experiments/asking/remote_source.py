@@ -29,58 +29,60 @@ def load_function(reference: str) -> Callable[..., Any]:
     Raises:
         FunctionError: If there is no such file or function, or the code fails.
     """
-    place, name = _split(reference)
-    source = _read(place)
+    location, name = _split(reference)
+    source = _read(location)
     try:
-        tree = ast.parse(_code_of_notebook(source) if place.endswith(".ipynb") else source)
+        tree = ast.parse(_code_of_notebook(source) if location.endswith(".ipynb") else source)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise FunctionError(f"{place} cannot be read as Python: {error}") from error
-    if place.endswith(".ipynb"):
+        raise FunctionError(f"{location} cannot be read as Python: {error}") from error
+    if location.endswith(".ipynb"):
         tree.body = [statement for statement in tree.body if not _only_does_something(statement)]
         source = ast.unparse(tree)
-    module = ModuleType(re.sub(r"\W", "_", PurePosixPath(place).stem))
-    module.__file__ = place
-    linecache.cache[place] = (len(source), None, source.splitlines(keepends=True), place)
+    module = ModuleType(re.sub(r"\W", "_", PurePosixPath(location).stem))
+    module.__file__ = location
+    linecache.cache[location] = (len(source), None, source.splitlines(keepends=True), location)
     sys.modules.setdefault(module.__name__, module)
-    if not _URL.match(place):
-        sys.path.insert(0, str(Path(place).expanduser().resolve().parent))  # so that it can import the files beside it
+    if not _URL.match(location):
+        sys.path.insert(
+            0, str(Path(location).expanduser().resolve().parent)
+        )  # so that it can import the files beside it
     try:
-        exec(compile(source, place, "exec"), vars(module))  # noqa: S102 - it is the user's own code, as with any import
+        exec(compile(source, location, "exec"), vars(module))  # noqa: S102 - it is the user's own code, as with any import
     except (Exception, SystemExit) as error:
-        raise FunctionError(f"{place} cannot be imported: {type(error).__name__}: {error}") from error
+        raise FunctionError(f"{location} cannot be imported: {type(error).__name__}: {error}") from error
     names = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
     function = getattr(module, name, None)
     if not callable(function):
-        raise FunctionError(f"{place} has no function {name!r}; it has {names}.{nearest(name, names)}")
+        raise FunctionError(f"{location} has no function {name!r}; it has {names}.{nearest(name, names)}")
     cloudpickle.register_pickle_by_value(module)
     return function  # type: ignore[no-any-return]
 
 
 def _split(reference: str) -> tuple[str, str]:
-    place, _, name = reference.rpartition(":")
+    location, _, name = reference.rpartition(":")
     if not name.isidentifier():
-        place, name = reference, _DEFAULT
-    if not place.endswith((".py", ".ipynb")):
+        location, name = reference, _DEFAULT
+    if not location.endswith((".py", ".ipynb")):
         raise FunctionError(f'{reference!r} names no Python file or notebook; write "s3://bucket/file.py:function"')
-    return place, name
+    return location, name
 
 
-def _read(place: str) -> str:
+def _read(location: str) -> str:
     try:
-        if not _URL.match(place):
-            return Path(place).expanduser().read_text(encoding="utf-8")
+        if not _URL.match(location):
+            return Path(location).expanduser().read_text(encoding="utf-8")
         try:
             import fsspec  # noqa: PLC0415 - only for files that are elsewhere
         except ImportError as error:
-            words = f"{place} is read with fsspec, which is missing: pip install fsspec"
+            words = f"{location} is read with fsspec, which is missing: pip install fsspec"
             raise MissingLibraryError(words, name="fsspec") from error
-        with fsspec.open(place, "rt", encoding="utf-8") as file:
+        with fsspec.open(location, "rt", encoding="utf-8") as file:
             text: str = file.read()
             return text
     except (OSError, ValueError) as error:
-        raise FunctionError(f"{place!r} cannot be read: {error}") from error
+        raise FunctionError(f"{location!r} cannot be read: {error}") from error
     except ImportError as error:
-        raise MissingLibraryError(f"{place} cannot be read: {error}", name=error.name) from error
+        raise MissingLibraryError(f"{location} cannot be read: {error}", name=error.name) from error
 
 
 def _code_of_notebook(text: str) -> str:

@@ -199,7 +199,7 @@ class _Simulation:
         }
 
     def run(self) -> SimulationResult:
-        """Let time pass until the experiment is over."""
+        """Simulate until the experiment is over."""
         started = time.process_time()
         self._do(self._scheduler.begin(0.0))
         while not self._scheduler.finished:
