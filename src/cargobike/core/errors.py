@@ -82,7 +82,7 @@ class StoreError(CargobikeError, OSError):
 
 
 class SupersededError(StoreError):
-    """An experiment was taken up elsewhere before everything that is here had been sent."""
+    """An experiment was resumed elsewhere before everything that is here had been sent."""
 
 
 class MissingLibraryError(CargobikeError, ImportError):
