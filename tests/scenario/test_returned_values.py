@@ -84,7 +84,7 @@ def test_anything_else_fails_that_trial_and_the_search_goes_on() -> None:
         "truth": "truth value",
         "empty": "empty dict",
         "complex": "abs",
-        "object": "no score",
+        "object": "not a score",
         "names": "no text",
     }
     result = experiment.launch(train, {"kind": ["fine", *expected]}, workers=1, quiet=True)
@@ -106,5 +106,5 @@ def test_a_single_run_may_return_nothing() -> None:
 
 
 def test_a_single_run_that_returns_no_score_has_failed() -> None:
-    with pytest.raises(TrialFailedError, match="no score"):
+    with pytest.raises(TrialFailedError, match="not a score"):
         experiment.launch(lambda x: "good", params={"x": 1}, quiet=True)
