@@ -184,3 +184,26 @@ def hostile_story() -> Story:
         else:
             story.complete(number, rng.random(), **{HOSTILE: rng.random(), "other": 1.0})
     return story
+
+
+ABLATION_SCORES: dict[str, list[float | None]] = {
+    "baseline": [0.90, 0.80, 0.85],
+    "dropout": [0.80, 0.71, 0.74],
+    "augment": [0.91, 0.80, 0.86],
+    "warmup": [0.95, None, 0.89],
+}
+
+
+def ablated(scores: dict[str, list[float | None]] = ABLATION_SCORES, direction: Direction = "max") -> ExperimentRecord:
+    story = Story(direction=direction, metric="accuracy", optimizer="ablation")
+    for repeat in range(3):
+        for component, values in scores.items():
+            changed: dict[str, Any] = {} if component == "baseline" else {component: 0}
+            info = {"ablation": component, "repeat": repeat, "changed": changed}
+            number = story.start({"lr": 0.1, **changed}, info=info)
+            value = values[repeat]
+            if value is None:
+                story.fail(number)
+            else:
+                story.complete(number, value if direction == "max" else -value)
+    return story.end()

@@ -1,37 +1,11 @@
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from cargobike.analysis.ablation import ablation_table
 from cargobike.analysis.student import t_quantile
 from cargobike.core.errors import InvalidInputError
-from cargobike.core.record import ExperimentRecord
-from cargobike.core.records import Direction
-from support.sample_records import Story, lively
-
-SCORES: dict[str, list[float | None]] = {
-    "baseline": [0.90, 0.80, 0.85],
-    "dropout": [0.80, 0.71, 0.74],
-    "augment": [0.91, 0.80, 0.86],
-    "warmup": [0.95, None, 0.89],
-}
-
-
-def ablated(scores: dict[str, list[float | None]] = SCORES, direction: Direction = "max") -> ExperimentRecord:
-    story = Story(direction=direction, metric="accuracy", optimizer="ablation")
-    for repeat in range(3):
-        for component, values in scores.items():
-            changed: dict[str, Any] = {} if component == "baseline" else {component: 0}
-            info = {"ablation": component, "repeat": repeat, "changed": changed}
-            number = story.start({"lr": 0.1, **changed}, info=info)
-            value = values[repeat]
-            if value is None:
-                story.fail(number)
-            else:
-                story.complete(number, value if direction == "max" else -value)
-    return story.end()
+from support.sample_records import ablated, lively
 
 
 def test_differences_are_within_rounds_and_the_dearest_comes_first() -> None:

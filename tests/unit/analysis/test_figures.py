@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_ablation_table import ablated
 
 from cargobike.analysis.axes import Axis
 from cargobike.analysis.figures.comparison import draw_ablation, draw_importance, draw_pareto
@@ -27,7 +26,7 @@ from cargobike.analysis.views import seen_at, seen_by
 from cargobike.core.errors import InvalidInputError, MissingLibraryError
 from cargobike.core.record import ExperimentRecord
 from cargobike.search.spaces.space import Searchspace
-from support.sample_records import HOSTILE, SPACE, Story, compromising, hostile, lively
+from support.sample_records import HOSTILE, SPACE, Story, ablated, compromising, hostile, lively
 
 Draw = Callable[[ExperimentRecord], Spec]
 

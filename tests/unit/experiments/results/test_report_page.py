@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_ablation_table import ablated
 
 from cargobike.core.layout import ExperimentFolder
 from cargobike.experiments.results.report import report_page, write_report
 from cargobike.experiments.results.summary import summary_html
-from support.sample_records import HOSTILE, SPACE, Story, compromising, hostile, lively
+from support.sample_records import HOSTILE, SPACE, Story, ablated, compromising, hostile, lively
 
 SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 BLOCK = re.compile(r'<script type="application/json" id="([\w-]+)">(.*?)</script>', re.DOTALL)
