@@ -109,7 +109,7 @@ def _header(started: ExperimentStarted) -> dict[str, Any]:
     """Return the first fact of a journal for people: what was asked for, side by side."""
     settings = {name: value for name, value in started.asked.settings().items() if value not in (None, "", [], {})}
     facts = {name: getattr(started, name) for name in ("at", "id", "cargobike", "user", "host", "pid")}
-    return {**facts, **settings}
+    return {"fact": started.__struct_config__.tag, **facts, **settings}
 
 
 def note_told(note: Note) -> answers.Note:

@@ -56,6 +56,7 @@ def test_a_summary_tells_what_the_record_knows(client: TestClient) -> None:
     assert detail["best"] == told["best"]
     assert detail["metrics"] == ["accuracy", "latency_ms", "duration_s"]
     assert detail["header"]["optimizer"] == "random"
+    assert detail["header"]["fact"] == "experiment-started"
     assert [worker["name"] for worker in detail["workers"]] == ["w0", "w1"]
 
 
