@@ -202,7 +202,7 @@ class Exotic(RandomSearch):
         (Trusting, "test_stopped_trials_are_tolerated", "needs a value"),
         (Synchronous, "test_trials_that_never_end_are_tolerated", "waited for some that never end"),
         (Careless, "test_conditions_are_respected_or_refused", "does not exist here, only when"),
-        (Exotic, "test_one_trial_is_enough", "which is no suggestion"),
+        (Exotic, "test_one_trial_is_enough", "which is not a suggestion"),
     ],
 )
 def test_the_suite_notices(broken: type[AbstractOptimizer], test: str, message: str) -> None:

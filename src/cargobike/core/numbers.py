@@ -23,10 +23,10 @@ class NotANumberError(Exception):
 
 
 def read_metrics(metrics: Mapping[str, object]) -> dict[str, float]:
-    """Turn the metrics of one `report` into floats; names every metric that is no number.
+    """Turn the metrics of one `report` into floats; names every metric that is not a number.
 
     Raises:
-        InvalidInputError: If a value is no number.
+        InvalidInputError: If a value is not a number.
 
     Example:
         >>> read_metrics({"accuracy": 1})
@@ -42,7 +42,7 @@ def read_number(value: object, name: str) -> float:
     """Turn one number of any library into a float.
 
     Raises:
-        InvalidInputError: If it is no number; the message calls it `name`.
+        InvalidInputError: If it is not a number; the message calls it `name`.
     """
     try:
         return to_float(value)
@@ -104,7 +104,7 @@ def to_float(value: object) -> float:
     """Turn one number of any library into a float.
 
     Raises:
-        NotANumberError: If it is no number.
+        NotANumberError: If it is not a number.
     """
     kind = type(value)
     if kind is float:
@@ -144,7 +144,7 @@ def _count_elements(value: object) -> int | None:
 
 
 def _advise(value: object) -> str:
-    """Say what to do about a value that is no number, as far as its type tells what was meant."""
+    """Say what to do about a value that is not a number, as far as its type tells what was meant."""
     if value is None:
         return "The function ended without `return`: end it with `return score`."
     if isinstance(value, types.GeneratorType):

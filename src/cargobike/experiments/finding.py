@@ -37,7 +37,7 @@ def find_experiment(experiment: ExperimentLike, *, with_checkpoints: bool = Fals
     Raises:
         NotFoundError: If none fits, with the nearest one, or several do, with their list.
     """
-    # Whoever launches an experiment needs neither, and their import would delay its first trial.
+    # A launch needs neither, and their import would delay its first trial.
     from cargobike.experiments.index.index import resolve  # noqa: PLC0415
     from cargobike.store.journal.journal import read_header  # noqa: PLC0415
 

@@ -101,11 +101,11 @@ def launch(
         name: A name for people; by default the function's.
         description: A sentence for people.
         seed: Makes suggestions repeatable; by default random, and recorded.
-        deterministic: Makes a parallel search repeatable whatever the timing, at the price of some waiting.
+        deterministic: Makes a parallel search repeatable, independent of timing, at the price of some waiting.
         max_failures: End the experiment when more trials than this have failed.
         timeout_s: End the experiment after this time; what is running is stopped.
         trial_timeout_s: End a trial that takes longer than this, as failed.
-        stall_timeout_s: End an attempt of a gang in which a rank stands still for so long while nobody reports
+        stall_timeout_s: End an attempt of a gang in which a rank stands still for so long while no rank reports
             anything; `None` to wait for ever.
         working_directory: `"trial"` gives each trial its own directory to work in, `"launch"` leaves them in this one.
         durability: `"process"`: every recorded fact survives `kill -9`; `"power"`: also a power cut, a little slower.
@@ -257,7 +257,7 @@ def load(experiment_id: ExperimentLike) -> Result:
     Args:
         experiment_id: An id, the unique beginning or end of one, a unique name, `"last"`, one of `list()`, or a result.
     """
-    from cargobike.experiments.results.result import find_result  # noqa: PLC0415 - who launches need not wait for it
+    from cargobike.experiments.results.result import find_result  # noqa: PLC0415 - a launch need not wait for it
 
     return find_result(experiment_id)
 
@@ -268,7 +268,7 @@ def list() -> builtins.list[ExperimentSummary]:
     Each is the id, as a string, with fields: `name`, `state`, `best_value`, `best_params`, `trials`, `started_at`,
     `duration_s` and others. It can be given wherever an id is asked for.
     """
-    from cargobike.experiments.results.listing import list_experiments  # noqa: PLC0415 - who launches need not wait for it
+    from cargobike.experiments.results.listing import list_experiments  # noqa: PLC0415 - a launch need not wait for it
 
     return list_experiments()
 

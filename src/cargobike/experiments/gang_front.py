@@ -58,7 +58,7 @@ def allreduce(
         description: A sentence for people.
         seed: Each rank gets the same; by default random, and recorded.
         timeout_s: End it after this time.
-        stall_timeout_s: End an attempt in which a rank stands still for so long while nobody reports anything; `None`
+        stall_timeout_s: End an attempt in which a rank stands still for so long while no rank reports anything; `None`
             to wait for ever.
         working_directory: `"trial"` gives all ranks a directory of their own, `"launch"` leaves them in this one.
         durability: As in `launch`.

@@ -34,7 +34,7 @@ def settings_of(thing: object) -> dict[str, object]:
         for attribute in (_ATTRIBUTES.get(name, name), f"_{name}"):
             try:
                 settings[name] = getattr(thing, attribute)
-            except Exception:  # noqa: BLE001, S112 - anybody's class; its properties may do anything
+            except Exception:  # noqa: BLE001, S112 - a user's class; its properties may do anything
                 continue
             break
     return settings
@@ -69,14 +69,14 @@ def is_whole(thing: object, told: Named, make: Callable[[Named], object], tell: 
         return False
     try:
         again = make(msgspec.json.decode(msgspec.json.encode(told), type=Named))
-    except Exception:  # noqa: BLE001 - whatever it is, the description does not suffice
+    except Exception:  # noqa: BLE001 - any error means that the description does not suffice
         return False
     same = type(again) is type(thing) and vars(again).keys() == vars(thing).keys()
     return same and repr(tell(again)) == repr(told)
 
 
 class _Foreign(str):
-    """Stands for an object that is no data: where its class is."""
+    """Stands for an object that is not data: where its class is."""
 
 
 class _Long(str):

@@ -19,7 +19,7 @@ class Fate(Enum):
     """What may become of a trial besides a result; an objective returns one instead of a number."""
 
     STOPPED = "stopped"
-    """It reports once and is then stopped by somebody else."""
+    """It reports once and is then stopped from outside."""
     NEVER_ENDS = "never ends"
     """It holds its worker for good."""
 
@@ -92,7 +92,7 @@ def drive(
         past: Trials of earlier experiments that it may learn from.
 
     Raises:
-        OptimizerError: If the optimizer returns what is no suggestion, or changes a trial that it was shown.
+        OptimizerError: If the optimizer returns something else than a suggestion, or changes a trial that it was shown.
     """
     optimizer.setup(space, num_trials=num_trials, direction=direction, seed=seed)
     optimizer.initialize()
@@ -148,7 +148,7 @@ class _Loop:
             self.resting = answer is not None
             self.result.answers.append(answer)
         elif not isinstance(answer, Suggestion):
-            raise OptimizerError(f"get_suggestion returned {answer!r}, which is no suggestion")
+            raise OptimizerError(f"get_suggestion returned {answer!r}, which is not a suggestion")
         elif answer.resume is not None:
             self._resume(answer, answer.resume)
         elif len(self.result.trials) < self.limit:
@@ -179,7 +179,7 @@ class _Loop:
     def _evaluate(self, suggestion: Suggestion, params: Params) -> _Running:
         try:
             outcome = self.objective(params)
-        except Exception as error:  # noqa: BLE001 - an objective may be anybody's code
+        except Exception as error:  # noqa: BLE001 - an objective may raise anything
             return _Running(suggestion, (), None, error=f"{type(error).__name__}: {error}")
         if isinstance(outcome, Fate):
             return _Running(suggestion, (0.0,) if outcome is Fate.STOPPED else (), None, fate=outcome)

@@ -55,10 +55,10 @@ class Desk(Protocol):
         """Tell whether a worker has connected back."""
 
     def let_time_pass(self) -> None:
-        """Let something happen."""
+        """Wait until something may have happened."""
 
     def close(self) -> None:
-        """Receive nobody any more."""
+        """Stop receiving workers."""
 
 
 class EngineContract(ABC):
@@ -212,7 +212,7 @@ class ProcessEngineContract(EngineContract):
         assert handles["w1"].poll() is None
 
     def test_a_released_worker_ends_by_itself(self, engine: Engine, desk: Reception) -> None:
-        """It is sent home when nobody needs it any more."""
+        """It leaves when it is released."""
         handle = self._start(engine, desk, "w0")
         desk.release("w0")
         self._await_end(handle, desk)
@@ -295,7 +295,7 @@ class ProcessEngineContract(EngineContract):
         end = calculators.await_end()
         assert isinstance(end, Died)
         assert (end.task, end.code > 0, end.halted) == (1, True, False)
-        assert "ValueError: 13 is no number" in end.last_output
+        assert "ValueError: 13 is not a number" in end.last_output
         calculators.begin("w0", 2)
         assert calculators.ask("w0", 2, "square", 3).number == 9
 

@@ -88,7 +88,7 @@ class OptimizerContract:
         return result
 
     def test_suggestions_lie_in_the_space(self) -> None:
-        """Every suggestion is a point of the space, whatever number of workers asks."""
+        """Every suggestion is a point of the space, for any number of workers."""
         space = self.make_space()
         for workers in (1, 4):
             for params in self.run(workers=workers).suggestions:
@@ -150,7 +150,7 @@ class OptimizerContract:
             self.run(self._curve, workers=5, order_seed=order_seed)
 
     def test_earlier_experiments_can_be_learned_from(self) -> None:
-        """Trials of another experiment are taken in, the same way for both directions, and are none of this one."""
+        """Trials of another experiment are learned from, alike in both directions, and do not count as this one's."""
         space = self.make_space()
         runs: list[Drive] = []
         for direction, sign in (("max", 1.0), ("min", -1.0)):
@@ -197,7 +197,7 @@ class OptimizerContract:
         self.run(lambda params: _fail())
 
     def test_stopped_trials_are_tolerated(self) -> None:
-        """Some are stopped by somebody else, or all are; a stopped trial has no value."""
+        """Some are stopped from outside, or all are; a stopped trial has no value."""
         self.run(self._every_third(lambda: Fate.STOPPED), workers=2)
         self.run(lambda params: Fate.STOPPED)
 

@@ -1,4 +1,4 @@
-"""A small program for workers that is no trial: it answers questions until it is told that there are no more.
+"""A small program for workers that is not a trial: it answers questions until it is told that there are no more.
 
 Start its workers with `module="cargobike.testing.programs"`. It shows all that a program needs, and can be made to
 misbehave: to print, to hang, to crash.
@@ -106,7 +106,7 @@ def _answer(question: Question) -> int:
     if question.kind == "crash":
         os.kill(os.getpid(), question.number)
     elif question.kind == "raise":
-        raise ValueError(f"{question.number} is no number")
+        raise ValueError(f"{question.number} is not a number")
     elif question.kind == "hang":
         time.sleep(1000)
     elif question.kind == "start":

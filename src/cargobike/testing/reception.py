@@ -39,7 +39,7 @@ def wait_until(condition: Callable[[], bool], let_time_pass: Callable[[], None],
 
 
 class WorkerReception(Generic[Heard]):
-    """Receives workers as a driver does, whatever they run.
+    """Receives workers as a driver does, for any program.
 
     Args:
         folder: Where the program leaves what it writes.

@@ -105,7 +105,7 @@ class JournalBuilder:
         self._writer.close()
 
     def tick(self) -> float:
-        """Let a second pass and return the time."""
+        """Advance by a second and return the time."""
         self.now_s += 1
         return self.now_s
 
@@ -261,7 +261,7 @@ class IndexContract(ABC):
         other.close()
 
     def test_a_torn_tail_is_not_counted_until_it_is_whole(self, index: Index, project: ProjectFolder) -> None:
-        """Half a line is no fact."""
+        """Half a line is not a fact."""
         journal = JournalBuilder(project, "20270101-000000-aaaa")
         number = journal.start(lr=0.1)
         line = seal(TrialEnded(at=journal.tick(), trial=number, state="completed", value=0.25))
@@ -317,7 +317,7 @@ class IndexContract(ABC):
         assert index.trials(journal.folder.id) == []
 
     def test_a_driver_that_died_leaves_a_lost_experiment(self, index: Index, project: ProjectFolder) -> None:
-        """Running means that somebody holds the lock."""
+        """Running means that the lock is held."""
         journal = JournalBuilder(project, "20270101-000000-aaaa").hold()
         index.sync()
         assert index.experiment(journal.folder.id).state is ExperimentState.RUNNING

@@ -96,7 +96,7 @@ class SparkEngine(Engine, Elsewhere, ChecksWorkers, AvoidsBadMachines, TellsWait
         self._told: set[str] = set()
         self._unfit: list[str] = []
         self._enough: int | None = None
-        self._somebody_was_placed = False
+        self._has_placed_worker = False
         self._lock = threading.RLock()
 
     @classmethod
@@ -160,7 +160,7 @@ class SparkEngine(Engine, Elsewhere, ChecksWorkers, AvoidsBadMachines, TellsWait
     def start_worker(self, spec: WorkerSpec) -> SparkHandle:
         """Submit the job of one worker, which waits until Spark has a place for it."""
         need = self._need(spec.resources)
-        if len(self._unfit) >= _ENOUGH_UNFIT and not self._somebody_was_placed:
+        if len(self._unfit) >= _ENOUGH_UNFIT and not self._has_placed_worker:
             raise EngineError(self._unfit[-1])  # it would be the same everywhere
         with self._lock:
             living = sum(handle.gone is None and handle.need == need for handle in self._handles.values())
@@ -254,7 +254,7 @@ class SparkEngine(Engine, Elsewhere, ChecksWorkers, AvoidsBadMachines, TellsWait
             if self._exclusion.is_excluded(place.executor):
                 return spark_task.ELSEWHERE
             handle.place, handle.gpus = place, place.gpus
-            self._somebody_was_placed = True
+            self._has_placed_worker = True
         for difference in place.differences:
             if (line := f"{place.host} has {difference}") not in self._told:
                 self._told.add(line)

@@ -57,7 +57,7 @@ class Contrast:
 
         Args:
             count: How many to draw.
-            others: Further rows that count as bad: those of which nothing is known yet, so that nobody crowds around
+            others: Further rows that count as bad: those of which nothing is known yet, so that no trial crowds around
                 them.
             rng: Source of randomness.
             together: Whether columns are judged together, or each as if it were alone.

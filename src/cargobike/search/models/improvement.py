@@ -52,7 +52,7 @@ class Improvement:
         """Return rows, the most promising one first; needs a trial with a score.
 
         Args:
-            others: Rows of trials that still run: they are taken to end as expected, so that nobody crowds around them.
+            others: Rows of trials that still run: assumed to end as expected, so that no trial crowds around them.
         """
         rows, losses = np.array(self._rows), self._losses()
         process = self._process

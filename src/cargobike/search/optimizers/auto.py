@@ -33,7 +33,7 @@ _MOST_PATIENCE = 2
 _STARTUP = 4
 """So many scores and a Gaussian process has something to say, or densities about those that wait."""
 _LOOKED_AT_ALL = 200
-"""Combinations of which each can be trained for a moment; with more, short training is no way to look at all."""
+"""Combinations of which each can be trained for a moment; with more, short training cannot look at all."""
 
 
 class Auto(AbstractOptimizer):
