@@ -171,6 +171,7 @@ def test_parameter_servers_get_no_device(
 
 
 ORDER: dict[str, Any] = {
+    "module": "cargobike.experiments.trial.program",
     "python": "{}.{}".format(*sys.version_info[:2]),
     "cargobike": __version__,
     "libraries": {"msgspec": importlib.metadata.version("msgspec")},
