@@ -146,14 +146,16 @@ def test_a_worker_turned_away_is_tried_again_elsewhere(worker: SparkHandle, monk
 def test_a_kill_goes_over_the_tether_and_spark_is_asked_only_if_that_does_not_help(
     worker: SparkHandle, engine: Engine
 ) -> None:
-    may_end = threading.Event()
+    has_begun, may_end = threading.Event(), threading.Event()
 
     def collect() -> list[dict[str, str]]:
+        has_begun.set()
         assert may_end.wait(PATIENCE_S)
         return []
 
     context = Context(collect)
     worker.submit(context, None, None)
+    assert has_begun.wait(PATIENCE_S)
     worker.place = PLACE
     worker.kill()
     worker.kill()
