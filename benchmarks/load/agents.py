@@ -14,8 +14,8 @@ from multiprocessing.connection import Connection
 import msgspec
 import zmq
 
-from cargobike.core.ending import Ending, EndKind
 from cargobike.core.records import Resources
+from cargobike.core.running.ending import Ending, EndKind
 from cargobike.core.version import __version__
 from cargobike.engines.engine import Engine, WorkerHandle, WorkerSpec
 from cargobike.experiments.trial.messages import AttemptEnd, Point

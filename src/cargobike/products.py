@@ -5,6 +5,6 @@ A product is described by a `Product`, which an entry point in the group `cargob
 
 from __future__ import annotations
 
-from cargobike.core.products import Command, Product
+from cargobike.core.registering.products import Command, Product
 
 __all__ = ["Command", "Product"]

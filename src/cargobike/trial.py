@@ -20,8 +20,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
-from cargobike.core import member
 from cargobike.core.errors import TrialPaused, TrialStopped, nearest
+from cargobike.core.running import member
 from cargobike.experiments.trial.context import current
 
 if TYPE_CHECKING:

@@ -174,10 +174,10 @@ LIBRARIES: dict[str, Library] = {
 """Every library that the package imports. One that is not here is not used anywhere."""
 
 DEFERRED: dict[tuple[str, str], str] = {
-    ("core/registry.py", "importlib.metadata"): "slow to load, and needed only for names that are not ours",
+    ("core/registering/registry.py", "importlib.metadata"): "slow to load, and needed only for names that are not ours",
     ("cli/ui.py", "cargobike.ui.web.access"): "needs an extra; who lacks it is told how to install it",
     ("cli/ui.py", "cargobike.ui.web.serving"): "needs an extra; who lacks it is told how to install it",
-    ("core/products.py", "importlib.metadata"): "only for what other packages add",
+    ("core/registering/products.py", "importlib.metadata"): "only for what other packages add",
     ("experiments/display/terminal.py", "cargobike.experiments.display.panel"): "rich must not delay the first trial",
     (
         "experiments/asking/shipping.py",
@@ -187,7 +187,7 @@ DEFERRED: dict[tuple[str, str], str] = {
         "experiments/trial/payload.py",
         "cargobike.experiments.trial.shipped_modules",
     ): "only for workers on other machines",
-    ("experiments/asking/launching.py", "cargobike.core.products"): "only for experiments with data",
+    ("experiments/asking/launching.py", "cargobike.core.registering.products"): "only for experiments with data",
     ("data/keeping.py", "cargobike.data.index.queries"): "SQLAlchemy is slow to import",
     ("data/keeping.py", "cargobike.data.index.tables"): "SQLAlchemy is slow to import",
     ("data/front.py", "cargobike.data.inference"): "only for who has a Spark DataFrame",
@@ -276,7 +276,10 @@ DEFERRED: dict[tuple[str, str], str] = {
     ("experiments/driving/conduct.py", "cargobike.store.files.remote"): "only for shared storage",
     ("experiments/driving/conduct.py", "cargobike.store.files.uploading"): "only for shared storage",
     ("experiments/finding.py", "cargobike.store.files.mirror"): "only for shared storage",
-    ("store/journal/journal.py", "cargobike.core.products"): "only for readers that do not know what they read",
+    (
+        "store/journal/journal.py",
+        "cargobike.core.registering.products",
+    ): "only for readers that do not know what they read",
     ("store/files/project.py", "hashlib"): "only for shared storage",
     ("store/history/annotations.py", "cargobike.store.files.mirror"): "only for shared storage",
     ("store/files/locking.py", "cargobike.store.files.remote"): "only for local copies of shared storage",

@@ -8,7 +8,7 @@ import re
 import cargobike
 from cargobike import devices, experiment, project, tensorboard, trial
 from cargobike.core import settings
-from cargobike.core.products import commands, own_products
+from cargobike.core.registering.products import commands, own_products
 from cargobike.experiments.results.result import Result
 from support import snippets
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cargobike.core import facts
-from cargobike.core.ending import Ending, EndKind
 from cargobike.core.record import ExperimentRecord, fold
 from cargobike.core.records import IDLE, Decision, Suggestion, Trial, TrialState
+from cargobike.core.running.ending import Ending, EndKind
 from cargobike.experiments.scheduling import events as ev
 from cargobike.experiments.scheduling.plan import Plan
 from cargobike.experiments.scheduling.scheduler import Scheduler

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from cargobike.analysis.figures.look import AMBER, BLUE, GREEN, GREY, VERMILION, Spec, figure
 from cargobike.bench.cases import SIZES, WAYS, Case, Outcome, Way
-from cargobike.core.words import count
+from cargobike.core.values.words import count
 
 _LOOKS: Final[dict[str, tuple[str, str, str]]] = {
     Way.ONE: (GREY, "circle-open", "dot"),

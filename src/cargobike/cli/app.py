@@ -13,7 +13,7 @@ from typer.core import TyperCommand, TyperGroup
 from cargobike.cli.terminal import neutralized
 from cargobike.core import settings
 from cargobike.core.errors import CargobikeError, NotFoundError
-from cargobike.core.products import Command, commands, load, own_products, products
+from cargobike.core.registering.products import Command, commands, load, own_products, products
 from cargobike.store.files import project as project_door
 
 _log = logging.getLogger(__name__)

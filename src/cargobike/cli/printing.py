@@ -15,7 +15,7 @@ from rich.text import Text
 
 from cargobike.cli.terminal import neutralized
 from cargobike.core.facts import pack_number
-from cargobike.core.words import number
+from cargobike.core.values.words import number
 
 
 def print_json(value: object) -> None:

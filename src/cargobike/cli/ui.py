@@ -9,7 +9,7 @@ import typer
 
 from cargobike.core import settings
 from cargobike.core.errors import InvalidInputError, MissingLibraryError, NotFoundError
-from cargobike.core.products import load, products
+from cargobike.core.registering.products import load, products
 from cargobike.store.files import project
 
 

@@ -14,16 +14,16 @@ from typing import Any, Generic, Literal, Protocol, TypeVar
 import msgspec
 
 from cargobike.core.asked import Aim, Asked, Search
-from cargobike.core.ending import EndKind
 from cargobike.core.flat_header import FlatHeader
-from cargobike.core.member import Role
-from cargobike.core.packed_numbers import Number as Number
-from cargobike.core.packed_numbers import pack_number as pack_number
-from cargobike.core.packed_numbers import pack_numbers as pack_numbers
-from cargobike.core.packed_numbers import unpack_number as unpack_number
-from cargobike.core.packed_numbers import unpack_numbers as unpack_numbers
-from cargobike.core.packed_numbers import unpack_returned as unpack_returned
 from cargobike.core.records import Direction, Params
+from cargobike.core.running.ending import EndKind
+from cargobike.core.running.member import Role
+from cargobike.core.values.packed_numbers import Number as Number
+from cargobike.core.values.packed_numbers import pack_number as pack_number
+from cargobike.core.values.packed_numbers import pack_numbers as pack_numbers
+from cargobike.core.values.packed_numbers import unpack_number as unpack_number
+from cargobike.core.values.packed_numbers import unpack_numbers as unpack_numbers
+from cargobike.core.values.packed_numbers import unpack_returned as unpack_returned
 
 JOURNAL_VERSION = 2
 

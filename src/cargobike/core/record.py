@@ -8,7 +8,6 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from cargobike.core.ending import EndKind
 from cargobike.core.errors import StoreError
 from cargobike.core.facts import (
     AnyFact,
@@ -33,8 +32,9 @@ from cargobike.core.facts import (
     unpack_returned,
 )
 from cargobike.core.goals import Goals, read_constraints
-from cargobike.core.member import Role
 from cargobike.core.records import ExperimentState, Trial, TrialState, best_of, better
+from cargobike.core.running.ending import EndKind
+from cargobike.core.running.member import Role
 
 
 @dataclass(slots=True)

@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 from cargobike.core import layout
-from cargobike.core.kinds import Kind
+from cargobike.core.registering.kinds import Kind
 from cargobike.data.facts import DATA_FACTS
 
 DATA: Final = Kind(name="table", folder=layout.DATA, id=re.compile("[0-9a-f]{12}"), facts=DATA_FACTS)

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cargobike.core.errors import InvalidInputError
-from cargobike.core.feeding import Feed
 from cargobike.core.layout import ProjectFolder
+from cargobike.core.registering.feeding import Feed
 from cargobike.core.version import __version__
 from cargobike.data.facts import TableWritten
 from cargobike.data.keeping import user_name

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cargobike.core.errors import InvalidInputError, MissingLibraryError
-from cargobike.core.feeding import Feed
+from cargobike.core.registering.feeding import Feed
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from cargobike.core.products import Command, Product
+from cargobike.core.registering.products import Command, Product
 
 PRODUCT: Final = Product(
     name="demo",

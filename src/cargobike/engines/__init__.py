@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cargobike.core.lazy import lazy_names
+from cargobike.core.registering.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from cargobike.core.ending import Ending, EndKind
-    from cargobike.core.hosting import Listening
+    from cargobike.core.running.ending import Ending, EndKind
+    from cargobike.core.running.hosting import Listening
     from cargobike.engines.capabilities import (
         AvoidsBadMachines,
         ChecksWorkers,
@@ -46,10 +46,10 @@ _SOURCES = {
     "AvoidsBadMachines": "cargobike.engines.capabilities",
     "ChecksWorkers": "cargobike.engines.capabilities",
     "Elsewhere": "cargobike.engines.capabilities",
-    "EndKind": "cargobike.core.ending",
-    "Ending": "cargobike.core.ending",
+    "EndKind": "cargobike.core.running.ending",
+    "Ending": "cargobike.core.running.ending",
     "Engine": "cargobike.engines.engine",
-    "Listening": "cargobike.core.hosting",
+    "Listening": "cargobike.core.running.hosting",
     "LocalEngine": "cargobike.engines.local.engine",
     "SimulatedEngine": "cargobike.engines.simulated.engine",
     "SparkEngine": "cargobike.engines.spark.engine",

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
-from cargobike.core.hosting import Listening
 from cargobike.core.records import Resources
+from cargobike.core.running.hosting import Listening
 
 
 class Elsewhere(ABC):

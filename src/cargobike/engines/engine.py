@@ -6,10 +6,10 @@ from abc import ABC, abstractmethod
 
 import msgspec
 
-from cargobike.core.ending import Ending
 from cargobike.core.errors import InvalidInputError
-from cargobike.core.member import Role
 from cargobike.core.records import Resources
+from cargobike.core.running.ending import Ending
+from cargobike.core.running.member import Role
 
 NO_LIMIT = 1 << 30
 """The capacity of an engine that takes any number of workers."""

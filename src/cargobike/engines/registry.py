@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from cargobike.core.errors import InvalidInputError
-from cargobike.core.registry import Registry
+from cargobike.core.registering.registry import Registry
 from cargobike.engines.engine import Engine
 from cargobike.engines.local.boot import Boot
 from cargobike.engines.local.engine import LocalEngine

@@ -8,7 +8,7 @@ from typing import Final
 from cargobike.core import layout
 from cargobike.core.facts import EXPERIMENT_FACTS
 from cargobike.core.ids import EXPERIMENT_ID
-from cargobike.core.kinds import Kind
+from cargobike.core.registering.kinds import Kind
 
 EXPERIMENTS: Final = Kind(
     name="experiment",

@@ -25,9 +25,9 @@ from typing import ClassVar, Protocol
 
 import pytest
 
-from cargobike.core.ending import Ending, EndKind
 from cargobike.core.errors import EngineError
 from cargobike.core.records import Resources
+from cargobike.core.running.ending import Ending, EndKind
 from cargobike.engines.engine import Engine, WorkerHandle, WorkerSpec
 from cargobike.testing.reception import (
     PATIENCE_S,

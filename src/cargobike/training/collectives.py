@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from cargobike.core.errors import InvalidInputError, nearest
-from cargobike.core.member import Gang, Member, current
-from cargobike.core.numbers import read_metrics, read_number
+from cargobike.core.running.member import Gang, Member, current
+from cargobike.core.values.numbers import read_metrics, read_number
 
 if TYPE_CHECKING:
     from cargobike.training.process_group import Group

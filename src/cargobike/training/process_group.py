@@ -20,7 +20,7 @@ import torch
 import torch.distributed as dist
 
 from cargobike.core.errors import WaitError
-from cargobike.core.member import Member, current
+from cargobike.core.running.member import Member, current
 
 DEFAULT_TIMEOUT_S = 300.0
 """How long a collective may take before it fails, unless `timeout_s` says otherwise."""

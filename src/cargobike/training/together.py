@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-from cargobike.core.member import current
+from cargobike.core.running.member import current
 from cargobike.training import collectives, process_group
 from cargobike.training.collectives import Operation
 

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from cargobike.core.ending import process_ending
-from cargobike.core.hosting import Begin, Fork, Forked, Gone, HostNews, HostOrder, Warm, decode_order
+from cargobike.core.running.ending import process_ending
+from cargobike.core.running.hosting import Begin, Fork, Forked, Gone, HostNews, HostOrder, Warm, decode_order
 from cargobike.core.settings import PROJECT
 from cargobike.workers.agent_loop import AgentLoop, Below, run_agent
 from cargobike.workers.processes import adopt_orphans, end_descendants

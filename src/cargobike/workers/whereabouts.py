@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 
-from cargobike.core.member import LOOPBACK
+from cargobike.core.running.member import LOOPBACK
 
 
 def host_of(address: str) -> str:

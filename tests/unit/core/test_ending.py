@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from cargobike.core.ending import Ending, EndKind, process_ending
 from cargobike.core.facts import WorkerJoined, WorkerLost
+from cargobike.core.running.ending import Ending, EndKind, process_ending
 
 
 @pytest.mark.parametrize(

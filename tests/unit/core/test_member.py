@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from cargobike import trial
-from cargobike.core import member
 from cargobike.core.errors import WaitError
-from cargobike.core.member import Alone, Launched, read_environment
+from cargobike.core.running import member
+from cargobike.core.running.member import Alone, Launched, read_environment
 
 BY_TORCHRUN = {"RANK": "1", "LOCAL_RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": "29500"}
 

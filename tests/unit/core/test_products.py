@@ -12,14 +12,14 @@ import pytest
 from typer.testing import CliRunner
 
 from cargobike.cli.app import app
-from cargobike.core.products import Command, Product, commands, load, own_products, products
+from cargobike.core.registering.products import Command, Product, commands, load, own_products, products
 
 ORDER = (
     "demo run ls show compare tag note logs ui tensorboard stop resume reproduce export import rm bench doctor version"
 )
 
 OTHER = """
-from cargobike.core.products import Command, Product
+from cargobike.core.registering.products import Command, Product
 
 GARDEN = Product(name="garden", title="Garden", commands=(Command("water", "garden.watering", "Water the plants."),))
 TAKEN = Product(name="data", title="Another")

@@ -9,7 +9,7 @@ import pytest
 
 from cargobike import experiment
 from cargobike.core.errors import CargobikeError, InvalidInputError
-from cargobike.core.registry import Registry
+from cargobike.core.registering.registry import Registry
 from cargobike.engines.local.engine import LocalEngine
 from cargobike.engines.registry import resolve_engine
 from cargobike.engines.spark.engine import SparkEngine

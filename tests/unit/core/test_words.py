@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from cargobike.core.words import count, duration, number
+from cargobike.core.values.words import count, duration, number
 
 
 @pytest.mark.parametrize(

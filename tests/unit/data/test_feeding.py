@@ -11,8 +11,8 @@ import pytest
 
 from cargobike import experiment
 from cargobike.core.errors import InvalidInputError
-from cargobike.core.feeding import Feed
 from cargobike.core.layout import ProjectFolder
+from cargobike.core.registering.feeding import Feed
 from cargobike.data.materialize import materialize
 from cargobike.data.shard import Shard
 from cargobike.experiments.trial.payload import DataFiles, Payload

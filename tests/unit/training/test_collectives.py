@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from cargobike import trial
-from cargobike.core import member
 from cargobike.core.errors import InvalidInputError
-from cargobike.core.member import Launched, Of
+from cargobike.core.running import member
+from cargobike.core.running.member import Launched, Of
 from cargobike.training import collectives
 
 

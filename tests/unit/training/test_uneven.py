@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cargobike.core.errors import InvalidInputError
-from cargobike.core.member import read_environment
+from cargobike.core.running.member import read_environment
 from cargobike.training.uneven import POLICIES, Policy, choose_policy, share_length, take_share
 
 LENGTHS, WORLDS = st.integers(1, 200), st.integers(1, 9)

@@ -28,7 +28,7 @@ from cargobike.analysis.scores import goodness_of, objective_name, thinned
 from cargobike.core.errors import InvalidInputError
 from cargobike.core.record import ExperimentRecord
 from cargobike.core.records import Direction
-from cargobike.core.words import count
+from cargobike.core.values.words import count
 
 _BREAKS = "breaks a limit"
 _MOST_BARS = 20

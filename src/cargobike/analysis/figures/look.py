@@ -16,7 +16,7 @@ import numpy as np
 from cargobike.analysis.axes import Floats, text_of
 from cargobike.analysis.scores import latest_of, outer_fences, score_of
 from cargobike.core.records import Trial
-from cargobike.core.words import number
+from cargobike.core.values.words import number
 
 Spec = dict[str, Any]
 """A figure as Plotly's JSON has it: `data`, a list of traces, and `layout`."""

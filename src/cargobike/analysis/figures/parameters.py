@@ -26,7 +26,7 @@ from cargobike.analysis.scores import goodness_of, objective_name, scored, thinn
 from cargobike.core.errors import InvalidInputError, nearest
 from cargobike.core.record import ExperimentRecord
 from cargobike.core.records import Trial
-from cargobike.core.words import count
+from cargobike.core.values.words import count
 
 _ABSENT = "absent"
 _MOST_LINES = 10_000

@@ -24,7 +24,7 @@ from cargobike.analysis.progress import LearningCurve, Order, best_so_far, learn
 from cargobike.analysis.scores import goodness_of, latest_of, objective_name, thinned
 from cargobike.core.record import ExperimentRecord
 from cargobike.core.records import Trial
-from cargobike.core.words import count
+from cargobike.core.values.words import count
 
 _MOST_MARKS = 2000
 _STATES_SHOWN = ("completed", "stopped", "paused", "running", "failed")

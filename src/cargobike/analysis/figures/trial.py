@@ -25,7 +25,7 @@ from cargobike.analysis.progress import Order, settled
 from cargobike.analysis.scores import objective_name
 from cargobike.core.record import ExperimentRecord
 from cargobike.core.records import Curve, Trial
-from cargobike.core.words import count
+from cargobike.core.values.words import count
 
 _MOST_PANELS = 24
 _MOST_POINTS = 1500

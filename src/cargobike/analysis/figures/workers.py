@@ -5,7 +5,7 @@ from __future__ import annotations
 from cargobike.analysis.figures.look import STATES, Spec, empty, escaped, figure, seconds_as
 from cargobike.analysis.timeline import OUTCOMES, Busy, WorkerTime, timeline
 from cargobike.core.record import ExperimentRecord
-from cargobike.core.words import count
+from cargobike.core.values.words import count
 
 _WAITING = "rgba(128,134,144,0.18)"
 

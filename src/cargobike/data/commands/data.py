@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from cargobike.cli.printing import cell, console, print_json, print_table, table
-from cargobike.core.words import MISSING
+from cargobike.core.values.words import MISSING
 from cargobike.data.keeping import find_table, list_tables, remove_table
 from cargobike.store.files import project
 

@@ -10,7 +10,7 @@ import msgspec
 import sqlalchemy as sa
 
 from cargobike.core.facts import encode_fact
-from cargobike.core.kinds import Kind
+from cargobike.core.registering.kinds import Kind
 from cargobike.data.facts import DATA_FACTS, TableRemoved, TableWritten
 from cargobike.data.kind import DATA
 from cargobike.store.index.tables import Reading, Row, Tables, Values, journal_columns

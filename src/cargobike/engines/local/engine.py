@@ -12,9 +12,9 @@ from collections.abc import Iterator
 import msgspec
 
 from cargobike.core import settings
-from cargobike.core.ending import Ending, EndKind
-from cargobike.core.hosting import Begin, Fork, Forked, Gone, HostOrder, decode_news
 from cargobike.core.records import Resources
+from cargobike.core.running.ending import Ending, EndKind
+from cargobike.core.running.hosting import Begin, Fork, Forked, Gone, HostOrder, decode_news
 from cargobike.engines.capabilities import WarmsUp
 from cargobike.engines.engine import Engine, WorkerHandle, WorkerSpec
 from cargobike.engines.local.boot import Boot

@@ -13,8 +13,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from cargobike.core.ending import Ending, EndKind
 from cargobike.core.records import Decision, Milestones, Params, Resources
+from cargobike.core.running.ending import Ending, EndKind
 from cargobike.engines.engine import Engine, WorkerHandle, WorkerSpec
 from cargobike.engines.local.gpus import GpuPool
 from cargobike.engines.simulated.world import (

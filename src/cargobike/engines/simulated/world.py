@@ -7,9 +7,9 @@ from typing import Literal
 
 import msgspec
 
-from cargobike.core.ending import Ending
 from cargobike.core.errors import InvalidInputError
 from cargobike.core.records import Params
+from cargobike.core.running.ending import Ending
 
 
 class SimulatedRun(msgspec.Struct, frozen=True, kw_only=True):

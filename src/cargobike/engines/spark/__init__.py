@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cargobike.core.lazy import lazy_names
+from cargobike.core.registering.lazy import lazy_names
 
 if TYPE_CHECKING:
     from cargobike.engines.spark.engine import SparkEngine

@@ -12,10 +12,10 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from cargobike.core.ending import Ending, EndKind
 from cargobike.core.errors import EngineError, InvalidInputError
-from cargobike.core.hosting import Listening
 from cargobike.core.records import Resources
+from cargobike.core.running.ending import Ending, EndKind
+from cargobike.core.running.hosting import Listening
 from cargobike.core.version import __version__
 from cargobike.engines.capabilities import AvoidsBadMachines, ChecksWorkers, Elsewhere, TellsWaiting
 from cargobike.engines.engine import Engine, WorkerSpec

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from cargobike.core.ending import Ending, EndKind
+from cargobike.core.running.ending import Ending, EndKind
 from cargobike.engines.engine import WorkerHandle
 from cargobike.engines.spark import task as spark_task
 from cargobike.engines.spark.cluster import Cluster, Need

@@ -20,8 +20,8 @@ from typing import Protocol
 
 import msgspec
 
-from cargobike.core.ending import Ending
 from cargobike.core.errors import EngineError
+from cargobike.core.running.ending import Ending
 from cargobike.engines.spark.task import GO, LONGEST_FRAME, MAC_BYTES, NONCE_BYTES, STOP
 
 log = logging.getLogger(__name__)

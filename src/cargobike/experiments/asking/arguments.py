@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 
 from cargobike.core.errors import InvalidInputError, nearest
-from cargobike.core.plain import check_plain
 from cargobike.core.records import Direction, Params, Resources
+from cargobike.core.values.plain import check_plain
 from cargobike.engines.capabilities import ChecksWorkers
 from cargobike.engines.engine import NO_LIMIT, Engine
 from cargobike.experiments.driving.request import Callback

@@ -7,7 +7,7 @@ from typing import Any
 
 from cargobike.core.asked import Gang
 from cargobike.core.errors import InvalidInputError, nearest
-from cargobike.core.plain import check_plain
+from cargobike.core.values.plain import check_plain
 from cargobike.experiments.asking.arguments import at_least_one
 from cargobike.training.server_options import check_options
 

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from cargobike.core.asked import Asked
 from cargobike.core.errors import ExperimentFailedError, InvalidInputError, StoreError
-from cargobike.core.feeding import Feed, Feeder
 from cargobike.core.records import ExperimentState
+from cargobike.core.registering.feeding import Feed, Feeder
 from cargobike.core.version import __version__
 from cargobike.engines.capabilities import Elsewhere, WarmsUp
 from cargobike.engines.engine import Engine
@@ -159,7 +159,7 @@ def _changed(plan: Plan, num_trials: int | None, workers: int | None) -> Plan:
 
 def _write(data: object) -> Feed:
     """Write the data for the train function into the project, by the product that keeps tables."""
-    from cargobike.core.products import load, products  # noqa: PLC0415 - only for experiments with data
+    from cargobike.core.registering.products import load, products  # noqa: PLC0415 - only for experiments with data
 
     feeder: Feeder = next(load(product.feeder) for product in products() if product.feeder)
     return feeder(data, project.prepare())

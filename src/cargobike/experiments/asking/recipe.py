@@ -19,8 +19,8 @@ from cargobike.core.asked import Asked
 from cargobike.core.errors import CargobikeError, StoreError
 from cargobike.core.facts import ExperimentStarted
 from cargobike.core.layout import ExperimentFolder
-from cargobike.core.packed_numbers import Number, pack_number, pack_numbers, unpack_numbers
 from cargobike.core.records import Curve, Params, Trial, TrialState
+from cargobike.core.values.packed_numbers import Number, pack_number, pack_numbers, unpack_numbers
 from cargobike.core.version import __version__
 from cargobike.experiments.asking.setup import Setup
 from cargobike.search.optimizers.listed import Listed

@@ -17,7 +17,7 @@ import msgspec
 
 from cargobike.core.asked import Asked
 from cargobike.core.errors import FunctionError
-from cargobike.core.feeding import Feed
+from cargobike.core.registering.feeding import Feed
 from cargobike.experiments.asking.function import Train
 from cargobike.experiments.asking.libraries import libraries_needed
 from cargobike.experiments.trial.payload import Payload, remember

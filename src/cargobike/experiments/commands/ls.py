@@ -12,7 +12,7 @@ import typer
 
 from cargobike.cli.printing import age, cell, console, print_json, print_table, table
 from cargobike.core.records import ExperimentState
-from cargobike.core.words import duration, number
+from cargobike.core.values.words import duration, number
 from cargobike.experiments.commands.opening import synced_index
 from cargobike.experiments.commands.printing import experiment_as_json, spent_s, state_cell
 from cargobike.experiments.index.index import EVERYWHERE, ExperimentRow, Where

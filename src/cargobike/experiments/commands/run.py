@@ -15,7 +15,7 @@ from cargobike.cli.printing import parameters, print_json
 from cargobike.cli.terminal import neutralized
 from cargobike.core.errors import ExperimentFailedError
 from cargobike.core.records import ExperimentState
-from cargobike.core.words import number
+from cargobike.core.values.words import number
 from cargobike.experiments import front as experiment
 from cargobike.experiments.commands.opening import synced_index
 from cargobike.experiments.commands.printing import experiment_as_json

@@ -10,7 +10,7 @@ import typer
 from cargobike.cli.printing import cell, console, moment, parameters, print_json, print_table, table
 from cargobike.cli.terminal import neutralized
 from cargobike.core.records import TrialState
-from cargobike.core.words import duration, number
+from cargobike.core.values.words import duration, number
 from cargobike.experiments.commands.opening import synced_index
 from cargobike.experiments.commands.printing import experiment_as_json, spent_s, state_cell, trial_as_json
 from cargobike.experiments.index.index import ExperimentRow, TrialRow

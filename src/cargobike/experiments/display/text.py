@@ -8,7 +8,7 @@ import reprlib
 from typing import Any
 
 from cargobike.core.records import Params, Trial
-from cargobike.core.words import count, duration, number
+from cargobike.core.values.words import count, duration, number
 from cargobike.experiments.display.snapshot import ProgressSnapshot
 
 _ESCAPE_SEQUENCE = r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])"

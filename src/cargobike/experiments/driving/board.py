@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from cargobike.core.member import Role
+from cargobike.core.running.member import Role
 from cargobike.experiments.scheduling.events import Run
 from cargobike.experiments.scheduling.plan import Plan
 from cargobike.experiments.trial.gang import chosen_members

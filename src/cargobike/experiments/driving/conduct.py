@@ -15,9 +15,9 @@ from cargobike.core.errors import CargobikeError
 from cargobike.core.facts import EXPERIMENT_FACTS, ExperimentEnded, ExperimentStarted
 from cargobike.core.ids import experiment_id
 from cargobike.core.layout import ExperimentFolder
-from cargobike.core.member import Role
 from cargobike.core.record import ExperimentRecord
 from cargobike.core.records import Resources
+from cargobike.core.running.member import Role
 from cargobike.engines.capabilities import Elsewhere
 from cargobike.engines.engine import WorkerSpec
 from cargobike.experiments.display.display import Display, choose_display

@@ -6,9 +6,9 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from cargobike.core.ending import Ending, EndKind
 from cargobike.core.errors import EngineError
-from cargobike.core.member import Role
+from cargobike.core.running.ending import Ending, EndKind
+from cargobike.core.running.member import Role
 from cargobike.engines.capabilities import AvoidsBadMachines, Elsewhere, TellsWaiting
 from cargobike.engines.engine import Engine, WorkerHandle, WorkerSpec
 from cargobike.experiments.driving.request import Patience

@@ -11,10 +11,10 @@ import sqlalchemy as sa
 from cargobike.core.asked import Asked
 from cargobike.core.errors import StoreError
 from cargobike.core.facts import EXPERIMENT_FACTS, AnyFact, ExperimentStarted
-from cargobike.core.kinds import Kind
 from cargobike.core.layout import ExperimentFolder
 from cargobike.core.record import ExperimentRecord, fold
 from cargobike.core.records import ExperimentState, Trial
+from cargobike.core.registering.kinds import Kind
 from cargobike.experiments.index.tables import (
     annotation_values,
     experiment_values,

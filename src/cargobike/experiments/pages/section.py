@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from cargobike.analysis.axes import text_of
-from cargobike.core.words import duration
+from cargobike.core.values.words import duration
 from cargobike.experiments.pages import pages
 from cargobike.experiments.pages.api import comparing, events, experiments, figures, files, trials
 from cargobike.experiments.pages.state import NAME, ExperimentPages

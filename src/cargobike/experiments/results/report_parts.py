@@ -14,7 +14,7 @@ from cargobike.core.goals import pareto_front
 from cargobike.core.layout import ExperimentFolder
 from cargobike.core.record import ExperimentRecord
 from cargobike.core.records import Trial, TrialState
-from cargobike.core.words import duration, number
+from cargobike.core.values.words import duration, number
 from cargobike.ui.markup import fact_list, text
 
 _MOST_COMPROMISES = 8

@@ -14,7 +14,7 @@ from cargobike.core.goals import pareto_front
 from cargobike.core.layout import ExperimentFolder
 from cargobike.core.record import ExperimentRecord
 from cargobike.core.records import Curve, Direction, ExperimentState, Trial, TrialState
-from cargobike.core.words import number
+from cargobike.core.values.words import number
 from cargobike.experiments.finding import ExperimentLike, find_experiment
 from cargobike.experiments.reading import read_record
 from cargobike.experiments.results.trial import RecordedTrial, recorded

@@ -8,7 +8,7 @@ from cargobike.analysis.progress import best_so_far, place_of
 from cargobike.analysis.scores import goodness_of, objective_name, scored, thinned
 from cargobike.analysis.views import seen_by
 from cargobike.core.record import ExperimentRecord
-from cargobike.core.words import duration, number
+from cargobike.core.values.words import duration, number
 from cargobike.ui.markup import text
 
 _BEST = 5

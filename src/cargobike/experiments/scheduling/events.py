@@ -11,11 +11,11 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from cargobike.core.ending import Ending
 from cargobike.core.facts import AnyFact, Fact
-from cargobike.core.member import Role
 from cargobike.core.record import ExperimentRecord
 from cargobike.core.records import Decision, Suggestion
+from cargobike.core.running.ending import Ending
+from cargobike.core.running.member import Role
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from cargobike.core.member import Role
+from cargobike.core.running.member import Role
 from cargobike.experiments.scheduling import events as ev
 from cargobike.experiments.scheduling.attempt import Attempt
 from cargobike.experiments.scheduling.plan import Plan

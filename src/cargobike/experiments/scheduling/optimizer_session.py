@@ -10,8 +10,8 @@ from typing import Literal, overload
 import msgspec
 
 from cargobike.core.errors import OptimizerError, nearest
-from cargobike.core.plain import check_plain
 from cargobike.core.records import IDLE, Curve, Decision, Params, Suggestion, Trial
+from cargobike.core.values.plain import check_plain
 from cargobike.experiments.scheduling.events import Ask, DecisionMade, Event, Judge, StopRequested, SuggestionMade
 from cargobike.search.optimizers.optimizer import AbstractOptimizer
 from cargobike.search.rules.stop_rule import StopRule

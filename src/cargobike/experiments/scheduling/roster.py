@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Iterable
 
 from cargobike.core.facts import WorkerJoined, WorkerLost
-from cargobike.core.member import Role
+from cargobike.core.running.member import Role
 from cargobike.experiments.scheduling.events import Outbox, ReleaseWorker, StartWorker, WorkerArrived, WorkerGone
 
 

@@ -6,8 +6,8 @@ import heapq
 from collections.abc import Iterator, Mapping
 
 from cargobike.core import facts
-from cargobike.core.ending import Ending
 from cargobike.core.records import Decision, Trial
+from cargobike.core.running.ending import Ending
 from cargobike.experiments.scheduling import events as ev
 from cargobike.experiments.scheduling.attempt import ASKED_TO_END, KILLED, Attempt
 

@@ -10,11 +10,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeGuard
 
-from cargobike.core import layout, member
+from cargobike.core import layout
 from cargobike.core.errors import StoreError, TrialPaused, TrialStopped, WaitError
-from cargobike.core.member import Alone, Gang, Role
-from cargobike.core.numbers import read_metrics, read_whole
 from cargobike.core.records import Direction
+from cargobike.core.running import member
+from cargobike.core.running.member import Alone, Gang, Role
+from cargobike.core.values.numbers import read_metrics, read_whole
 from cargobike.experiments.trial.messages import (
     Assignment,
     ForRunner,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 from typing import Final
 
-from cargobike.core.ending import process_ending
+from cargobike.core.running.ending import process_ending
 from cargobike.experiments.trial.messages import AttemptEnd
 from cargobike.workers.wire.messages import Died
 

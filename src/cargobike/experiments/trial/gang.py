@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from cargobike.core.errors import InvalidInputError, TrialStopped, WaitError
-from cargobike.core.member import Of, Role
+from cargobike.core.running.member import Of, Role
 from cargobike.experiments.trial.messages import ForRunner, FromTrial, Gathered, Membership, Published, Wanted
 from cargobike.workers.whereabouts import address_towards
 from cargobike.workers.wire.mailbox import Mailbox

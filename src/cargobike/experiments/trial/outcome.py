@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 
 from cargobike.core.errors import InvalidInputError, nearest
-from cargobike.core.numbers import NotANumberError, describe, read_all, to_float
+from cargobike.core.values.numbers import NotANumberError, describe, read_all, to_float
 
 _ALLOWED = "Allowed are a number, a NumPy or torch scalar, or a dict of named numbers."
 

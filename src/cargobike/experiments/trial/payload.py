@@ -14,7 +14,7 @@ from typing import Any, Literal
 import cloudpickle
 import msgspec
 
-from cargobike.core.feeding import Feed
+from cargobike.core.registering.feeding import Feed
 
 is_loading = False
 """Whether a train function is just being unpickled, which imports the module that it lives in."""

@@ -13,8 +13,8 @@ import msgspec
 
 from cargobike.core import layout
 from cargobike.core.errors import InvalidInputError, TrialPaused, TrialStopped
-from cargobike.core.feeding import Opener
-from cargobike.core.member import Role
+from cargobike.core.registering.feeding import Opener
+from cargobike.core.running.member import Role
 from cargobike.experiments.trial import context
 from cargobike.experiments.trial.context import Reporter, TrialContext
 from cargobike.experiments.trial.desk import Desk

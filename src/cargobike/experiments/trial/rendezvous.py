@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 
 from cargobike.core.errors import WaitError
-from cargobike.core.member import Role
+from cargobike.core.running.member import Role
 from cargobike.experiments.trial.context import TrialContext
 from cargobike.experiments.trial.gang import PATIENCE_S
 from cargobike.experiments.trial.meeting.way import Party, Peer, Ports

@@ -7,7 +7,7 @@ from typing import Final
 
 from cargobike.core.asked import Named
 from cargobike.core.errors import InvalidInputError
-from cargobike.core.registry import Registry, plain_word
+from cargobike.core.registering.registry import Registry, plain_word
 from cargobike.search.described import describe, is_whole, restore
 from cargobike.search.optimizers.optimizer import AbstractOptimizer
 

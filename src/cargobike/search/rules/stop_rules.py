@@ -15,7 +15,7 @@ from typing import Final
 from cargobike.core.asked import Named
 from cargobike.core.errors import InvalidInputError
 from cargobike.core.records import Curve, Decision, Direction, Trial, TrialState
-from cargobike.core.registry import Registry
+from cargobike.core.registering.registry import Registry
 from cargobike.search.described import describe, is_whole, restore, settings_of
 from cargobike.search.rules.stop_rule import StopRule
 

@@ -16,9 +16,9 @@ from typing import Final
 import msgspec
 
 from cargobike.core.errors import StoreError, SupersededError
-from cargobike.core.kinds import Kind
 from cargobike.core.layout import ProjectFolder, ThingFolder
-from cargobike.core.products import kind_of, kinds
+from cargobike.core.registering.kinds import Kind
+from cargobike.core.registering.products import kind_of, kinds
 from cargobike.store.files.locking import holds_lock
 from cargobike.store.files.remote import Head, RemoteProject, Segment, remote_of, remote_of_thing
 from cargobike.store.files.resources import safe_name

@@ -29,8 +29,8 @@ from typing import Final, TypeVar
 import msgspec
 
 from cargobike.core.errors import StoreError
-from cargobike.core.kinds import Kind
 from cargobike.core.layout import ProjectFolder, ThingFolder
+from cargobike.core.registering.kinds import Kind
 from cargobike.store.files.storages import open_storage
 from cargobike.store.history.environment import without_credentials
 

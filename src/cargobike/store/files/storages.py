@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any, Final, cast
 
 from cargobike.core.errors import InvalidInputError, MissingLibraryError
-from cargobike.core.registry import Registry
+from cargobike.core.registering.registry import Registry
 from cargobike.store.history.environment import without_credentials
 
 Opener = Callable[[str], tuple[Any, str]]

@@ -7,7 +7,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from cargobike.core.kinds import Kind
+from cargobike.core.registering.kinds import Kind
 
 
 def folders_of(kind: Kind, project_root: Path) -> Iterator[Path]:

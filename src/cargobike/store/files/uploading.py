@@ -15,9 +15,9 @@ from typing import Final
 import msgspec
 
 from cargobike.core.errors import StoreError, SupersededError
-from cargobike.core.kinds import Kind
 from cargobike.core.layout import ThingFolder
-from cargobike.core.products import kind_of
+from cargobike.core.registering.kinds import Kind
+from cargobike.core.registering.products import kind_of
 from cargobike.store.files.remote import Listing, RemoteProject, Segment, patiently
 from cargobike.store.files.things import files_of
 

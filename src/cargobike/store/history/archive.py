@@ -22,7 +22,7 @@ from cargobike.core.errors import InvalidInputError, StoreError
 from cargobike.core.facts import EXPERIMENT_FACTS
 from cargobike.core.ids import EXPERIMENT_ID
 from cargobike.core.layout import ExperimentFolder, ProjectFolder
-from cargobike.core.products import kind_of
+from cargobike.core.registering.products import kind_of
 from cargobike.core.version import __version__
 from cargobike.store.files.locking import holder, is_held
 from cargobike.store.files.resources import hash_file, safe_name

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from cargobike.core import settings
 from cargobike.core.errors import InvalidInputError, StoreError
 from cargobike.core.layout import ProjectFolder
-from cargobike.core.products import load, products
+from cargobike.core.registering.products import load, products
 
 if TYPE_CHECKING:
     from cargobike.store.index.database import Database

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final
 
 import sqlalchemy as sa
 
-from cargobike.core.kinds import Kind
+from cargobike.core.registering.kinds import Kind
 from cargobike.store.journal.journal import JournalReader
 
 BYTES_AT_ONCE: Final = 16 << 20

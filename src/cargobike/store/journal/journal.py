@@ -340,7 +340,7 @@ def _without_surrogates(value: Any) -> Any:
 def _facts_of(first_line: bytes, path: Path) -> Facts[Any, Any]:
     """Find the product whose journals begin with such a line."""
     # Only for readers that do not know what they read; a driver must not wait for it.
-    from cargobike.core.products import load, products  # noqa: PLC0415
+    from cargobike.core.registering.products import load, products  # noqa: PLC0415
 
     for product in products():
         if not product.kind:

@@ -11,7 +11,7 @@ import torch
 from torch.optim import SGD, Adam, AdamW, Optimizer
 
 from cargobike.core.errors import InvalidInputError
-from cargobike.core.member import current
+from cargobike.core.running.member import current
 from cargobike.training.parameter_server.client import ParameterClient
 from cargobike.training.parameter_server.messages import Rule, Terms
 from cargobike.training.parameter_server.serving import Server

@@ -13,7 +13,7 @@ from types import TracebackType
 import msgspec
 
 from cargobike.core.errors import AuthenticationError, CargobikeError
-from cargobike.core.member import current
+from cargobike.core.running.member import current
 from cargobike.training.parameter_server.codecs import make_memory, memory_of
 from cargobike.training.parameter_server.connection import (
     Inbox,

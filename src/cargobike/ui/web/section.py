@@ -8,7 +8,7 @@ from typing import Any
 
 from fastapi import APIRouter
 
-from cargobike.core.products import load, products
+from cargobike.core.registering.products import load, products
 from cargobike.ui.web.state import ServerState
 
 

@@ -17,7 +17,7 @@ import zmq
 from zmq.utils import z85
 
 from cargobike.core.errors import EngineError
-from cargobike.core.hosting import Listening
+from cargobike.core.running.hosting import Listening
 from cargobike.workers.wire.link import Link
 from cargobike.workers.wire.messages import Hello, Message, NoMessage, encode_message
 

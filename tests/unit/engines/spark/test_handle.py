@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cargobike.core.ending import Ending, EndKind
+from cargobike.core.running.ending import Ending, EndKind
 from cargobike.engines.spark import handle as handles
 from cargobike.engines.spark.handle import SparkHandle
 from cargobike.engines.spark.tether import Placed

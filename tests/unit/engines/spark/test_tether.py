@@ -12,8 +12,8 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
-from cargobike.core.ending import Ending, EndKind
 from cargobike.core.errors import EngineError
+from cargobike.core.running.ending import Ending, EndKind
 from cargobike.engines.spark.task import GO, LONGEST_FRAME, NONCE_BYTES, STOP
 from cargobike.engines.spark.tether import Farewell, Placed, TetherServer
 

@@ -11,8 +11,8 @@ from typer.testing import CliRunner, Result
 
 from cargobike.cli.app import app, load_command
 from cargobike.core.layout import ProjectFolder
-from cargobike.core.products import commands, own_products
 from cargobike.core.records import ExperimentState, TrialState
+from cargobike.core.registering.products import commands, own_products
 from cargobike.testing.stores import JournalBuilder
 
 COMMANDS = commands(own_products())

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from cargobike.core.ending import Ending, EndKind, process_ending
 from cargobike.core.errors import EngineError
-from cargobike.core.member import Role
 from cargobike.core.records import Resources
+from cargobike.core.running.ending import Ending, EndKind, process_ending
+from cargobike.core.running.member import Role
 from cargobike.engines.engine import Engine, WorkerHandle, WorkerSpec
 from cargobike.experiments.driving.request import Patience
 from cargobike.experiments.driving.worker_pool import WorkerPool

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cargobike.core.errors import InvalidInputError
-from cargobike.core.numbers import read_metrics, read_number
+from cargobike.core.values.numbers import read_metrics, read_number
 from cargobike.experiments.trial.outcome import Outcome, read_outcome
 
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from cargobike.core import products as registry
 from cargobike.core.facts import Fact, Facts
-from cargobike.core.kinds import Kind
 from cargobike.core.layout import ProjectFolder, ThingFolder
-from cargobike.core.products import Product, kind_of, kinds, own_products
+from cargobike.core.registering import products as registry
+from cargobike.core.registering.kinds import Kind
+from cargobike.core.registering.products import Product, kind_of, kinds, own_products
 from cargobike.experiments.kind import EXPERIMENTS
 from cargobike.store.files.mirror import fetch, refresh, share_arrival, share_removal
 from cargobike.store.files.remote import open_remote

@@ -14,8 +14,8 @@ import pytest
 import sqlalchemy as sa
 
 from cargobike.core.facts import Fact, Facts
-from cargobike.core.kinds import Kind
 from cargobike.core.layout import ProjectFolder
+from cargobike.core.registering.kinds import Kind
 from cargobike.experiments.index.opening import open_index
 from cargobike.store.index.database import Database
 from cargobike.store.index.opening import open_database

@@ -12,7 +12,7 @@ import pytest
 import zmq
 
 from cargobike.core.errors import EngineError
-from cargobike.core.hosting import Listening
+from cargobike.core.running.hosting import Listening
 from cargobike.experiments.trial.messages import decode_from_worker
 from cargobike.workers.wire.connection import AgentConfig, Connection
 from cargobike.workers.wire.messages import Beat, Bye, Hello, Release, encode_message

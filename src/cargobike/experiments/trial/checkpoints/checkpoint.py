@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from cargobike.core.errors import InvalidInputError, StoreError
 from cargobike.core.facts import unpack_numbers
-from cargobike.core.numbers import read_index, read_number
 from cargobike.core.records import Direction
+from cargobike.core.values.numbers import read_index, read_number
 from cargobike.experiments.trial.checkpoints.files import SavedCheckpoint
 from cargobike.experiments.trial.checkpoints.folder import (
     DamagedError,
@@ -33,7 +33,7 @@ from cargobike.experiments.trial.checkpoints.forcing import Forcing
 from cargobike.experiments.trial.checkpoints.state import read_state
 
 if TYPE_CHECKING:
-    from cargobike.core.member import Gang
+    from cargobike.core.running.member import Gang
     from cargobike.experiments.trial.checkpoints.sharded import ShardedCheckpoints
 
 _LOG = logging.getLogger(__name__)

@@ -19,12 +19,12 @@ import torch.distributed.checkpoint as dcp
 from torch.distributed.checkpoint.staging import BlockingAsyncStager
 
 from cargobike.core.errors import StoreError
-from cargobike.core.member import Alone
+from cargobike.core.running.member import Alone
 from cargobike.experiments.trial.checkpoints.files import SavedCheckpoint, StoredState
 from cargobike.experiments.trial.checkpoints.folder import read_meta
 
 if TYPE_CHECKING:
-    from cargobike.core.member import Gang
+    from cargobike.core.running.member import Gang
 
 FOLDER = "shards"
 _SHARED_DISK = "what ranks save together must lie on a disk that all of them see"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from cargobike.core.member import Role
+from cargobike.core.running.member import Role
 from cargobike.experiments.trial.meeting.way import Offer, Party, Ports, Way
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from cargobike.core.kinds import Kind
+    from cargobike.core.registering.kinds import Kind
 
 ENTRY_POINTS: Final = "cargobike.products"
 """The group of entry points by which another package adds products: `name = "package.module:PRODUCT"`."""
@@ -75,7 +75,7 @@ def load(path: str) -> Any:
     """Import what a path names: a module, or something in a module.
 
     Example:
-        >>> load("cargobike.core.products:ENTRY_POINTS")
+        >>> load("cargobike.core.registering.products:ENTRY_POINTS")
         'cargobike.products'
     """
     module, _, name = path.partition(":")

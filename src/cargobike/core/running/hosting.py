@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from cargobike.core.ending import Ending
+from cargobike.core.running.ending import Ending
 
 
 class Listening(msgspec.Struct, frozen=True, kw_only=True):

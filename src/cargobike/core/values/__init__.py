@@ -1,0 +1,1 @@
+"""Numbers and plain data: reading them, packing them for journals, words for people. Internal."""
