@@ -68,7 +68,10 @@ SLOW: dict[str, tuple[str, ...]] = {
     "scenario/test_reproduce.py": ("test_a_fresh_environment_is_made_from_the_recorded_packages",),
     # The same for every optimizer; the contract of each stays quick.
     "scenario/test_resume_each_optimizer.py": (),
-    "scenario/test_warm_start.py": ("test_every_optimizer_can_begin_warm_and_be_resumed",),
+    "scenario/test_warm_start.py": (
+        "test_every_optimizer_can_begin_warm_and_be_resumed",
+        "test_several_experiments_another_metric_and_a_smaller_space_fit_together",
+    ),
     "unit/search/optimizers/test_hyperband.py": ("test_a_longer_function_gets_more_brackets",),
     # Waiting: for storage that is away, for searches that were killed, for ranks that hang.
     "scenario/test_shared_storage.py": (
