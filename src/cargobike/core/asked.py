@@ -7,12 +7,14 @@ it goes whole into the request, the recipe and the first line of the journal, an
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal
 
 import msgspec
 
 from cargobike.core.goals import Goals, read_constraints
 from cargobike.core.records import Direction, Params, Resources
+from cargobike.core.values.exact import pack_exactly, unpack_exactly
 
 Isolation = Literal["fresh", "reuse"]
 Durability = Literal["process", "power"]
@@ -37,7 +39,10 @@ class Named(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Search(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What to try: a described space, or `params` for a single run; `seed` and `num_trials` may be left open."""
+    """What to try: a described space, or `params` for a single run; `seed` and `num_trials` may be left open.
+
+    Each of `num_trials` settings is run `repeats` times.
+    """
 
     space: list[dict[str, Any]] | None = None
     params: Params | None = None
@@ -48,6 +53,7 @@ class Search(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     warm_start: tuple[str, ...] = ()
     seed: int | None = None
     deterministic: bool = False
+    repeats: int = 1
 
 
 class Aim(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -131,6 +137,22 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         """Whether it is a single run with fixed parameters."""
         return self.search.params is not None
 
+    def packed(self) -> Asked:
+        """Return it as JSON can hold it: hyperparameters may be tuples, which it has not."""
+        return self._with_params(pack_exactly)
+
+    def unpacked(self) -> Asked:
+        """Undo `packed`."""
+        return self._with_params(unpack_exactly)
+
+    def _with_params(self, change: Callable[[Any], Any]) -> Asked:
+        search = self.search
+        if search.params is None and not search.start_points:
+            return self
+        points = tuple([change(point) for point in search.start_points])
+        search = msgspec.structs.replace(search, params=change(search.params), start_points=points)
+        return msgspec.structs.replace(self, search=search)
+
     def settings(self) -> dict[str, Any]:
         """Return everything by the names of the front door's arguments, settings of the optimizer one by one."""
         search, place, gang = self.search, self.placement, self.placement.gang
@@ -143,9 +165,10 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             "space": search.space,
             "params": search.params,
             "optimizer": optimizer.name,
-            **{f"optimizer.{name}": value for name, value in optimizer.settings.items()},
+            **{f"optimizer.{name}": unpack_exactly(value) for name, value in optimizer.settings.items()},
             "early_stop": [str(rule) for rule in search.stop_rules],
             "num_trials": search.num_trials,
+            "repeats": search.repeats,
             "start_points": list(search.start_points),
             "warm_start": list(search.warm_start),
             "seed": search.seed,

@@ -8,6 +8,7 @@
     ├── NotFoundError                (LookupError)      wanted, nearest
     ├── TrialFailedError             (RuntimeError)     experiment, trial, rank, host, traceback, log_tail, result
     ├── ExperimentFailedError        (RuntimeError)     result
+    ├── ProgramError                 (RuntimeError)     exit_code
     ├── OptimizerError               (RuntimeError)
     ├── EngineError                  (RuntimeError)
     ├── WaitError                    (TimeoutError)     missing
@@ -16,6 +17,7 @@
     ├── MissingLibraryError          (ImportError)      name
     ├── ConnectionLostError          (ConnectionError)
     ├── AuthenticationError          (ConnectionError)
+    │   └── FrameError
     └── ServerRefusedError           (RuntimeError)
     TrialStopped                     (BaseException)
     └── TrialPaused
@@ -98,7 +100,14 @@ class ConnectionLostError(CargobikeError, ConnectionError):
 
 
 class AuthenticationError(CargobikeError, ConnectionError):
-    """The other end does not know the gang's secret."""
+    """The other end does not know the gang's secret, or does not speak our protocol."""
+
+
+class FrameError(AuthenticationError):
+    """A frame is not the next one that the other end has sent."""
+
+    def __init__(self, message: str = "a frame was changed, repeated, moved or left out on its way") -> None:
+        super().__init__(message)
 
 
 class ServerRefusedError(CargobikeError, RuntimeError):
@@ -155,7 +164,7 @@ class TrialFailedError(CargobikeError, RuntimeError):
 
 
 class ExperimentFailedError(CargobikeError, RuntimeError):
-    """An experiment was given up.
+    """An experiment failed: it was given up, or all its trials failed.
 
     Attributes:
         result: The `Result`: everything that was learned until then; `.failures` are the trials that failed.
@@ -164,6 +173,18 @@ class ExperimentFailedError(CargobikeError, RuntimeError):
     def __init__(self, message: str, result: Any = None) -> None:
         super().__init__(message)
         self.result = result
+
+
+class ProgramError(CargobikeError, RuntimeError):
+    """A program that was run as a trial could not be started, failed, or gave no score.
+
+    Attributes:
+        exit_code: How it ended, negative for the signal that killed it; `None` if that is not why.
+    """
+
+    def __init__(self, message: str, *, exit_code: int | None = None) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
 
 
 class TrialStopped(BaseException):
@@ -196,7 +217,7 @@ def nearest_names(word: str, choices: Iterable[str], limit: int = 3) -> list[str
         >>> nearest_names("asah", ["asha", "grid"])
         ['asha']
     """
-    candidates = list(choices)
+    word, candidates = str(word), list(choices)
     match = difflib.get_close_matches(word, candidates, n=limit, cutoff=0.5)
     if not match:
         match = [choice for choice in candidates if _abbreviates(choice, word) or _abbreviates(word, choice)]

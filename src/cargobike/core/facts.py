@@ -9,7 +9,7 @@ since the epoch, never running backwards within one driver).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Generic, Literal, Protocol, TypeVar
+from typing import Annotated, Any, Generic, Literal, Protocol, TypeVar
 
 import msgspec
 
@@ -18,6 +18,7 @@ from cargobike.core.flat_header import FlatHeader
 from cargobike.core.records import Direction, Params
 from cargobike.core.running.ending import EndKind
 from cargobike.core.running.member import Role
+from cargobike.core.values.exact import pack_exactly, unpack_exactly
 from cargobike.core.values.packed_numbers import Number as Number
 from cargobike.core.values.packed_numbers import pack_number as pack_number
 from cargobike.core.values.packed_numbers import pack_numbers as pack_numbers
@@ -25,13 +26,28 @@ from cargobike.core.values.packed_numbers import unpack_number as unpack_number
 from cargobike.core.values.packed_numbers import unpack_numbers as unpack_numbers
 from cargobike.core.values.packed_numbers import unpack_returned as unpack_returned
 
-JOURNAL_VERSION = 2
+JOURNAL_VERSION = 3
+"""1: what was asked for lies flat in the first line. 2: it is one record. 3: lines are numbered and chained."""
+
+
+Count = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
+"""A number of a trial or an attempt; a journal that holds a larger one is damaged."""
+Whole = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+"""A whole number that every database and every other language can hold, such as a step."""
 
 
 class Fact(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="fact", kw_only=True):
     """Base of all facts."""
 
     at: float
+
+    def packed(self) -> Fact:
+        """Return the fact as JSON can hold it: hyperparameters may be tuples, which it has not."""
+        return self
+
+    def unpacked(self) -> Fact:
+        """Undo `packed`."""
+        return self
 
 
 class FirstFact(Protocol):
@@ -73,17 +89,18 @@ class Facts(Generic[T, First]):
     def decode(self, line: bytes) -> T:
         """Decode what `encode_fact` wrote; raises `msgspec.DecodeError` for anything else."""
         try:
-            return self._decoder.decode(line)
+            fact = self._decoder.decode(line)
         except msgspec.ValidationError:
-            fact = None if self._lift is None else self._lift(line)
-            if fact is None:
+            lifted = None if self._lift is None else self._lift(line)
+            if lifted is None:
                 raise
-            return fact
+            return lifted
+        return fact.unpacked() if b'"$' in line else fact  # type: ignore[return-value] # of the same class
 
 
 def encode_fact(fact: Fact) -> bytes:
     """Encode one fact as a JSON object without a newline; parameters of foreign types become text."""
-    return _encoder.encode(fact)
+    return _encoder.encode(fact.packed())
 
 
 class ExperimentStarted(Fact, frozen=True, tag="experiment-started"):
@@ -99,6 +116,14 @@ class ExperimentStarted(Fact, frozen=True, tag="experiment-started"):
     user: str = ""
     host: str = ""
     pid: int = 0
+
+    def packed(self) -> ExperimentStarted:
+        """Return it with exact parameters."""
+        return msgspec.structs.replace(self, asked=self.asked.packed())
+
+    def unpacked(self) -> ExperimentStarted:
+        """Undo `packed`."""
+        return msgspec.structs.replace(self, asked=self.asked.unpacked())
 
     def asking(self, *, search: Search | None = None, aim: Aim | None = None) -> ExperimentStarted:
         """Return the same start, as if something else had been asked for."""
@@ -191,6 +216,11 @@ class ExperimentStarted(Fact, frozen=True, tag="experiment-started"):
         return self.asked.placement.isolation
 
     @property
+    def repeats(self) -> int:
+        """How many runs each setting gets."""
+        return self.asked.search.repeats
+
+    @property
     def deterministic(self) -> bool:
         """Whether the search does not depend on timing."""
         return self.asked.search.deterministic
@@ -221,103 +251,131 @@ class TrialSuggested(Fact, frozen=True, tag="trial-suggested"):
     """The optimizer suggested a new trial.
 
     `told` is how many ended trials the optimizer had been shown when it answered, `after` the trial whose end made
-    the driver ask: with both, the conversation with the optimizer can be repeated exactly.
+    the driver ask: with both, the conversation with the optimizer can be repeated exactly. `repeat_of` is the first run
+    of its setting, if there are repeats and it is not the first itself.
     """
 
-    trial: int
+    trial: Count
     params: Params
     seed: int = 0
-    told: int = 0
-    after: int | None = None
-    milestones: tuple[int, ...] | Literal["every"] = ()
-    copy_checkpoint_of: int | None = None
+    told: Whole = 0
+    after: Count | None = None
+    milestones: tuple[Whole, ...] | Literal["every"] = ()
+    copy_checkpoint_of: Count | None = None
     info: dict[str, Any] = msgspec.field(default_factory=dict)
+    repeat_of: int | None = None
+
+    def packed(self) -> TrialSuggested:
+        """Return it with exact parameters."""
+        params, info = pack_exactly(self.params), pack_exactly(self.info)
+        return msgspec.structs.replace(self, params=params, info=info)
+
+    def unpacked(self) -> TrialSuggested:
+        """Undo `packed`."""
+        params, info = unpack_exactly(self.params), unpack_exactly(self.info)
+        return msgspec.structs.replace(self, params=params, info=info)
 
 
 class TrialResumed(Fact, frozen=True, tag="trial-resumed"):
     """The optimizer asked for a paused trial to go on."""
 
-    trial: int
-    told: int = 0
-    after: int | None = None
-    milestones: tuple[int, ...] | Literal["every"] = ()
+    trial: Count
+    told: Whole = 0
+    after: Count | None = None
+    milestones: tuple[Whole, ...] | Literal["every"] = ()
     info: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
 class OptimizerIdled(Fact, frozen=True, tag="optimizer-idled"):
     """The optimizer was asked and had nothing just now (`IDLE`), or nothing any more (`exhausted`)."""
 
-    told: int = 0
-    after: int | None = None
+    told: Whole = 0
+    after: Count | None = None
     exhausted: bool = False
 
 
 class AttemptStarted(Fact, frozen=True, tag="attempt-started"):
     """A gang of workers was told to run a trial."""
 
-    trial: int
-    attempt: int
+    trial: Count
+    attempt: Count
     workers: tuple[str, ...]
 
 
 class AttemptLost(Fact, frozen=True, tag="attempt-lost"):
-    """An attempt ended without a result and through no fault of the trial; another will follow."""
+    """An attempt ended without a result and through no fault of the trial; another will follow.
 
-    trial: int
-    attempt: int
+    If it was `interrupted`, because the experiment was ended while it ran, that is when the experiment is resumed.
+    """
+
+    trial: Count
+    attempt: Count
     reason: str
+    interrupted: bool = False
+
+
+ReportNumber = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+"""Which report of its trial one is, from 1; 0 if it does not say."""
 
 
 class Reported(Fact, frozen=True, tag="reported"):
-    """A train function reported metrics at a step."""
+    """A train function reported metrics at a step.
 
-    trial: int
-    step: int
+    `number` counts the reports of a trial, from 1. An attempt that goes on from a checkpoint counts on from the reports
+    that were made before it was saved: a number that comes again takes the place of that report and of all after it.
+    It is 0 in journals that were written before there were numbers: then each report is one more.
+    """
+
+    trial: Count
+    step: Whole
     metrics: dict[str, Number]
-    attempt: int = 1
+    attempt: Count = 1
+    number: ReportNumber = 0
 
 
 class Judged(Fact, frozen=True, tag="judged"):
     """A decision was taken about a trial at a milestone."""
 
-    trial: int
-    step: int
+    trial: Count
+    step: Whole
     decision: Literal["continue", "stop", "pause"]
     by: str = ""
-    told: int = 0
+    told: Whole = 0
 
 
 class CheckpointSaved(Fact, frozen=True, tag="checkpoint-saved"):
     """A train function saved a checkpoint."""
 
-    trial: int
-    step: int
+    trial: Count
+    step: Whole
     path: str
-    attempt: int = 1
-    size_bytes: int = 0
+    attempt: Count = 1
+    size_bytes: Whole = 0
 
 
 class TrialPaused(Fact, frozen=True, tag="trial-paused"):
     """A trial gave its workers back and may be resumed later."""
 
-    trial: int
-    step: int = 0
+    trial: Count
+    step: Whole = 0
 
 
 class TrialEnded(Fact, frozen=True, tag="trial-ended"):
     """A trial reached its final state. `value` and `metrics` are those of a completed trial only.
 
-    `values` is what each rank of a gang returned, a number or named numbers; `worker` the one whose error made it fail.
+    `values` is what each rank of a gang returned, a number or named numbers; `worker` the one whose error made it fail;
+    `extras` what was returned besides numbers, by rank 0.
     """
 
-    trial: int
+    trial: Count
     state: Literal["completed", "stopped", "failed"]
     value: Number | None = None
     metrics: dict[str, Number] = msgspec.field(default_factory=dict)
     error: str | None = None
-    peak_memory_bytes: int | None = None
+    peak_memory_bytes: Whole | None = None
     values: list[Number | dict[str, Number] | None] = msgspec.field(default_factory=list)
     worker: str = ""
+    extras: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
 class ExperimentEnded(Fact, frozen=True, tag="experiment-ended"):
@@ -328,9 +386,15 @@ class ExperimentEnded(Fact, frozen=True, tag="experiment-ended"):
 
 
 class ExperimentResumed(Fact, frozen=True, tag="experiment-resumed"):
-    """A new driver took the experiment up again, for so many trials in all."""
+    """A new driver took the experiment up again, for so many trials in all.
+
+    `space` is the described space from here on, if it has changed; `defaults` what the trials so far had for parameters
+    that are new in it.
+    """
 
     num_trials: int | None = None
+    space: list[dict[str, Any]] | None = None
+    defaults: Params = msgspec.field(default_factory=dict)
 
 
 AnyFact = (

@@ -74,7 +74,8 @@ def read_constraints(given: Sequence[str] | str) -> tuple[Constraint, ...]:
         else:
             found.append(Constraint(match["name"], match["operator"], bound))
     if mistakes:
-        raise InvalidInputError("Some constraints are not understood:", mistakes)
+        where = "Those between parameters belong to the space: Searchspace(…, constraints=['a < b'])."
+        raise InvalidInputError(f"Some constraints on metrics are not understood. {where}", mistakes)
     return tuple(found)
 
 

@@ -21,6 +21,7 @@
       checkpoints/<number>-step<step>/
       servers/<rank>/               checkpoints of a parameter server's share
       stdout.log, stderr.log        of all attempts, in order
+      usage.jsonl                   processors, memory and GPUs that it used, over time
       stdout.rank1.log …            of the other ranks of a gang
 ```
 """
@@ -72,6 +73,11 @@ class TrialFolder(msgspec.Struct, frozen=True):
         """Captured standard error."""
         return self.root / "stderr.log"
 
+    @property
+    def usage(self) -> Path:
+        """What its processes used over time, one sample in each line."""
+        return self.root / "usage.jsonl"
+
     def output(self, stream: str, rank: int = 0) -> Path:
         """Captured `stdout` or `stderr` of one rank; rank 0 speaks for a trial, the others beside it."""
         return self.root / (f"{stream}.log" if rank == 0 else f"{stream}.rank{rank}.log")
@@ -99,7 +105,7 @@ class ThingFolder(msgspec.Struct, frozen=True):
 
     @property
     def lock(self) -> Path:
-        """Held by the living driver with `flock`."""
+        """Held by the living driver with `flock`, and named in it."""
         return self.root / "driver.lock"
 
     @property

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from msgspec.structs import replace
 
@@ -33,38 +34,10 @@ from cargobike.core.facts import (
 )
 from cargobike.core.goals import Goals, read_constraints
 from cargobike.core.records import ExperimentState, Trial, TrialState, best_of, better
-from cargobike.core.running.ending import EndKind
-from cargobike.core.running.member import Role
-
-
-@dataclass(slots=True)
-class Attempt:
-    """One try at running a trial.
-
-    `ended` is `None` while it runs, then a state or why it was lost; `failed_worker` is the one whose error ended it.
-    """
-
-    number: int
-    workers: tuple[str, ...]
-    started_at: float
-    ended_at: float | None = None
-    ended: str | None = None
-    failed_worker: str = ""
-
-
-@dataclass(slots=True)
-class WorkerSeen:
-    """A worker that joined; `lost_at` is `None` while it is there."""
-
-    name: str
-    host: str
-    pid: int
-    gpus: tuple[str, ...]
-    joined_at: float
-    lost_at: float | None = None
-    reason: str = ""
-    role: Role = Role.WORKER
-    cause: EndKind | None = None
+from cargobike.core.repeats import Settings
+from cargobike.core.seen import Attempt as Attempt
+from cargobike.core.seen import SpaceChanged as SpaceChanged
+from cargobike.core.seen import WorkerSeen as WorkerSeen
 
 
 @dataclass(slots=True)
@@ -73,7 +46,9 @@ class ExperimentRecord:
 
     Attributes:
         header: What was asked for.
-        trials: All trials by number, in the order of suggestion; `curve` holds the objective's points.
+        trials: All trials by number, in the order of suggestion; `curve` holds the objective's points. With repeats,
+            one for each setting, by the number of its first run, with the mean of its runs.
+        runs: What was run, by number: the trials themselves, or, with repeats, every run of theirs.
         state: `running` until an end was recorded; only `read_record` can tell that it is `lost`.
         reason: Why it ended.
         objective: Name of the metric in the curves: the one asked for or, if none was, the only one in the
@@ -85,14 +60,18 @@ class ExperimentRecord:
         best: The completed trial with the best finite value, the earliest one among equals.
         last_at: Time of the latest fact.
         past_worker_s: Time of workers whose names were given to others since.
+        away_s: Time between an end, or the death of a driver, and the next driver that went on.
         taken_up_at: When the present driver went on with it, `None` if that is the one that began it.
         lost_attempts: How many attempts were lost through no fault of their trial.
         busy_workers: How many workers have an attempt to run.
         is_exhausted: Whether the optimizer has nothing more to try.
+        reported_in: The attempt that made the last report of each trial, by its number.
+        space_changes: When the space was changed, if it was; `header.space` is the last one.
     """
 
     header: ExperimentStarted
     trials: dict[int, Trial] = field(default_factory=dict)
+    runs: dict[int, Trial] = field(default_factory=dict)
     state: ExperimentState = ExperimentState.RUNNING
     reason: str = ""
     ended_at: float | None = None
@@ -105,15 +84,24 @@ class ExperimentRecord:
     last_at: float = 0.0
     past_worker_s: float = 0.0
     goals: Goals = field(default_factory=Goals)
+    away_s: float = 0.0
     taken_up_at: float | None = None
     lost_attempts: int = 0
     busy_workers: int = 0
     is_exhausted: bool = False
+    settings: Settings | None = None
+    reported_in: dict[int, int] = field(default_factory=dict)
+    space_changes: list[SpaceChanged] = field(default_factory=list)
+    _steps: dict[int, array[int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.objective = self.objective or self.header.metric
         self.goals = Goals(objectives=self.header.objectives, constraints=read_constraints(self.header.constraints))
         self.last_at = max(self.last_at, self.header.at)
+        if self.header.repeats > 1:
+            self.settings = Settings(self.header.repeats, self.trials)
+        else:
+            self.runs = self.trials
         self.counts = dict.fromkeys(TrialState, 0)
         for trial in self.trials.values():
             self.counts[trial.state] += 1
@@ -131,8 +119,8 @@ class ExperimentRecord:
 
     @property
     def duration_s(self) -> float:
-        """Seconds from the start to the end, or to the latest fact while there is no end."""
-        return (self.last_at if self.ended_at is None else self.ended_at) - self.header.at
+        """Seconds that it was run, to its end, or to the latest fact while there is no end."""
+        return (self.last_at if self.ended_at is None else self.ended_at) - self.header.at - self.away_s
 
     @property
     def worker_seconds(self) -> float:
@@ -166,29 +154,77 @@ class ExperimentRecord:
         """
         if type(fact) is ExperimentResumed:
             self._dismiss_workers()
+            self.away_s += max(0.0, fact.at - (self.last_at if self.ended_at is None else self.ended_at))
         self.last_at = fact.at
         if type(fact) is Reported:
-            trial = self.trials.get(fact.trial)
+            trial = self.runs.get(fact.trial)
             if trial is None:
                 raise _unknown_trial(fact.trial, "reported")
             objective = self.objective
             if objective is None:
                 objective = self.objective = next(iter(fact.metrics)) if len(fact.metrics) == 1 else ""
+            number = fact.number or trial.reports + 1
+            if number <= trial.reports:
+                trial.curve.rewind(number)
+            trial.reports = number
+            self.reported_in[fact.trial] = fact.attempt
             value = fact.metrics.get(objective)
+            self._count_step(trial, number, fact.step, is_point=value is not None)
             if value is not None:
-                trial.curve.add(fact.step, float(value))
+                trial.curve.add(fact.step, float(value), number)
+                if self.settings is not None:
+                    self.settings.report(fact.trial, fact.step, float(value))
             return
         _HANDLERS[type(fact)](self, fact)
+        if self.settings is not None:
+            self._summarize(fact)
+
+    def _count_step(self, trial: Trial, number: int, step: int, *, is_point: bool) -> None:
+        """Remember the steps of a trial's reports, unless its curve has them: each report was a point of it."""
+        steps = self._steps.get(trial.number)
+        if steps is None and not is_point:
+            steps = self._steps[trial.number] = array("q", trial.curve.steps)
+        if steps is not None:
+            del steps[number - 1 :]
+            steps.append(step)
+
+    def steps_of(self, trial: int) -> array[int]:
+        """Return the step of each report of a trial, in order."""
+        steps = self._steps.get(trial)
+        return self.runs[trial].curve.steps if steps is None else steps
+
+    def _summarize(self, fact: AnyFact) -> None:
+        """Write anew what the settings came to whose runs a fact speaks of; all of them, if it ends or goes on."""
+        assert self.settings is not None
+        is_over = type(fact) is ExperimentEnded
+        if is_over or type(fact) is ExperimentResumed:
+            numbers = list(self.trials)
+        else:
+            numbers = [fact.trial] if hasattr(fact, "trial") else []
+        for number in numbers:
+            before = self.settings.of(number).state
+            trial = self.settings.update(number, is_over=is_over)
+            self.counts[before] -= 1
+            self.counts[trial.state] += 1
+            if trial.state is TrialState.COMPLETED and before is not TrialState.COMPLETED:
+                self._count_goals(trial)
+
+    def _count_goals(self, trial: Trial) -> None:
+        if self.goals.constraints:
+            trial.violation = self.goals.violation(trial.metrics)
+        if trial.value is not None and self._beats_best(trial, trial.value):
+            self.best = trial
 
     def _trial(self, fact: Any) -> Trial:
         try:
-            return self.trials[fact.trial]
+            return self.runs[fact.trial]
         except KeyError:
             raise _unknown_trial(fact.trial, fact.__struct_config__.tag) from None
 
     def _move(self, trial: Trial, state: TrialState) -> None:
-        self.counts[trial.state] -= 1
-        self.counts[state] += 1
+        if self.settings is None:
+            self.counts[trial.state] -= 1
+            self.counts[state] += 1
         trial.state = state
 
     def _end_attempt(self, trial: Trial, at: float, how: str) -> None:
@@ -202,10 +238,15 @@ class ExperimentRecord:
         raise StoreError(f"Experiment {self.id} is started twice in its journal.")
 
     def _suggested(self, fact: TrialSuggested) -> None:
-        if fact.trial in self.trials:
+        if fact.trial in self.runs:
             raise StoreError(f"Trial {fact.trial} is suggested twice in the journal of {self.id}.")
-        self.trials[fact.trial] = Trial(fact.params, number=fact.trial, seed=fact.seed, info=fact.info)
-        self.counts[TrialState.PENDING] += 1
+        run = self.runs[fact.trial] = Trial(fact.params, number=fact.trial, seed=fact.seed, info=fact.info)
+        if self.settings is not None:
+            if fact.repeat_of is not None and fact.repeat_of not in self.trials:
+                raise _unknown_trial(fact.repeat_of, "trial-suggested")
+            self.settings.add(run, fact.repeat_of)
+        if fact.repeat_of is None or self.settings is None:
+            self.counts[TrialState.PENDING] += 1
 
     def _resumed(self, fact: TrialResumed) -> None:
         trial = self._trial(fact)
@@ -225,6 +266,11 @@ class ExperimentRecord:
 
     def _attempt_lost(self, fact: AttemptLost) -> None:
         trial = self._trial(fact)
+        if fact.interrupted:
+            self._move(trial, TrialState.STOPPED)
+            self._end_attempt(trial, fact.at, "stopped")
+            trial.is_interrupted, trial.error, trial.ended_at = True, fact.reason or None, fact.at
+            return
         self._move(trial, TrialState.PENDING)
         self._end_attempt(trial, fact.at, fact.reason or "lost")
         self.lost_attempts += 1
@@ -240,16 +286,17 @@ class ExperimentRecord:
         trial.value = None if fact.value is None else unpack_number(fact.value)
         trial.metrics = unpack_numbers(fact.metrics)
         trial.values = [unpack_returned(value) for value in fact.values]
+        trial.extras = fact.extras
         trial.error = fact.error
         trial.ended_at = fact.at
         trial.peak_memory_bytes = fact.peak_memory_bytes
-        if self.goals.constraints and trial.state is TrialState.COMPLETED:
+        if self.settings is not None and self.goals.constraints and trial.state is TrialState.COMPLETED:
             trial.violation = self.goals.violation(trial.metrics)
         self._end_attempt(trial, fact.at, fact.state)
         if fact.worker and self.attempts.get(fact.trial):
             self.attempts[fact.trial][-1].failed_worker = fact.worker
-        if trial.state is TrialState.COMPLETED and trial.value is not None and self._beats_best(trial, trial.value):
-            self.best = trial
+        if self.settings is None and trial.state is TrialState.COMPLETED:
+            self._count_goals(trial)
 
     def _beats_best(self, trial: Trial, value: float) -> bool:
         best = self.best
@@ -274,13 +321,38 @@ class ExperimentRecord:
         self._trial(fact).has_checkpoint = True
         self.checkpoints.setdefault(fact.trial, []).append(fact)
 
+    @property
+    def normal_ending(self) -> tuple[Literal["completed", "failed"], str]:
+        """How an experiment ends by itself, and why: if every trial has failed, so has the experiment."""
+        total = sum(self.counts.values())  # of which an index that reads on holds only some
+        if not total or self.counts[TrialState.FAILED] < total:
+            return "completed", ""
+        first = self.trials[min(self.trials)].error or "no reason was given"
+        what = (
+            "its only run failed:" if self.header.asked.is_single else f"all {total} trials failed, the first one with:"
+        )
+        return "failed", f"{what}\n{first}"
+
     def _experiment_ended(self, fact: ExperimentEnded) -> None:
-        self.state, self.reason, self.ended_at = ExperimentState(fact.state), fact.reason, fact.at
+        state, reason = fact.state, fact.reason
+        if state == "completed":  # older journals say so even if all trials have failed
+            state, failure = self.normal_ending
+            reason = failure or reason
+        self.state, self.reason, self.ended_at = ExperimentState(state), reason, fact.at
 
     def _experiment_resumed(self, fact: ExperimentResumed) -> None:
         self.state, self.reason, self.ended_at = ExperimentState.RUNNING, "", None
         self.taken_up_at, self.is_exhausted = fact.at, False
-        self.header = self.header.asking(search=replace(self.header.asked.search, num_trials=fact.num_trials))
+        for trial in self.runs.values():
+            if trial.is_interrupted:
+                self._move(trial, TrialState.PENDING)
+                trial.is_interrupted, trial.error, trial.ended_at = False, None, None
+        search = replace(self.header.asked.search, num_trials=fact.num_trials)
+        if fact.space is not None:
+            changed = SpaceChanged(fact.at, len(self.trials), fact.space, search.space or [], fact.defaults)
+            self.space_changes.append(changed)
+            search = replace(search, space=fact.space)
+        self.header = self.header.asking(search=search)
 
     def _judged(self, fact: Judged) -> None:
         self._trial(fact)
@@ -313,8 +385,7 @@ def fold(facts: Iterable[AnyFact]) -> ExperimentRecord:
     Raises:
         StoreError: If the facts do not begin with the start of an experiment, or contradict each other.
     """
-    source = iter(facts)
-    header = next(source, None)
+    header = next(source := iter(facts), None)
     if not isinstance(header, ExperimentStarted):
         found = "nothing" if header is None else type(header).__name__
         raise StoreError(f"A journal begins with the start of an experiment; this one begins with {found}.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from array import array
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import Any, Final, Literal
@@ -55,20 +56,37 @@ _NO_VALUES = array("d")
 class Curve:
     """The points `(step, value)` of one metric of one trial, sixteen bytes each."""
 
-    __slots__ = ("steps", "values")
+    __slots__ = ("_numbers", "rewinds", "steps", "values")
 
     def __init__(self) -> None:
         # Most trials of a large search report nothing: they share two empty arrays.
         self.steps = _NO_STEPS
         self.values = _NO_VALUES
+        self.rewinds = 0
+        """How often it has been rewound; with its length this tells whether it has changed."""
+        # Which report each point comes from, kept only if some report had no point of this metric.
+        self._numbers: array[int] | None = None
 
-    def add(self, step: int, value: float) -> None:
-        """Append one point."""
+    def add(self, step: int, value: float, number: int | None = None) -> None:
+        """Append one point; `number` says which report of the trial it comes from, counted from 1."""
         if self.steps is _NO_STEPS:
             self.steps = array("q")
             self.values = array("d")
+        if number is not None and (self._numbers is not None or number != len(self.steps) + 1):
+            if self._numbers is None:
+                self._numbers = array("q", range(1, len(self.steps) + 1))
+            self._numbers.append(number)
         self.steps.append(step)
         self.values.append(value)
+
+    def rewind(self, number: int) -> None:
+        """Drop the points of the report with this number, and of all after it: they are being made anew."""
+        kept = number - 1 if self._numbers is None else bisect_left(self._numbers, number)
+        if kept < len(self.steps):
+            del self.steps[kept:], self.values[kept:]
+            self.rewinds += 1
+        if self._numbers is not None:
+            del self._numbers[kept:]
 
     def __len__(self) -> int:
         return len(self.steps)
@@ -101,6 +119,8 @@ class Trial(msgspec.Struct):
         value: The objective that the train function returned; `None` unless completed.
         metrics: All named numbers that the train function returned.
         curve: Reported points of the objective, in the order of arrival.
+        reports: How many reports it has made, of any metrics. An attempt that goes on from a checkpoint counts on from
+            there, and one that starts over from 0: what it reports takes the place of what was reported before.
         attempts: How often the trial was started.
         error: Why it failed, ready to be shown.
         started_at: Seconds since the epoch when its first attempt began.
@@ -108,7 +128,12 @@ class Trial(msgspec.Struct):
         violation: By how much a completed trial breaks the experiment's constraints, 0 if it keeps them all.
         info: What the optimizer wants to remember about it (rung, bracket, parents …); stored, never read by us.
         has_checkpoint: Whether it has saved a checkpoint, so that it need not start over when it is resumed.
-        values: What each rank of a gang returned, a number or named numbers; empty for a trial of one worker.
+        values: What each rank of a gang returned, a number or named numbers; empty for a trial of one worker. With
+            repeats, what each of them returned, `None` for one that did not complete.
+        extras: What the train function (of a gang: rank 0) returned besides numbers, as plain data; what is no dict
+            is called `returned`.
+        is_interrupted: Whether it was stopped only because the experiment was interrupted, and goes on from its last
+            checkpoint when that is resumed.
     """
 
     params: Params
@@ -128,6 +153,9 @@ class Trial(msgspec.Struct):
     info: dict[str, Any] = msgspec.field(default_factory=dict)
     has_checkpoint: bool = False
     values: list[float | dict[str, float] | None] = msgspec.field(default_factory=list)
+    extras: dict[str, Any] = msgspec.field(default_factory=dict)
+    reports: int = 0
+    is_interrupted: bool = False
 
     @property
     def id(self) -> str:
@@ -140,6 +168,22 @@ class Trial(msgspec.Struct):
         if self.started_at is None or self.ended_at is None:
             return None
         return self.ended_at - self.started_at
+
+    @property
+    def repeats(self) -> tuple[int, ...]:
+        """The numbers of the runs that it is the mean of, its own first; empty without repeats."""
+        return tuple(self.info.get("repeated", {}).get("trials", ()))
+
+    @property
+    def spread(self) -> float | None:
+        """The standard deviation of what its repeats returned; `None` without repeats, or of fewer than two."""
+        spread: float | None = self.info.get("repeated", {}).get("spread")
+        return spread
+
+    @property
+    def failures(self) -> int:
+        """How many of its repeats failed; without repeats 1 if it failed itself."""
+        return int(self.info.get("repeated", {}).get("failures", self.state is TrialState.FAILED))
 
     @property
     def metric_history(self) -> list[float]:
@@ -162,6 +206,7 @@ class Suggestion(msgspec.Struct, frozen=True, kw_only=True):
         copy_checkpoint_of: Number of a trial whose last checkpoint the new trial starts from.
         seed: The new trial's own seed, for trials that are compared and should differ in nothing else; by default one
             that follows from the experiment's seed and the trial's number.
+        repeat_of: Number of the trial that this one repeats with another seed; both count as one, see `repeats=`.
         info: Stored with the trial as `Trial.info`.
     """
 
@@ -171,6 +216,7 @@ class Suggestion(msgspec.Struct, frozen=True, kw_only=True):
     copy_checkpoint_of: int | None = None
     seed: int | None = None
     info: dict[str, Any] = msgspec.field(default_factory=dict)
+    repeat_of: int | None = None
 
 
 class Decision(StrEnum):

@@ -16,10 +16,17 @@ FAKE_GPUS = "CARGOBIKE_FAKE_GPUS"
 
 CPUS = "CARGOBIKE_CPUS"
 SCRATCH = "CARGOBIKE_SCRATCH"
+MARK = "CARGOBIKE_MARK"
+
+FOLDER = "CARGOBIKE_FOLDER"
+TRIAL = "CARGOBIKE_TRIAL"
+ATTEMPT = "CARGOBIKE_ATTEMPT"
+SEED = "CARGOBIKE_SEED"
+PARAMS = "CARGOBIKE_PARAMS"
 
 FOR_PEOPLE = {
-    PROJECT: "which project to use: a folder, or a URL of [shared storage](guides/shared-storage.md); `.cargobike` in "
-    "the working directory by default",
+    PROJECT: "which project to use: a folder, or a URL of [shared storage](guides/shared-storage.md); by default "
+    "`.cargobike` in the working directory, or in the nearest folder above that has one",
     INDEX_URL: "where the index is: `postgresql://user@host/database`; a SQLite file in the project by default",
     CACHE: "where local copies of shared storage lie; `~/.cache/cargobike` by default",
     UI_TOKEN: "the token that `cargobike ui` asks for, at least 16 characters; a new one each time by default",
@@ -29,9 +36,19 @@ FOR_PEOPLE = {
 
 BETWEEN_PROCESSES = {
     CPUS: "how many threads a worker may keep busy; its engine sets it",
+    MARK: "a random word and the driver's process, by which engines find what workers have left behind",
     SCRATCH: "the folder that stands for the project on a machine that does not see it; the Spark engine sets it",
 }
 """What Cargobike sets for its own processes. In a train function, `CARGOBIKE_PROJECT` is set too."""
+
+FOR_PROGRAMS = {
+    FOLDER: "the trial's folder of files",
+    TRIAL: "the trial's id",
+    ATTEMPT: "how often the trial has been started, this time included",
+    SEED: "the trial's own seed",
+    PARAMS: "its parameters, as JSON",
+}
+"""What a program that is searched finds in its environment."""
 
 
 def project_url() -> str:
@@ -47,6 +64,11 @@ def index_url() -> str:
 def cache_folder() -> str:
     """Return the absolute path of the folder for local copies of shared storage."""
     return os.path.abspath(os.environ.get(CACHE) or os.path.expanduser("~/.cache/cargobike"))
+
+
+def config_folder() -> str:
+    """Return the absolute path of the folder for what this user has decided, on this machine, for all projects."""
+    return os.path.join(os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config"), "cargobike")
 
 
 def take_ui_token() -> str:

@@ -7,12 +7,13 @@ module behind it; `load` does, when a command is called, a page is asked for or 
 from __future__ import annotations
 
 import functools
-import importlib
 import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
+
+from cargobike.core.registering.lazy import load
 
 if TYPE_CHECKING:
     from cargobike.core.registering.kinds import Kind
@@ -69,20 +70,8 @@ class Product:
 
     Raises `NotFoundError` if there is no such thing.
     """
-
-
-def load(path: str) -> Any:
-    """Import what a path names: a module, or something in a module.
-
-    Example:
-        >>> load("cargobike.core.registering.products:ENTRY_POINTS")
-        'cargobike.products'
-    """
-    module, _, name = path.partition(":")
-    loaded: Any = importlib.import_module(module)
-    for part in name.split(".") if name else ():
-        loaded = getattr(loaded, part)
-    return loaded
+    list_names: str = ""
+    """A function that yields what its things can be called, each with a few words about it, for shells to complete."""
 
 
 @functools.cache

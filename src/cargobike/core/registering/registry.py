@@ -12,11 +12,11 @@ Entry points are looked up only when a name is not one of ours, or when all name
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping
 from types import MappingProxyType
 
 from cargobike.core.errors import CargobikeError, InvalidInputError, nearest
+from cargobike.core.registering.lazy import load
 
 
 class Registry:
@@ -27,6 +27,7 @@ class Registry:
         group: The group of entry points that adds to them: `"cargobike.optimizers"`.
         own: Where each of our own is defined, by name.
         aliases: Other words for names.
+        foreign: What to say about words that other tools use: a name of ours, or a sentence.
         otherwise: What can be given instead of a name, for people.
 
     Names are understood in any case, with or without `_`, `-` and spaces. Our own names win over those of entry
@@ -40,12 +41,14 @@ class Registry:
         own: Mapping[str, str],
         *,
         aliases: Mapping[str, str] = MappingProxyType({}),
+        foreign: Mapping[str, str] = MappingProxyType({}),
         otherwise: str = "",
     ) -> None:
         self.kind = kind
         self.group = group
         self.own = dict(own)
         self.aliases = dict(aliases)
+        self._foreign = dict(foreign)
         self._otherwise = f", or {otherwise}" if otherwise else ""
 
     def find(self, name: str) -> object:
@@ -69,17 +72,19 @@ class Registry:
         word = plain_word(name)
         location = self.own.get(self.aliases.get(word, word))
         if location is not None:
-            return _load(location)
+            own: object = load(location)
+            return own
         others = self._others()
         if word not in others:
             return None
         try:
-            return _load(others[word])
+            other: object = load(others[word])
         except (ImportError, AttributeError) as error:
             raise CargobikeError(
                 f"the {self.kind} {name!r} is registered as {others[word]} by an installed package, but it cannot be "
                 f"loaded: {error}. Mend or remove that package."
             ) from error
+        return other
 
     def own_name_of(self, kind: type) -> str:
         """Return the name of a class if it is one of ours, else nothing."""
@@ -92,8 +97,8 @@ class Registry:
 
     def unknown(self, name: object) -> str:
         """Say that there is no such name, which there are, and which is the nearest."""
-        words = [*self.names(), *self.aliases]
-        hint = nearest(plain_word(str(name)), words)
+        word, words = plain_word(str(name)), sorted([*self.names(), *self.aliases])
+        hint = f" {self._foreign[word]}" if word in self._foreign else nearest(word, words)
         return f"there is no {self.kind} {name!r}; known are {', '.join(words)}{self._otherwise}.{hint}"
 
     def _others(self) -> dict[str, str]:
@@ -106,8 +111,3 @@ class Registry:
 def plain_word(name: str) -> str:
     """Return a name as it is compared: lower case, letters and digits only as far as people write it differently."""
     return name.strip().lower().replace("_", "").replace("-", "").replace(" ", "")
-
-
-def _load(location: str) -> object:
-    module, _, attribute = location.partition(":")
-    return getattr(importlib.import_module(module), attribute.strip())

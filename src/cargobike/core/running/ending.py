@@ -23,12 +23,16 @@ class EndKind(StrEnum):
     """Its engine ended it."""
     NOT_STARTED = "not-started"
     """It could not be started, or found no place."""
+    HOPELESS = "hopeless"
+    """It could not be started, for a reason that holds for every other one as well."""
     NEVER_CAME = "never-came"
     """It was started and did not connect in time."""
     DISCONNECTED = "disconnected"
     """Its connection closed and did not come back."""
     SILENT = "silent"
     """It is connected, and has said nothing for too long."""
+    STUCK = "stuck"
+    """It is connected, and has not ended its trial although it was told to."""
 
 
 class Ending(msgspec.Struct, frozen=True):

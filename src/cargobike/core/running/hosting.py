@@ -25,8 +25,9 @@ class Listening(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Begin(msgspec.Struct, frozen=True, tag="begin"):
-    """First order to a host; the descriptors of the payload and of the liveness pipe come with it.
+    """First order to a host; the descriptors of the payload and of the liveness socket come with it.
 
+    The engine shuts the liveness socket down when it is closed, while its process may go on.
     `environment` holds what is set unless the user has set it, before any library is loaded.
     """
 

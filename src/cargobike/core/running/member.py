@@ -108,6 +108,7 @@ class Member(Protocol):
         options: What the experiment was told about how to train together, the same in every member.
         secret: Known to the members of this attempt only.
         meeting: What tells this gang from an earlier one in the same process.
+        meeting_place: Where the ranks of torch meet, as `address:port`; empty for one that is alone.
     """
 
     @property
@@ -128,6 +129,8 @@ class Member(Protocol):
     def secret(self) -> bytes: ...  # noqa: D102
     @property
     def meeting(self) -> str: ...  # noqa: D102
+    @property
+    def meeting_place(self) -> str: ...  # noqa: D102
 
     @property
     def gang(self) -> Gang | None:
@@ -153,11 +156,14 @@ class Launched:
     checkpoints_root = Path("checkpoints")
     should_stop = False
 
-    def __init__(self, rank: int = 0, world_size: int = 1, local_rank: int = 0, meeting: str = "") -> None:
+    def __init__(
+        self, rank: int = 0, world_size: int = 1, local_rank: int = 0, meeting: str = "", meeting_place: str = ""
+    ) -> None:
         self.rank = rank
         self.world_size = world_size
         self.local_rank = local_rank
         self.meeting = meeting
+        self.meeting_place = meeting_place
         self.gang: Gang | None = Alone() if world_size == 1 else None
 
 
@@ -194,7 +200,8 @@ def read_environment(variables: Mapping[str, str]) -> Launched:
         )
     names = ("MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT")
     meeting = " ".join(variables.get(name, "-") for name in names)
-    return Launched(numbers["RANK"], numbers["WORLD_SIZE"], numbers["LOCAL_RANK"], meeting)
+    meeting_place = ":".join(variables.get(name, "") for name in ("MASTER_ADDR", "MASTER_PORT"))
+    return Launched(numbers["RANK"], numbers["WORLD_SIZE"], numbers["LOCAL_RANK"], meeting, meeting_place)
 
 
 _current: Member | None = None

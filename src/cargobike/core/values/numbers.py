@@ -10,12 +10,15 @@ import dataclasses
 import operator
 import types
 from collections.abc import Callable, Mapping
-from typing import cast
+from typing import Final, cast
 
 from cargobike.core.errors import InvalidInputError
 
 _TRUTH = "A truth value is no score: if 1.0 and 0.0 are meant, convert it with `float(...)`."
 _REPR_LENGTH = 60
+
+FIRST_STEP: Final = -(2**63)
+LAST_STEP: Final = 2**63 - 1
 
 
 class NotANumberError(Exception):
@@ -38,6 +41,28 @@ def read_metrics(metrics: Mapping[str, object]) -> dict[str, float]:
     return dict(cast("Mapping[str, float]", metrics))
 
 
+def read_reported(given: tuple[object, ...], named: Mapping[str, object]) -> dict[str, object]:
+    """Return the metrics of a report that were given in a dict, with those that were given by name.
+
+    Raises:
+        InvalidInputError: If anything but one dict was given without a name; says how to write it.
+    """
+    if len(given) == 1 and isinstance(given[0], Mapping):
+        twice = [name for name in given[0] if name in named]
+        if twice:
+            raise InvalidInputError(f"{', '.join(map(repr, twice))} was reported twice in one call.")
+        unnamed = [name for name in given[0] if not isinstance(name, str)]
+        if unnamed:
+            mistakes = [f"the name {describe(name)} is no text; use a str" for name in unnamed]
+            raise InvalidInputError("A report holds metrics without a name.", mistakes)
+        return {**given[0], **named}
+    values = ", ".join(describe(value) for value in given)
+    raise InvalidInputError(
+        f"report was given {values} without a name. Name each metric, and the step: "
+        'report(loss=0.3, step=2), or report({"loss": 0.3}, step=2).'
+    )
+
+
 def read_number(value: object, name: str) -> float:
     """Turn one number of any library into a float.
 
@@ -58,11 +83,12 @@ def read_whole(step: object) -> int:
     """
     try:
         number = int(step)  # type: ignore[call-overload]
-        if number == step:
-            return int(number)
-    except (TypeError, ValueError):
-        pass
-    raise InvalidInputError(f"step must be a whole number, {step!r} ({type(step).__name__}) was given")
+        is_whole = number == step and not isinstance(step, bool)
+    except (TypeError, ValueError, OverflowError):
+        is_whole = False
+    if not is_whole:
+        raise InvalidInputError(f"step must be a whole number, {step!r} ({type(step).__name__}) was given")
+    return _in_range(number)
 
 
 def read_index(step: object) -> int:
@@ -71,12 +97,37 @@ def read_index(step: object) -> int:
     Raises:
         InvalidInputError: If it is not.
     """
-    if not isinstance(step, bool):
-        try:
-            return operator.index(step)  # type: ignore[arg-type] # asks whether it is one
-        except TypeError:
-            pass
-    raise InvalidInputError(f"step must be a whole number, got {step!r}.")
+    number = whole_by_type(step)
+    if number is None:
+        raise InvalidInputError(f"step must be a whole number, got {step!r}.")
+    return _in_range(number)
+
+
+def whole_by_type(value: object) -> int | None:
+    """Return a number that is whole by its type, also one of NumPy; `None` for all else, truth values too.
+
+    Example:
+        >>> whole_by_type(3), whole_by_type(3.0), whole_by_type(True)
+        (3, None, None)
+    """
+    if isinstance(value, bool):
+        return None
+    try:
+        return operator.index(value)  # type: ignore[arg-type] # asks whether it is one
+    except TypeError:
+        return None
+
+
+def _in_range(step: int) -> int:
+    if not FIRST_STEP <= step <= LAST_STEP:
+        raise step_out_of_range(step)
+    return step
+
+
+def step_out_of_range(step: int) -> InvalidInputError:
+    """Return the error that says which steps there can be."""
+    digits = f"{step:d}" if abs(step) < 10**30 else f"a number of {len(f'{abs(step):d}')} digits"
+    return InvalidInputError(f"step must fit into 64 bits, from {FIRST_STEP} to {LAST_STEP}; {digits} was given")
 
 
 def read_all(given: Mapping[str, object] | Mapping[object, object], summary: str) -> dict[str, float]:
@@ -94,10 +145,23 @@ def read_all(given: Mapping[str, object] | Mapping[object, object], summary: str
         try:
             numbers[name] = to_float(value)
         except NotANumberError as problem:
-            mistakes.append(f"{name!r} is {describe(value)}. {problem}")
+            mistakes.append(_named(name, value, problem))
     if mistakes:
         raise InvalidInputError(f"{summary} Allowed are numbers and NumPy or torch scalars.", mistakes)
     return numbers
+
+
+def explain(name: str, value: object) -> str:
+    """Say of a named value that is no number what it is instead, and what to do."""
+    try:
+        to_float(value)
+    except NotANumberError as problem:
+        return _named(name, value, problem)
+    return f"{name!r} is {describe(value)}."
+
+
+def _named(name: str, value: object, problem: NotANumberError) -> str:
+    return f"{name!r} is None." if value is None else f"{name!r} is {describe(value)}. {problem}"
 
 
 def to_float(value: object) -> float:
@@ -106,10 +170,18 @@ def to_float(value: object) -> float:
     Raises:
         NotANumberError: If it is not a number.
     """
-    kind = type(value)
-    if kind is float:
-        return cast("float", value)
-    if kind is bool:
+    if type(value) is float:
+        return value
+    try:
+        return _convert(value)
+    except NotANumberError:
+        raise
+    except Exception as error:  # a tensor may have no data, an object may raise anything
+        raise NotANumberError(f"It cannot be read as a number: {type(error).__name__}: {error}") from error
+
+
+def _convert(value: object) -> float:
+    if type(value) is bool:
         raise NotANumberError(_TRUTH)
     if isinstance(value, (str, bytes, bytearray)):
         raise NotANumberError("If the text holds a number, convert it with `float(...)`.")
