@@ -19,6 +19,7 @@ from cargobike.core.errors import StoreError, SupersededError
 from cargobike.core.layout import ProjectFolder, ThingFolder
 from cargobike.core.registering.kinds import Kind
 from cargobike.core.registering.products import kind_of, kinds
+from cargobike.core.values.undecodable import UNDECODABLE
 from cargobike.store.files.locking import holds_lock
 from cargobike.store.files.remote import Head, RemoteProject, Segment, remote_of, remote_of_thing
 from cargobike.store.files.resources import safe_name
@@ -67,7 +68,7 @@ def _pull(project: ProjectFolder, remote: RemoteProject) -> None:
     state = project.root / _STATE
     try:
         tokens = msgspec.json.decode(state.read_bytes(), type=dict[str, str])
-    except (OSError, msgspec.DecodeError):
+    except (OSError, *UNDECODABLE):
         tokens = {}
     present: dict[str, str] = {}
     for kind in kinds():
@@ -238,4 +239,5 @@ def _alone(project: ProjectFolder) -> Iterator[None]:
         fcntl.flock(fd, fcntl.LOCK_EX)
         yield
     finally:
+        fcntl.flock(fd, fcntl.LOCK_UN)  # a copy of this process may have it open too
         os.close(fd)

@@ -17,6 +17,7 @@ To find out what is new, it is enough to list `heads`.
 from __future__ import annotations
 
 import functools
+import logging
 import os
 import secrets
 import socket
@@ -30,15 +31,20 @@ import msgspec
 
 from cargobike.core.errors import StoreError
 from cargobike.core.layout import ProjectFolder, ThingFolder
+from cargobike.core.open_folder import OpenFolder, names_in
 from cargobike.core.registering.kinds import Kind
+from cargobike.core.values.undecodable import UNDECODABLE
+from cargobike.store.files.shared import shared_url
 from cargobike.store.files.storages import open_storage
 from cargobike.store.history.environment import without_credentials
 
 ALIVE_S: Final = 60.0
 """How long after its last head a driver elsewhere counts as running."""
 
+_MOST_SKEW_S: Final = 3600.0  # how wrong the clock of another host may be
 _DIGITS: Final = 15
 _AT_ONCE: Final = 64
+_log = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
 
@@ -62,8 +68,8 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_alive(self) -> bool:
-        """Whether its driver was alive lately."""
-        return not self.is_over and time.time() - self.at < ALIVE_S
+        """Whether its driver was alive lately; a time that no clock can be wrong by says nothing."""
+        return not self.is_over and -_MOST_SKEW_S < time.time() - self.at < ALIVE_S
 
 
 class Segment(msgspec.Struct, frozen=True, order=True):
@@ -118,7 +124,7 @@ class RemoteProject:
         data = self.read(kind.head(thing_id))
         try:
             return None if data is None else msgspec.json.decode(data, type=Head)
-        except msgspec.DecodeError:
+        except UNDECODABLE:
             return None
 
     def write_head(self, kind: Kind, thing_id: str, journal_bytes: int, *, pid: int = 0, is_over: bool = False) -> None:
@@ -149,7 +155,7 @@ class RemoteProject:
         data = self.read(kind.place(thing_id, "files.json"))
         try:
             return {} if data is None else msgspec.json.decode(data, type=Listing)
-        except msgspec.DecodeError as error:
+        except UNDECODABLE as error:
             raise StoreError(f"The list of files of {thing_id} on {self} is damaged: {error}") from error
 
     def read(self, name: str, start: int | None = None) -> bytes | None:
@@ -183,12 +189,13 @@ class RemoteProject:
                             self._fs.put_file(source, target)
 
     def download(self, source_folder: str, names: list[str], folder: Path) -> list[str]:
-        """Get files into a folder, each whole or not at all; returns those that were there."""
+        """Get files into a folder, each whole or not at all; returns those that were there.
+
+        Links that are in the folder, such as those that a train function made here, are not followed.
+        """
         downloads: list[str] = []
-        for some in _batches(names):
+        for some in _batches(_with_folders(folder, names)):
             aside = [(folder / name).with_name(f".{Path(name).name}.{secrets.token_hex(4)}") for name in some]
-            for path in aside:
-                path.parent.mkdir(parents=True, exist_ok=True)
             try:
                 with self._store_errors("read"):
                     sources = [f"{self._root}/{source_folder}/{name}" for name in some]
@@ -250,13 +257,24 @@ def _batches(names: list[str]) -> list[list[str]]:
     return [names[start : start + _AT_ONCE] for start in range(0, len(names), _AT_ONCE)]
 
 
+def _with_folders(root: Path, names: list[str]) -> list[str]:
+    """Make the folders that files go into; returns the names of those that have one, and no link in its place."""
+    good: list[str] = []
+    root.mkdir(parents=True, exist_ok=True)
+    with OpenFolder.at(root) as top:
+        for name in names:
+            try:
+                with top.below(names_in(name)[:-1], make=True):
+                    good.append(name)
+            except (OSError, ValueError) as error:
+                _log.warning("%s is not copied to %s: %s", name, root, error)
+    return good
+
+
 def remote_of(project: ProjectFolder) -> RemoteProject | None:
     """Return the shared storage that a folder is the local copy of; `None` for a project that lies in the folder."""
-    try:
-        url = project.remote_url.read_text("utf-8").strip()
-    except OSError:
-        return None
-    return open_remote(url)
+    url = shared_url(project)
+    return open_remote(url) if url else None
 
 
 def remote_of_thing(folder: ThingFolder) -> RemoteProject | None:

@@ -15,6 +15,7 @@ from typing import Final
 import msgspec
 
 from cargobike.core.errors import InvalidInputError
+from cargobike.core.values.kinds import read_several
 
 MOST_FILES: Final = 10_000
 _CHUNK_BYTES: Final = 1 << 20
@@ -39,7 +40,7 @@ def check_resources(given: Sequence[str | os.PathLike[str]]) -> tuple[Path, ...]
         raise InvalidInputError(f"versioned_resources must be a list of paths, {given!r} was given; write [{given!r}].")
     mistakes = []
     paths = []
-    for one in given:
+    for one in read_several("versioned_resources", given, "['data.csv']"):
         try:
             path = Path(os.path.abspath(os.path.expanduser(os.fspath(one))))
             is_fine = path.is_dir() or stat.S_ISREG(path.stat().st_mode)

@@ -11,12 +11,23 @@ from cargobike.core.registering.kinds import Kind
 
 
 def folders_of(kind: Kind, project_root: Path) -> Iterator[Path]:
-    """Yield the folders of all things of a kind; what begins with a dot is being made or removed."""
+    """Yield the folders of all things of a kind; what begins with a dot is being made or removed.
+
+    A name that is not text cannot be an id, and no row could hold it.
+    """
     try:
         names = sorted(entry.name for entry in (project_root / kind.folder).iterdir())
     except (FileNotFoundError, NotADirectoryError):
         return
-    yield from (project_root / kind.folder / name for name in names if not name.startswith("."))
+    yield from (project_root / kind.folder / name for name in names if not name.startswith(".") and _is_text(name))
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def files_of(kind: Kind, root: Path, *, with_hidden: bool = True) -> Iterator[tuple[str, os.stat_result]]:

@@ -23,6 +23,7 @@ from cargobike.core.facts import EXPERIMENT_FACTS
 from cargobike.core.ids import EXPERIMENT_ID
 from cargobike.core.layout import ExperimentFolder, ProjectFolder
 from cargobike.core.registering.products import kind_of
+from cargobike.core.values.undecodable import UNDECODABLE
 from cargobike.core.version import __version__
 from cargobike.store.files.locking import holder, is_held
 from cargobike.store.files.resources import hash_file, safe_name
@@ -157,7 +158,7 @@ def _checked_manifest(packed: zipfile.ZipFile, archive: Path) -> Manifest:
         data = file.read(_MOST_MANIFEST_BYTES + 1)
     try:
         manifest = msgspec.json.decode(data, type=Manifest)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except UNDECODABLE as error:
         raise InvalidInputError(f"{archive} is not an archive of an experiment: {error}") from error
     if manifest.format > FORMAT:
         raise InvalidInputError(

@@ -16,6 +16,8 @@ from typing import Final
 
 import msgspec
 
+from cargobike.core.values.undecodable import UNDECODABLE
+
 VARIABLES: Final = (
     "PYTHONHASHSEED",
     "OMP_NUM_THREADS",
@@ -117,7 +119,7 @@ def _origin(info: Path) -> str:
     try:
         described = msgspec.json.decode((info / "direct_url.json").read_bytes())
         return without_credentials(str(described["url"]))
-    except (OSError, msgspec.DecodeError, KeyError, TypeError):
+    except (OSError, KeyError, TypeError, *UNDECODABLE):
         return ""
 
 

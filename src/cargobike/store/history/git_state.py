@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
-import subprocess
+import select
+import shutil
+import signal
+import tempfile
 from pathlib import Path
 from typing import Final
 
@@ -74,17 +77,36 @@ def _text(folder: Path, *arguments: str) -> str:
 
 def _git(folder: Path, *arguments: str) -> bytes | None:
     """Ask git; `None` if it is not there, refuses or takes too long."""
-    command = ["git", "-c", "core.fsmonitor=false", "-C", str(folder), *arguments]
-    try:
-        done = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_TIMEOUT_S,
-            env={**os.environ, "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"},
-            start_new_session=True,  # a Ctrl-C goes to the experiment only
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
+    program = shutil.which("git")
+    if program is None:
         return None
-    return done.stdout if done.returncode == 0 else None
+    command = ["git", "-c", "core.fsmonitor=false", "-C", str(folder), *arguments]
+    variables = {**os.environ, "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
+    # Not by pipes, which `subprocess` uses even without output: a copy of this process that another thread forks
+    # meanwhile holds them open, and they would be waited for as long as the copy lives.
+    with tempfile.TemporaryFile() as answer:
+        actions = [
+            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_DUP2, answer.fileno(), 1),
+            (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
+        ]
+        try:
+            # In a session of its own: a Ctrl-C goes to the experiment only.
+            pid = os.posix_spawn(program, command, variables, file_actions=actions, setsid=True)
+        except OSError:
+            return None
+        if _exit_code(pid) != 0:
+            return None
+        answer.seek(0)
+        return answer.read()
+
+
+def _exit_code(pid: int) -> int:
+    """Wait for the end of a process, which is ended if it takes too long."""
+    handle = os.pidfd_open(pid)
+    try:
+        if not select.select([handle], [], [], _TIMEOUT_S)[0]:
+            os.kill(pid, signal.SIGKILL)
+    finally:
+        os.close(handle)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])

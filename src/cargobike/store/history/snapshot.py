@@ -19,6 +19,8 @@ import msgspec
 
 from cargobike.core.errors import CargobikeError
 from cargobike.core.layout import ExperimentFolder
+from cargobike.core.plain_files import read_plain
+from cargobike.core.values.undecodable import UNDECODABLE
 from cargobike.store.files.resources import Resource, keep_bytes, keep_resources
 from cargobike.store.history.environment import Environment, read_environment
 from cargobike.store.history.git_state import GitState, read_git
@@ -64,8 +66,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
 def read_snapshot(folder: ExperimentFolder) -> Snapshot | None:
     """Return the snapshot of an experiment; `None` if there is none or it cannot be understood."""
     try:
-        return msgspec.json.decode(folder.snapshot.read_bytes(), type=Snapshot)
-    except (OSError, msgspec.DecodeError):
+        return msgspec.json.decode(read_plain(folder.snapshot), type=Snapshot)
+    except (OSError, *UNDECODABLE):
         return None
 
 

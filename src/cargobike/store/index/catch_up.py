@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -10,9 +11,12 @@ import sqlalchemy as sa
 
 from cargobike.core.errors import StoreError
 from cargobike.core.layout import ProjectFolder
-from cargobike.store.files.things import folders_of
-from cargobike.store.index.tables import Row, Tables
+from cargobike.core.plain_files import open_plain
+from cargobike.core.values.undecodable import UNDECODABLE
+from cargobike.store.index.tables import Reading, Row, Tables
+from cargobike.store.index.watched import differences
 
+_LONGEST_PROBLEM: Final = 1000
 _TAIL_BYTES: Final = 19  # `,"crc":"01234567"}` and the newline
 
 
@@ -21,24 +25,8 @@ def compare(
 ) -> tuple[list[Path], list[str]]:
     """Find folders whose journals differ from what was read, and ids of rows whose folders are gone."""
     main = tables.main
-    columns = ("id", "journal_bytes", "journal_mtime_ns", *tables.compared)
-    query = sa.select(*(main.c[name] for name in columns)).where(main.c.project == key)
-    rows = {row["id"]: row for row in connection.execute(query).mappings()}
-    changed, present = [], set()
-    for folder in folders_of(tables.kind, project.root):
-        try:
-            stat = (folder / tables.kind.journal).stat()
-        except OSError:
-            continue
-        present.add(folder.name)
-        row = rows.get(folder.name)
-        if (
-            row is None
-            or (stat.st_size, stat.st_mtime_ns) != (row["journal_bytes"], row["journal_mtime_ns"])
-            or tables.has_changed(folder, row)
-        ):
-            changed.append(folder)
-    return changed, [one for one in rows if one not in present]
+    query = sa.select(*(main.c[name] for name in tables.looked_at)).where(main.c.project == key)
+    return differences(tables, project, list(connection.execute(query).mappings()))
 
 
 def forget(connection: sa.Connection, tables: Tables, key: str, ids: Sequence[str]) -> None:
@@ -57,8 +45,24 @@ def clear(connection: sa.Connection, tables: Tables, key: str) -> None:
 def catch_up(connection: sa.Connection, tables: Tables, folder: Path, key: str) -> tuple[int, bool]:
     """Read on in one journal and update its rows; returns the bytes read, and whether that was all.
 
-    `key` says which project the folder belongs to, where one database serves several.
+    A journal that cannot be read, or says what no column can hold, gets a row with the problem: one must not hide the
+    others. `key` says which project the folder belongs to, where one database serves several.
     """
+    try:
+        with connection.begin_nested():
+            return _read_on(connection, tables, folder, key)
+    except (*UNDECODABLE, ArithmeticError, LookupError, TypeError, ValueError, sa.exc.DataError) as error:
+        problem = f"{folder / tables.kind.journal} cannot be understood: {error}"[:_LONGEST_PROBLEM]
+    try:
+        status = (folder / tables.kind.journal).stat()
+    except OSError:
+        return 0, True
+    forget(connection, tables, key, [folder.name])
+    _write(connection, tables, tables.begin(connection, folder, None, key), status, problem=problem, key=key)
+    return 0, True
+
+
+def _read_on(connection: sa.Connection, tables: Tables, folder: Path, key: str) -> tuple[int, bool]:
     main = tables.main
     mine = sa.and_(main.c.project == key, main.c.id == folder.name)
     journal = folder / tables.kind.journal
@@ -67,7 +71,7 @@ def catch_up(connection: sa.Connection, tables: Tables, folder: Path, key: str) 
         if row is not None and (row["problem"] or not _continues(journal, row)):
             forget(connection, tables, key, [folder.name])
             row = None
-        stat = journal.stat()
+        status = journal.stat()
     except OSError:
         return 0, True  # deleted meanwhile: the next sync forgets it
     start: int = 0 if row is None else row["read_bytes"]
@@ -77,23 +81,32 @@ def catch_up(connection: sa.Connection, tables: Tables, folder: Path, key: str) 
         reading.read_on()
     except StoreError as error:
         problem = str(error)
+    if not _write(connection, tables, reading, status, problem=problem, key=key):
+        return 0, True  # its writer has not written the first line yet
+    return reading.reader.offset - start, reading.is_complete or bool(problem)
+
+
+def _write(
+    connection: sa.Connection, tables: Tables, reading: Reading, status: os.stat_result, *, problem: str, key: str
+) -> bool:
+    """Write the rows of a journal as far as it was read, and the status that it had before; returns if it has any."""
     values = reading.values(problem)
     if values is None:
-        return 0, True  # its writer has not written the first line yet
-    offset = reading.reader.offset
+        return False
+    main, journal, offset = tables.main, reading.reader.path, reading.reader.offset
     values |= {
         "project": key,
-        "id": folder.name,
+        "id": journal.parent.name,
         "problem": problem,
         "read_bytes": offset,
         "read_tail": _tail(journal, offset),
-        "journal_bytes": stat.st_size if reading.is_complete or problem else -1,
-        "journal_mtime_ns": stat.st_mtime_ns,
+        "journal_bytes": status.st_size if reading.is_complete or problem else -1,
+        "journal_mtime_ns": status.st_mtime_ns,
     }
-    connection.execute(main.delete().where(mine))
+    connection.execute(main.delete().where(main.c.project == key, main.c.id == journal.parent.name))
     connection.execute(main.insert().values(values))
     reading.write_more(connection)
-    return offset - start, reading.is_complete or bool(problem)
+    return True
 
 
 def _continues(journal: Path, row: Row) -> bool:
@@ -102,6 +115,8 @@ def _continues(journal: Path, row: Row) -> bool:
 
 
 def _tail(journal: Path, offset: int) -> str:
-    with journal.open("rb") as file:
+    if not offset:
+        return ""
+    with open_plain(journal) as file:
         file.seek(max(0, offset - _TAIL_BYTES))
         return file.read(min(offset, _TAIL_BYTES)).decode("latin-1")

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import fcntl
+import contextlib
 import logging
-import os
 import sqlite3
+import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.pool import NullPool, StaticPool
 
-from cargobike.core.errors import StoreError
+from cargobike.core.errors import InvalidInputError, StoreError
 from cargobike.core.layout import ProjectFolder
 from cargobike.store.index.catch_up import catch_up, clear, compare, forget
+from cargobike.store.index.sqlite_file import BEFORE_PRODUCTS, PRODUCTS, check_mark, claim, discard, only_one
 from cargobike.store.index.tables import BYTES_AT_ONCE, Row, Tables
 
 BUSY_TIMEOUT_S: Final = 30.0
@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
 _meta = sa.Table(
-    "products",
+    PRODUCTS,
     sa.MetaData(),
     sa.Column("product", sa.String(40), primary_key=True),
     sa.Column("version", sa.Integer, nullable=False),
@@ -42,11 +42,12 @@ class Database:
 
     Guarantees: everything in it follows from journals, so it may be deleted at any time; `sync` catches up with what
     the journals of the product have gained, and may run in several processes at once; tables of another version are
-    made anew, those of other products are left alone. A file that is damaged is made anew.
+    made anew, those of other products are left alone. A file that is damaged is made anew; one that does not carry
+    our mark is not touched.
 
     Only statements of SQLAlchemy Core that every database has are used; what is special to SQLite
-    (write-ahead log, lock mode, a damaged file) is in `_connect_sqlite` and `_start_over`, what is special to
-    PostgreSQL in `PostgresDatabase`.
+    (write-ahead log, lock mode, a damaged file) is in `_connect_sqlite`, `_start_over` and `sqlite_file.py`, what is
+    special to PostgreSQL in `PostgresDatabase`.
 
     Args:
         project: Whose journals to read.
@@ -60,7 +61,7 @@ class Database:
         self,
         project: ProjectFolder,
         tables: Tables,
-        url: str,
+        url: str | sa.URL,
         *,
         key: str = "",
         before_sync: Callable[[ProjectFolder], None] | None = None,
@@ -69,10 +70,16 @@ class Database:
         self.tables = tables
         self.key = key
         self._before_sync = before_sync
+        self._starting_over = 0  # the thread that has locked the folder of the file
         self._url = sa.make_url(url)
-        self._file = Path(self._url.database) if self._url.database and self._is_sqlite else None
+        self._file = _file_of(self._url) if self._is_sqlite else None
+        self._turns = threading.RLock() if self._is_sqlite and self._file is None else contextlib.nullcontext()
         self._engine = self._connect()
-        self._sound(self._prepare)
+        try:
+            self._sound(self._prepare)
+        except BaseException:
+            self.close()
+            raise
 
     @property
     def _is_sqlite(self) -> bool:
@@ -83,6 +90,10 @@ class Database:
         if self._before_sync is not None:
             self._before_sync(self.project)
         self._sound(self._sync)
+
+    def follow(self, folder: Path) -> None:
+        """Catch up with one journal of the product, given by its folder."""
+        self._sound(lambda: self._catch_up([folder]))
 
     def rebuild(self) -> None:
         """Forget everything and read all journals anew."""
@@ -98,6 +109,19 @@ class Database:
 
         return self._sound(read)
 
+    def name_of(self, table: str) -> str:
+        """Return the name of a table as a query has to write it."""
+        return table
+
+    def select(self, query: str, parameters: Mapping[str, Any]) -> list[Row]:
+        """Return the rows that a query in plain SQL finds; parameters are written `:name` in it."""
+
+        def read() -> list[Row]:
+            with self._engine.connect() as connection:
+                return list(connection.execute(sa.text(query), dict(parameters)).mappings())
+
+        return self._sound(read)
+
     def close(self) -> None:
         """Close all connections; may be called twice."""
         self._engine.dispose()
@@ -109,14 +133,24 @@ class Database:
         self.close()
 
     def _connect(self) -> sa.Engine:
-        # One connection for a database in memory, which vanishes with it; none kept for a file.
+        # One connection for a database in memory, which vanishes with it and which threads use in turns; none kept for
+        # a file.
         pool = NullPool if self._file else StaticPool
-        engine = sa.create_engine(self._url, poolclass=pool, connect_args={"timeout": BUSY_TIMEOUT_S})
+        arguments = {"timeout": BUSY_TIMEOUT_S, "check_same_thread": self._file is not None}
+        engine = sa.create_engine(self._url, poolclass=pool, connect_args=arguments)
+        if self._file is not None:
+            sa.event.listen(engine, "do_connect", self._claim)
+            sa.event.listen(engine, "connect", lambda connection, _: check_mark(connection))
         sa.event.listen(engine, "connect", _connect_sqlite)
         sa.event.listen(engine, "begin", _begin_sqlite)
         return engine
 
-    @contextmanager
+    def _claim(self, *connecting: object) -> None:
+        if self._file is not None:
+            is_locked = self._starting_over == threading.get_ident()
+            claim(self._file, is_in_project=self._file == self.project.index, is_locked=is_locked)
+
+    @contextlib.contextmanager
     def _writing(self) -> Iterator[sa.Connection]:
         """Open a transaction that no other writer can interleave with."""
         with self._engine.connect().execution_options(**{_WRITES: True}) as connection, connection.begin():
@@ -125,33 +159,40 @@ class Database:
     def _sound(self, action: Callable[[], _T]) -> _T:
         """Do something with the database; if its file turns out to be damaged, start over and do it again."""
         try:
-            return action()
+            with self._turns:
+                return action()
         except sa.exc.DatabaseError as error:
             if self._file is None or not _is_damage(error):
                 raise StoreError(f"The index {self._url} cannot be used: {error.orig}.") from error
             return self._start_over(self._file, action)
 
     def _start_over(self, file: Path, action: Callable[[], _T]) -> _T:
-        with _only_one(file.parent):
+        with only_one(file.parent):
+            self._starting_over = threading.get_ident()
             try:
-                return action()  # another process was quicker
+                return self._start_over_alone(file, action)
+            finally:
+                self._starting_over = 0
+
+    def _start_over_alone(self, file: Path, action: Callable[[], _T]) -> _T:
+        try:
+            return action()  # another process was quicker
+        except sa.exc.DatabaseError as error:
+            reason = error
+        if _is_missing(reason):
+            try:  # a process that made the file anew did it without the tables of this product
+                self._prepare()
+                self._sync()
+                return action()
             except sa.exc.DatabaseError as error:
                 reason = error
-            if _is_missing(reason):
-                try:  # a process that made the file anew did it without the tables of this product
-                    self._prepare()
-                    self._sync()
-                    return action()
-                except sa.exc.DatabaseError as error:
-                    reason = error
+        self._engine.dispose()
+        if discard(file):
             _log.warning("The index %s is damaged (%s); reading all journals anew.", file, reason.orig)
-            self._engine.dispose()
-            for suffix in ("", "-wal", "-shm"):
-                file.with_name(file.name + suffix).unlink(missing_ok=True)
-            self._engine = self._connect()
-            self._prepare()
-            self._sync()
-            return action()
+        self._engine = self._connect()
+        self._prepare()
+        self._sync()
+        return action()
 
     def _prepare(self) -> None:
         """Make the tables, anew if they are of another version."""
@@ -172,9 +213,9 @@ class Database:
             connection.execute(_meta.insert().values(row))
 
     def _outdated(self, connection: sa.Connection, metadata: sa.MetaData) -> list[sa.Table]:
-        """Return the tables that the product had before; all tables if the file does not name products."""
+        """Return the tables that the product had before, also in a file that does not name products yet."""
         if _meta.name not in metadata.tables:
-            return list(metadata.tables.values())
+            return [table for name, table in metadata.tables.items() if name in BEFORE_PRODUCTS]
         query = sa.select(_meta.c.tables).where(_meta.c.product == self.tables.product)
         names = {*str(connection.execute(query).scalar() or "").split(), *(table.name for table in self.tables.owners)}
         return [table for name, table in metadata.tables.items() if name in names]
@@ -190,6 +231,9 @@ class Database:
         if gone:
             with self._writing() as connection:
                 forget(connection, self.tables, self.key, gone)
+        self._catch_up(changed)
+
+    def _catch_up(self, changed: list[Path]) -> None:
         while changed:
             with self._writing() as connection:
                 budget = BYTES_AT_ONCE
@@ -200,15 +244,21 @@ class Database:
                         changed.pop()
 
 
-@contextmanager
-def _only_one(folder: Path) -> Iterator[None]:
-    """Hold a lock on a folder, so that one process at a time goes on."""
-    fd = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(fd)
+def sqlite_url(file: Path | None) -> sa.URL:
+    """Make the address of a SQLite file, or of a database in memory.
+
+    Not by writing the path behind `sqlite:///`: what looks like an escape or an option in it would be taken for one.
+    """
+    return sa.URL.create("sqlite", database=None if file is None else str(file))
+
+
+def _file_of(url: sa.URL) -> Path | None:
+    """Return the file that a URL of SQLite names, `None` for a database in memory."""
+    if url.drivername not in {"sqlite", "sqlite+pysqlite"} or url.query or url.host:
+        raise InvalidInputError(
+            f"{url.render_as_string()} is no file for an index; write sqlite:////absolute/path, without options."
+        )
+    return None if url.database in {None, "", ":memory:"} else Path(str(url.database)).absolute()
 
 
 def _is_damage(error: sa.exc.DatabaseError) -> bool:

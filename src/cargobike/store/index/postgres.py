@@ -1,7 +1,8 @@
 """The index in a PostgreSQL database that a team shares: many projects, drivers, dashboards and versions of Cargobike.
 
-The tables of a product lie in a schema named after it and their version, `cargobike_experiments_5`. A newer Cargobike
-makes a schema of its own and fills it from the journals, while those that were not upgraded go on with theirs.
+The tables of a product lie in a schema named after it and their version, `cargobike_experiments_7`. A newer Cargobike
+makes a schema of its own and fills it from the journals, while those that were not upgraded go on with theirs. The
+comment of a schema says that it is ours; one without it is used only if it holds nothing but our tables.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ _CONNECT_S: Final = 10
 _FIRST_PAUSE_S: Final = 0.05
 _LONGEST_PAUSE_S: Final = 1.0
 
+MARK: Final = "Index of Cargobike, made from journals. May be dropped."
 _GONE: Final = {"42P01", "3F000"}  # no such table, no such schema
 
 _log = logging.getLogger(__name__)
@@ -67,6 +69,10 @@ class PostgresDatabase(Database):
         self._schema = schema_of(tables)
         super().__init__(project, tables, _with_driver(url), key=key, before_sync=before_sync)
 
+    def name_of(self, table: str) -> str:
+        """Return the name of a table with its schema."""
+        return f"{self._schema}.{table}"
+
     def _connect(self) -> sa.Engine:
         try:
             engine = sa.create_engine(
@@ -84,12 +90,41 @@ class PostgresDatabase(Database):
     def _prepare(self) -> None:
         """Make the schema and its tables; several processes may try at once, and one succeeds."""
         with self._engine.connect() as connection:
-            if sa.inspect(connection).has_table(self.tables.main.name, schema=self._schema):
+            is_ours = self._comment(connection) == MARK
+            if is_ours and sa.inspect(connection).has_table(self.tables.main.name, schema=self._schema):
                 return
         with self._engine.connect() as connection, connection.begin():
             connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_lock_number(self._schema))))
+            if self._comment(connection) != MARK:
+                self._check_tables(connection)
             connection.execute(sa.schema.CreateSchema(self._schema, if_not_exists=True))
             self.tables.main.metadata.create_all(connection, tables=list(self.tables.owners))
+            with contextlib.suppress(sa.exc.ProgrammingError), connection.begin_nested():  # only its owner may
+                connection.exec_driver_sql(f"COMMENT ON SCHEMA {self._schema} IS '{MARK}'")
+
+    def _comment(self, connection: sa.Connection) -> str | None:
+        """Return the comment of the schema, `None` if it has none or is not there."""
+        query = sa.text("SELECT obj_description(oid, 'pg_namespace') FROM pg_namespace WHERE nspname = :name")
+        comment = connection.execute(query, {"name": self._schema}).scalar()
+        return comment if isinstance(comment, str) else None
+
+    def _check_tables(self, connection: sa.Connection) -> None:
+        """Refuse a schema that holds anything but tables with the columns of ours."""
+        inspector = sa.inspect(connection)
+        ours = {table.name: {column.name for column in table.columns} for table in self.tables.owners}
+        others = [*inspector.get_view_names(self._schema), *inspector.get_materialized_view_names(self._schema)]
+        for name in inspector.get_table_names(self._schema):
+            if {column["name"] for column in inspector.get_columns(name, self._schema)} != ours.get(name):
+                others.append(name)
+        if others:
+            raise StoreError(
+                f"The schema {self._schema} of the database {self._shown_url()} was not made by Cargobike: "
+                f"{others[0]!r} in it is not one of its tables. Nothing was touched. Name another database, or rename "
+                "that schema."
+            )
+
+    def _shown_url(self) -> str:
+        return self._url.set(drivername="postgresql").render_as_string(hide_password=True)
 
     def _refill(self) -> None:
         _log.warning("The tables of the index are gone; reading all journals anew.")
@@ -116,8 +151,7 @@ class PostgresDatabase(Database):
                     self._sound(self._refill)
                     continue
                 if not _may_pass(error) or time.monotonic() > give_up_at:
-                    url = self._url.set(drivername="postgresql").render_as_string(hide_password=True)
-                    raise StoreError(f"The index {url} cannot be used: {_first_line(error)}") from error
+                    raise StoreError(f"The index {self._shown_url()} cannot be used: {_first_line(error)}") from error
                 _log.info("The index is out of reach (%s); trying again.", _first_line(error))
             with contextlib.suppress(sa.exc.SQLAlchemyError):
                 self._engine.dispose()

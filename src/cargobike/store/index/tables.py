@@ -9,13 +9,13 @@ from typing import Any, ClassVar, Final
 
 import sqlalchemy as sa
 
-from cargobike.core.registering.kinds import Kind
+from cargobike.store.index.watched import Row as Row
+from cargobike.store.index.watched import Watched
 from cargobike.store.journal.journal import JournalReader
 
 BYTES_AT_ONCE: Final = 16 << 20
 """About how much of a journal is read in one step, and written in one transaction."""
 
-Row = Mapping[Any, Any]
 Values = dict[str, Any]
 
 
@@ -34,6 +34,22 @@ def journal_columns() -> list[sa.Column[Any]]:
         sa.Column("journal_bytes", sa.BigInteger, nullable=False),
         sa.Column("journal_mtime_ns", sa.BigInteger, nullable=False),
     ]
+
+
+def insert_rows(connection: sa.Connection, table: sa.Table, rows: Sequence[Values]) -> None:
+    """Insert rows, all with the same columns in the same order.
+
+    Into SQLite without SQLAlchemy between, which takes as long for each row as making and storing it.
+    """
+    if not rows:
+        return
+    if connection.dialect.name != "sqlite":
+        connection.execute(table.insert(), rows)
+        return
+    columns = ", ".join(f'"{name}"' for name in rows[0])
+    places = ", ".join("?" * len(rows[0]))
+    query = f"INSERT INTO {table.name} ({columns}) VALUES ({places})"  # noqa: S608 - names of ours
+    connection.exec_driver_sql(query, [tuple(row.values()) for row in rows])
 
 
 class Reading(ABC):
@@ -62,32 +78,20 @@ class Reading(ABC):
         """Write the rows of the product's other tables."""
 
 
-class Tables(ABC):
+class Tables(Watched):
     """The tables of one product.
 
     Attributes:
-        product: The name of the product.
-        version: Is raised with every change of the tables or their content: tables of another version are made anew.
-        kind: The kind of thing whose journals they are made from.
         owners: Each table with its column that holds the id of a thing. The first table has one row for each journal,
             and `journal_columns`; all have a column `project`.
-        compared: Columns of the first table that `has_changed` looks at.
     """
 
-    product: ClassVar[str]
-    version: ClassVar[int]
-    kind: ClassVar[Kind]
     owners: ClassVar[Mapping[sa.Table, sa.Column[Any]]]
-    compared: ClassVar[Sequence[str]] = ()
 
     @property
     def main(self) -> sa.Table:
         """The table with one row for each journal."""
         return next(iter(self.owners))
-
-    def has_changed(self, folder: Path, row: Row) -> bool:
-        """Tell whether a thing changed otherwise than by its journal, which was looked at already."""
-        return False
 
     @abstractmethod
     def begin(self, connection: sa.Connection, folder: Path, row: Row | None, key: str) -> Reading:

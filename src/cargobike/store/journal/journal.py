@@ -1,33 +1,33 @@
 """Journals: facts, one JSON object per line, only ever appended to.
 
-A journal does not depend on a product; its reader says which facts it may hold (`Facts`).
-
-Each line is what `encode_fact` makes of a fact with one more key at its end, `"crc"`: eight hexadecimal
-digits of the CRC-32 of all bytes before `,"crc"`. A line counts once it is whole: newline there, checksum
-right. Anything after the last whole line is a torn tail, left by a writer that died, and is dropped.
+A journal does not depend on a product; its reader says which facts it may hold (`Facts`). What a line looks like is in
+`lines.py`. A line counts once it is whole: newline there, checksum right. Anything after the last whole line is a torn
+tail, left by a writer that died, and is dropped.
 """
 
 from __future__ import annotations
 
 import errno
+import math
 import os
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, Generic, Literal, overload
-from zlib import crc32
-
-import msgspec
 
 from cargobike.core.errors import StoreError
-from cargobike.core.facts import Fact, Facts, First, T, encode_fact
+from cargobike.core.facts import Fact, Facts, First, T
+from cargobike.core.plain_files import open_plain
+from cargobike.core.registering.lazy import load
+from cargobike.core.values.kinds import read_path
+from cargobike.core.values.undecodable import UNDECODABLE
+from cargobike.store.journal.lines import intact_lines, is_intact, line_number, link_at, seal_all
 
 Durability = Literal["process", "power"]
 
 SYNC_INTERVAL_S: Final = 1.0
-_CHUNK_BYTES: Final = 1 << 20
-_SEAL_KEY: Final = b',"crc":"'
-_SEAL_BYTES: Final = len(_SEAL_KEY) + 8 + len(b'"}')
+_CRC_FROM_THE_END: Final = len('01234567"}\n')
+_LONGEST_HEADER: Final = 256 << 20
 _FULL: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 # macOS has no fdatasync; fsync does the same and a little more.
@@ -50,14 +50,18 @@ class JournalWriter:
         self.path = Path(path)
         self.durability = durability
         self._dirty = False
-        self._synced_at_s = 0.0
+        self._synced_at_s = self._looked_at_s = -math.inf
         self._torn = False
         self._failure: OSError | None = None
         self._syncing: threading.Thread | None = None
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
         try:
-            self._size = _end_of_facts(self.path, start_at or 0)
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise self._write_error(error) from error
+        try:
+            self._size = max((end for _, end in intact_lines(self.path, start_at or 0)), default=start_at or 0)
+            self._link = link_at(self.path, self._size)
             if os.fstat(self._fd).st_size > self._size:
                 os.ftruncate(self._fd, self._size)
             if durability == "power":
@@ -80,7 +84,7 @@ class JournalWriter:
             return
         if self._failure is not None or self._torn:
             self._recover()
-        data = b"".join([seal(fact) for fact in facts])
+        data, link = seal_all(facts, self._link)
         try:
             written = os.write(self._fd, data)
             while written < len(data):
@@ -90,6 +94,7 @@ class JournalWriter:
             self._cut_tail()
             raise self._write_error(error) from error
         self._size += len(data)
+        self._link = link
         self._dirty = True
         if settle:
             self.settle()
@@ -119,7 +124,13 @@ class JournalWriter:
         """Flush to disk in the background if something was appended and the last flush is a second ago.
 
         In the background, because a flush waits for everything else the disk is busy with, such as checkpoints.
+
+        Raises:
+            StoreError: If the journal is not there any more (`check_place`), which is looked at once a second.
         """
+        if now_s - self._looked_at_s >= SYNC_INTERVAL_S:
+            self._looked_at_s = now_s
+            self.check_place()
         if not self._dirty or now_s - self._synced_at_s < SYNC_INTERVAL_S:
             return
         if self._syncing is not None and self._syncing.is_alive():
@@ -128,6 +139,44 @@ class JournalWriter:
         self._dirty = False
         self._syncing = threading.Thread(target=self._sync_behind, name="cargobike-journal-sync", daemon=True)
         self._syncing.start()
+
+    def check_place(self) -> None:
+        """Make sure that what is appended goes where readers look for it.
+
+        Raises:
+            StoreError: If the journal, or the folder that it lies in, was deleted, moved or replaced meanwhile.
+        """
+        try:
+            ours = os.fstat(self._fd)
+            there = self.path.stat()
+        except (FileNotFoundError, NotADirectoryError):
+            happened = "deleted or moved"
+        except OSError as error:
+            if error.errno != errno.ESTALE:  # of a network disk: another host deleted it
+                return
+            happened = "deleted"
+        else:
+            # Some file systems in user space number a file anew from time to time: a number alone says nothing.
+            is_ours = bool(ours.st_nlink) and (os.path.samestat(ours, there) or there.st_size >= self._size)
+            happened = self._changed(ours.st_size) if is_ours else "replaced by another"
+            if not happened:
+                return
+        raise StoreError(
+            f"The journal {self.path} was {happened} while it was being written, and so was perhaps all of "
+            f"{self.path.parent}. What has been recorded since is not kept there; put the folder back and resume, or "
+            "start anew."
+        )
+
+    def _changed(self, size: int) -> str:
+        """Return what another program did to the content; empty if it is what was written."""
+        if size < self._size:
+            return "cut short by another program"
+        if self._torn:
+            return ""  # what is too much is ours, and could not be cut off yet
+        if size > self._size:
+            return "written to by another program"
+        crc = os.pread(self._fd, 8, size - _CRC_FROM_THE_END) if size else self._link.crc
+        return "" if crc == self._link.crc else "changed by another program"
 
     def close(self) -> None:
         """Flush and close; may be called twice."""
@@ -193,11 +242,18 @@ class JournalReader(Generic[T]):
 
     `offset` is where the next read begins, always the start of a line; it may be set to what an earlier
     reader of the same journal ended with.
+
+    Args:
+        path: The journal.
+        facts: The facts that it may hold.
+        offset: Where to begin.
+        of: The id of the thing that it must be the journal of; empty for any.
     """
 
-    def __init__(self, path: Path | str, facts: Facts[T, Any], offset: int = 0) -> None:
+    def __init__(self, path: Path | str, facts: Facts[T, Any], offset: int = 0, *, of: str = "") -> None:
         self.path = Path(path)
         self._facts = facts
+        self._of = of
         self.offset = offset
 
     def read_new(self, max_bytes: int | None = None) -> list[T]:
@@ -207,8 +263,8 @@ class JournalReader(Generic[T]):
             max_bytes: Stop after about so many bytes; the next call goes on from there.
 
         Raises:
-            StoreError: At a line in the middle that is damaged, or written by a newer Cargobike. Facts before
-                that line are returned first; the next call raises.
+            StoreError: At a line in the middle that is damaged, does not follow the one before it, or was written by
+                a newer Cargobike. Facts before that line are returned first; the next call raises.
         """
         start, facts = self.offset, list[T]()
         try:
@@ -227,15 +283,26 @@ class JournalReader(Generic[T]):
             try:
                 decode = self._facts.decode
                 facts = [decode(line) for line in lines]
-            except (msgspec.DecodeError, UnicodeDecodeError):
+            except UNDECODABLE:
                 pass
             else:
                 self.offset = end
                 return facts
         for line in lines:
-            before.append(_decode(line, self._facts, self.path, self.offset))
+            fact = _decode(line, self._facts, self.path, self.offset)
+            if not self.offset and self._of:
+                self._check_owner(fact)
+            before.append(fact)
             self.offset += len(line) + 1
         return []
+
+    def _check_owner(self, first: T) -> None:
+        owner = getattr(first, "id", self._of)
+        if owner != self._of:
+            raise StoreError(
+                f"{self.path} is the journal of {owner}, not of {self._of}: was it copied here, or its folder renamed? "
+                f"Give the folder the name {owner}, or put the journal of {self._of} back."
+            )
 
 
 @overload
@@ -250,10 +317,11 @@ def read_journal(path: Path | str, facts: Facts[Any, Any] | None = None) -> Iter
         facts: The facts that it may hold; without them they are those of the product whose journals begin as it does.
 
     Raises:
-        StoreError: If there is no journal, a line in the middle is damaged, or a newer Cargobike wrote it.
+        StoreError: If there is no journal, a line is damaged or does not follow the one before it, or a newer Cargobike
+            wrote it.
     """
     offset = 0
-    for lines, _ in intact_lines(Path(path)):
+    for lines, _ in intact_lines(Path(read_path("path", path))):
         facts = facts or _facts_of(lines[0], Path(path))
         for line in lines:
             yield _decode(line, facts, Path(path), offset)
@@ -263,8 +331,8 @@ def read_journal(path: Path | str, facts: Facts[Any, Any] | None = None) -> Iter
 def read_header(path: Path | str, facts: Facts[Any, First]) -> First | None:
     """Return the first fact of a journal, `None` if it is not there (yet) or cannot be read."""
     try:
-        with Path(path).open("rb") as file:
-            line = file.readline()
+        with open_plain(path) as file:
+            line = file.readline(_LONGEST_HEADER)
         if not line.endswith(b"\n") or not is_intact(line[:-1]):
             return None
         fact = _decode(line[:-1], facts, Path(path), 0)
@@ -273,74 +341,10 @@ def read_header(path: Path | str, facts: Facts[Any, First]) -> First | None:
     return fact if isinstance(fact, facts.first) else None
 
 
-def intact_lines(path: Path, offset: int = 0) -> Iterator[tuple[list[bytes], int]]:
-    """Yield the whole lines of a journal in large lists, each with the offset that follows it, undecoded.
-
-    Ends before a torn tail. Lines that are damaged count as a torn tail if no whole line follows.
-
-    Raises:
-        StoreError: If a whole line follows a damaged one, or the journal is shorter than `offset`.
-    """
-    try:
-        file = path.open("rb")
-    except OSError as error:
-        raise StoreError(f"Cannot read the journal {path}: {error.strerror}.") from error
-    with file:
-        if os.fstat(file.fileno()).st_size < offset:
-            raise StoreError(f"Journal {path} is shorter than it was ({offset} bytes read); read it anew.")
-        file.seek(offset)
-        rest = b""
-        while block := file.read(_CHUNK_BYTES):
-            lines = (rest + block).split(b"\n")
-            rest = lines.pop()
-            bad = next((i for i, line in enumerate(lines) if not is_intact(line)), None)
-            good = lines if bad is None else lines[:bad]
-            if good:
-                offset += sum(map(len, good)) + len(good)
-                yield good, offset
-            if bad is None:
-                continue
-            if any(map(is_intact, lines[bad + 1 :])) or any(is_intact(line.rstrip(b"\n")) for line in file):
-                number = _line_number(path, offset)
-                raise StoreError(
-                    f"{path}, line {number}: damaged (its checksum is wrong), with whole lines after it. "
-                    f"Restore the file from a copy, or keep what precedes: "
-                    f"head -n {number - 1} journal.jsonl > repaired.jsonl."
-                )
-            return
-
-
-def seal(fact: Fact) -> bytes:
-    """Encode a fact as a line of a journal: JSON object with its checksum, and a newline."""
-    try:
-        body = encode_fact(fact)[:-1]
-    except UnicodeEncodeError:
-        body = msgspec.json.encode(_without_surrogates(msgspec.to_builtins(fact, enc_hook=str)))[:-1]
-    return b'%b,"crc":"%08x"}\n' % (body, crc32(body))
-
-
-def is_intact(line: bytes) -> bool:
-    """Tell whether a line (without its newline) carries its right checksum."""
-    if line[-_SEAL_BYTES:-10] != _SEAL_KEY or line[-2:] != b'"}':
-        return False
-    return line[-10:-2] == b"%08x" % crc32(line[:-_SEAL_BYTES])
-
-
-def _without_surrogates(value: Any) -> Any:
-    """Replace what UTF-8 cannot hold: output of user code may carry any bytes, a journal may not."""
-    if isinstance(value, str):
-        return value.encode("utf-8", "backslashreplace").decode()
-    if isinstance(value, dict):
-        return {_without_surrogates(key): _without_surrogates(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_without_surrogates(item) for item in value]
-    return value
-
-
 def _facts_of(first_line: bytes, path: Path) -> Facts[Any, Any]:
     """Find the product whose journals begin with such a line."""
     # Only for readers that do not know what they read; a driver must not wait for it.
-    from cargobike.core.registering.products import load, products  # noqa: PLC0415
+    from cargobike.core.registering.products import products  # noqa: PLC0415
 
     for product in products():
         if not product.kind:
@@ -349,7 +353,7 @@ def _facts_of(first_line: bytes, path: Path) -> Facts[Any, Any]:
         try:
             if isinstance(facts.decode(first_line), facts.first):
                 return facts
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except UNDECODABLE:
             continue
     raise StoreError(f"{path} is not a journal of a product that is installed here.")
 
@@ -357,10 +361,10 @@ def _facts_of(first_line: bytes, path: Path) -> Facts[Any, Any]:
 def _decode(line: bytes, facts: Facts[T, Any], path: Path, offset: int) -> T:
     try:
         fact = facts.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        number = _line_number(path, offset)
+    except UNDECODABLE as error:
+        number = line_number(path, offset)
         raise StoreError(
-            f"{path}, line {number}: written by a newer Cargobike ({error}). "
+            f"{path}, line {number}: written by a newer Cargobike ({error}), or by another program. "
             "Read it with that version, or upgrade this one."
         ) from error
     if isinstance(fact, facts.first) and fact.version > facts.version:
@@ -369,13 +373,3 @@ def _decode(line: bytes, facts: Facts[T, Any], path: Path, offset: int) -> T:
             f"this one reads up to {facts.version}). Upgrade: pip install --upgrade cargobike."
         )
     return fact
-
-
-def _line_number(path: Path, offset: int) -> int:
-    """Count lines only when an error has to name one."""
-    with path.open("rb") as file:
-        return file.read(offset).count(b"\n") + 1
-
-
-def _end_of_facts(path: Path, start_at: int) -> int:
-    return max((end for _, end in intact_lines(path, start_at)), default=start_at)
