@@ -8,6 +8,8 @@ from collections.abc import Mapping
 
 from cargobike.core.errors import InvalidInputError, NotFoundError
 from cargobike.core.records import IDLE, Decision, Direction, Params, Suggestion, Trial, TrialState, best_of
+from cargobike.core.values.kinds import read_count, read_mapping, read_text
+from cargobike.core.values.numbers import read_metrics, read_number, read_whole
 from cargobike.search.optimizers.optimizer import AbstractOptimizer
 from cargobike.search.optimizers.registry import resolve_optimizer
 from cargobike.search.spaces.space import Searchspace, Spec
@@ -46,9 +48,13 @@ class Search:
     ) -> None:
         if direction not in ("max", "min"):
             raise InvalidInputError(f"direction={direction!r}: must be 'max' or 'min'")
+        if space is None:
+            raise InvalidInputError('There is nothing to try: give a space, such as {"x": ("DOUBLE", [0, 1])}.')
+        if num_trials is not None:
+            num_trials = read_count("num_trials", num_trials, least=1)
         self.space = space if isinstance(space, Searchspace) else Searchspace(space)
         self.direction: Direction = direction
-        self.seed = random.SystemRandom().randrange(2**31) if seed is None else seed
+        self.seed = random.SystemRandom().randrange(2**31) if seed is None else read_count("seed", seed)
         self.optimizer = resolve_optimizer(optimizer)
         self.optimizer.setup(self.space, num_trials=num_trials, direction=direction, seed=self.seed)
         self.optimizer.initialize()
@@ -102,7 +108,7 @@ class Search:
         value: float | None = None,
         *,
         metrics: Mapping[str, float] | None = None,
-        error: str | None = None,
+        error: str | BaseException | None = None,
     ) -> None:
         """Say what came of a trial: its score, or why it failed.
 
@@ -110,7 +116,7 @@ class Search:
             trial: The trial or its number.
             value: The score; may be NaN or infinite, which never wins.
             metrics: Other numbers to keep with it.
-            error: Why there is no score; any text makes the trial a failed one.
+            error: Why there is no score; any text, or an exception, makes the trial a failed one.
 
         Raises:
             InvalidInputError: If both or none of `value` and `error` are given, or the trial has ended already.
@@ -119,9 +125,11 @@ class Search:
         told = self._open(trial)
         if (value is None) == (error is None):
             raise InvalidInputError(f"tell of trial {told.number}: give either value=… or error=…")
-        told.value = None if value is None else float(value)
-        told.error = error
-        told.metrics = {name: float(number) for name, number in (metrics or {}).items()}
+        score = None if value is None else read_number(value, "value")
+        named = read_metrics(read_mapping("metrics", metrics or {}, "{'loss': 0.3}"))
+        reason = f"{type(error).__name__}: {error}" if isinstance(error, BaseException) else error
+        told.error = None if reason is None else read_text("error", reason)
+        told.metrics, told.value = named, score
         self._end(told, TrialState.FAILED if error is not None else TrialState.COMPLETED)
 
     def report(self, trial: Trial | int, value: float, step: int) -> Decision:
@@ -141,7 +149,7 @@ class Search:
             NotFoundError: If there is no such trial.
         """
         told = self._open(trial)
-        told.curve.add(step, float(value))
+        told.curve.add(read_whole(step), read_number(value, "value"))
         milestones = self._milestones[told.number].milestones
         if not (self.optimizer.wants_every_report or milestones == "every" or step in milestones):
             return Decision.CONTINUE
@@ -157,8 +165,9 @@ class Search:
         Raises:
             SpaceError: If the parameters do not lie in the space.
         """
+        score = read_number(value, "value")
         trial = self._new(self.space.validate(params), Suggestion(params=params))
-        trial.value = float(value)
+        trial.value = score
         self._end(trial, TrialState.COMPLETED)
         return trial
 
@@ -170,9 +179,16 @@ class Search:
 
     def _open(self, trial: Trial | int) -> Trial:
         number = trial.number if isinstance(trial, Trial) else trial
+        if type(number) is not int:
+            raise InvalidInputError(f"a trial, or its number, is needed; {number!r} was given")
         if not 0 <= number < len(self.trials):
             raise NotFoundError(f"there is no trial {number}; {len(self.trials)} have been asked for", wanted=number)
         known = self.trials[number]
+        if isinstance(trial, Trial) and trial.params != known.params:
+            raise InvalidInputError(
+                f"this trial {number} has the parameters {trial.params}, and trial {number} of this search "
+                f"{known.params}: it was asked from another search, or changed"
+            )
         if known.state is not TrialState.RUNNING:
             raise InvalidInputError(f"trial {number} is not running but {known.state}")
         return known

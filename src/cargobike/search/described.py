@@ -10,6 +10,7 @@ from zlib import crc32
 import msgspec
 
 from cargobike.core.asked import Named
+from cargobike.core.values.exact import TUPLE, unpack_exactly
 from cargobike.search.spaces.space import Searchspace
 
 _ATTRIBUTES = {"searchspace": "preset_space", "num_trials": "preset_num_trials"}
@@ -59,7 +60,11 @@ def restore(kind: object, settings: Mapping[str, Any]) -> Any:
     """
     if not isinstance(kind, type):
         raise TypeError(f"{kind!r} is not a class")
-    return kind(**{name: _from_data(value) for name, value in settings.items()})
+    try:
+        given = {name: _from_data(value) for name, value in settings.items()}
+    except RecursionError:
+        raise TypeError("its settings nest without end") from None
+    return kind(**given)
 
 
 def is_whole(thing: object, told: Named, make: Callable[[Named], object], tell: Callable[[Any], Named]) -> bool:
@@ -98,17 +103,26 @@ def _as_data(value: object) -> Any:
     if isinstance(value, Searchspace):
         return {"searchspace": value.describe()}
     if isinstance(value, Mapping):
-        return {str(name): _as_data(item) for name, item in value.items()}
+        return {str(name): _as_exact_data(item) for name, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset | range):
         return [_as_data(item) for item in value]
     kind = value if isinstance(value, type) else type(value)
     return _Foreign(f"{kind.__module__}:{kind.__qualname__}")
 
 
+def _as_exact_data(value: object) -> Any:
+    """Return a hyperparameter's value: a tuple there is no list."""
+    if isinstance(value, tuple):
+        return {TUPLE: [_as_exact_data(item) for item in value]}
+    if isinstance(value, list):
+        return [_as_exact_data(item) for item in value]
+    return _as_data(value)
+
+
 def _from_data(value: Any) -> Any:
     if isinstance(value, dict) and value.keys() == {"searchspace"}:
         return Searchspace.from_description(value["searchspace"])
-    return value
+    return unpack_exactly(value)
 
 
 def _short(value: Any) -> Any:

@@ -68,7 +68,8 @@ class Contrast:
         places = Places(self._encoding, rows)
         gains = wanted.log_density_at(places) - unwanted.log_density_at(places)
         ordered = rows[(-gains).argsort(kind="stable")]
-        return ordered if together else np.vstack([self._combined(rows, wanted, unwanted), ordered])
+        ordered = ordered if together else np.vstack([self._combined(rows, wanted, unwanted), ordered])
+        return self._encoding.kept_first(ordered)
 
     def gains(self, rows: Floats) -> Floats:
         """Return how much more likely each of some rows is in the better half than in the other, as a logarithm."""

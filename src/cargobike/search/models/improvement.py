@@ -18,12 +18,6 @@ _REFINED = 96
 _STRIDES = (0.02, 0.1, 0.3)
 
 
-def is_smooth(encoding: Encoding) -> bool:
-    """Tell whether a space suits a Gaussian process: continuous numbers only, not too many, and no conditions."""
-    has_conditions = any(parameter.condition for parameter in encoding.space.parameters.values())
-    return not has_conditions and 0 < encoding.width <= 20 and bool(np.isinf(encoding.counts).all())
-
-
 class Improvement:
     """Trials and where they stand, and the places where a better one is most to be expected.
 
@@ -72,7 +66,7 @@ class Improvement:
             more = self._near(found[np.argsort(-gains, kind="stable")[:6]], _REFINED)
             found = np.vstack([found, more])
             gains = np.concatenate([gains, process.improvement(more, best)])
-        return found[np.argsort(-gains, kind="stable")]
+        return self._encoding.kept_first(found[np.argsort(-gains, kind="stable")])
 
     def _losses(self) -> Floats:
         """Return losses of mean 0 and variance 1, in which the bad half is pressed together.

@@ -24,6 +24,9 @@ _NARROWEST = 0.02
 _CELL = 0.4
 """Least width of a kernel in cells of a lattice, so that neighbours stay possible."""
 
+_REDRAWN = 4
+"""How often rows that break constraints are drawn again."""
+
 _GRID = np.linspace(-6.0, 6.0, 1201)
 _BELOW = np.array([0.5 * math.erfc(-z / math.sqrt(2)) for z in _GRID])
 _ROOT = math.sqrt(2 * math.pi)
@@ -150,7 +153,17 @@ class Parzen:
         return highest
 
     def sample(self, count: int, rng: np.random.Generator) -> Floats:
-        """Draw rows that exist in the space."""
+        """Draw rows that exist in the space, and keep its constraints as far as some draws more find such rows."""
+        rows = self._draw(count, rng)
+        if self._encoding.is_constrained:
+            for _ in range(_REDRAWN):
+                broken = np.flatnonzero(self._encoding.broken(rows))
+                if not len(broken):
+                    break
+                rows[broken] = self._draw(len(broken), rng)
+        return rows
+
+    def _draw(self, count: int, rng: np.random.Generator) -> Floats:
         kernels = self._cumulated.searchsorted(rng.random(count))
         draws = rng.random((count, self._encoding.width))
         if not len(self._points):

@@ -132,19 +132,23 @@ class Pace:
 
     def __init__(self) -> None:
         self._done: dict[str, int] = {}
+        self._most = 0  # of all in _done, which never become less: no decision has to look at every worker
         self._seen: dict[int, int] = {}
 
     def count(self, trial: Trial) -> None:
         """Count the steps that a trial has done since the last call, for the worker that runs it."""
         if trial.worker is not None:
             # A worker that joins late starts level with the quickest, and does not count as slow.
-            before = self._done.get(trial.worker, max(self._done.values(), default=0))
-            self._done[trial.worker] = before + len(trial.curve) - self._seen.get(trial.number, 0)
+            before = self._done.get(trial.worker, self._most)
+            # A later attempt that goes back to a checkpoint has fewer steps at first.
+            done = before + max(0, len(trial.curve) - self._seen.get(trial.number, 0))
+            self._done[trial.worker] = done
+            self._most = max(self._most, done)
         self._seen[trial.number] = len(trial.curve)
 
     def keeps_up(self, worker: str | None) -> bool:
         """Tell whether a worker has done at least half as many steps as the quickest one."""
-        return worker is None or 2 * self._done.get(worker, 0) >= max(self._done.values(), default=0)
+        return worker is None or 2 * self._done.get(worker, 0) >= self._most
 
 
 class StepCount:

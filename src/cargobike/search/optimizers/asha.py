@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal, get_args
 
 from cargobike.core.errors import InvalidInputError, nearest
 from cargobike.core.records import IDLE, Decision, Params, Suggestion, Trial, TrialState, better
+from cargobike.core.values.kinds import is_number
 from cargobike.search.models.rungs import Pace, Rung, StepCount, first_point_from, levels_of, useful_levels, value_at
 from cargobike.search.models.sampler import RandomSampler, Sampler
 from cargobike.search.optimizers.optimizer import AbstractOptimizer, Suggested
@@ -53,6 +54,7 @@ class ASHA(AbstractOptimizer):
 
     name: ClassVar[str] = "asha"
     is_endless: ClassVar[bool] = True
+    needs_reports: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -306,11 +308,11 @@ class ASHA(AbstractOptimizer):
 def check_halving(reduction_factor: float, resource_min: int, resource_max: int | None, variant: str = "auto") -> None:
     """Refuse arguments of successive halving that make no sense, all at once."""
     mistakes = []
-    if not reduction_factor > 1:
+    if not is_number(reduction_factor, lambda number: number > 1):
         mistakes.append(f"reduction_factor={reduction_factor!r}: give a number above 1, such as 3")
     if not (type(resource_min) is int and resource_min >= 1):
         mistakes.append(f"resource_min={resource_min!r}: give a whole number of at least 1")
-    elif resource_max is not None and not resource_max >= resource_min:
+    elif resource_max is not None and not is_number(resource_max, lambda number: number >= resource_min):
         mistakes.append(f"resource_max={resource_max!r}: give a number of at least resource_min={resource_min}")
     if variant not in get_args(Variant):
         allowed = ", ".join(map(repr, get_args(Variant)))

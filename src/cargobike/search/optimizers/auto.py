@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import logging
-import random
-from collections.abc import Sequence
-from typing import ClassVar
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, ClassVar
 
-import numpy as np
-
-from cargobike.core.records import Decision, Direction, Params, Suggestion, Trial, TrialState
-from cargobike.search.models.improvement import MOST_TRIALS, Improvement, is_smooth
+from cargobike.core.records import Decision, Params, Suggestion, Trial, TrialState
 from cargobike.search.models.rungs import Rung
-from cargobike.search.models.standing import standing
 from cargobike.search.optimizers.asha import ASHA, Ladder
 from cargobike.search.optimizers.bohb import ModelSampler
 from cargobike.search.optimizers.optimizer import AbstractOptimizer, Suggested
 from cargobike.search.optimizers.sobol import Sobol
-from cargobike.search.optimizers.tpe import TPE
-from cargobike.search.spaces.encoding import Encoding
+from cargobike.search.spaces.smooth import is_smooth
 from cargobike.search.spaces.space import Searchspace
+
+if TYPE_CHECKING:
+    from cargobike.search.models.levels import SmoothLevelModel
 
 log = logging.getLogger(__name__)
 
@@ -45,6 +42,12 @@ class Auto(AbstractOptimizer):
       learns from every level of training; if it also saves checkpoints, trials are paused instead of stopped. If it
       does not report, that is TPE.
 
+    Args:
+        num_trials: Used if the experiment gives no number itself.
+        searchspace: Used if the experiment gives no space itself.
+        stops_trials: Whether trials may be stopped or paused by what they report. Without, as in a search for which no
+            optimizer was chosen, every trial runs to its end, and the model learns from final scores alone.
+
     Attributes:
         choice: What was chosen, as in each trial's info; empty before the first question.
     """
@@ -54,9 +57,12 @@ class Auto(AbstractOptimizer):
     handles_objectives: ClassVar[bool] = True
     judges_steps = False
 
-    def __init__(self, num_trials: int | None = None, searchspace: Searchspace | None = None) -> None:
+    def __init__(
+        self, num_trials: int | None = None, searchspace: Searchspace | None = None, *, stops_trials: bool = True
+    ) -> None:
         self.preset_num_trials = num_trials
         self.preset_space = searchspace
+        self.stops_trials = stops_trials
 
     def initialize(self) -> None:
         """Leave the choice to the first question: until then it may change how many trials there will be."""
@@ -91,7 +97,11 @@ class Auto(AbstractOptimizer):
         if size is not None and self.num_trials is not None and size <= min(self.num_trials, _WHOLE):
             return Sobol(), "sobol", f"all {size} combinations fit into {self.num_trials} trials"
         if self.objectives:
+            from cargobike.search.optimizers.tpe import TPE  # noqa: PLC0415 - loads NumPy, which most first trials need not
+
             return TPE(), "tpe", f"there are {len(self.objectives)} objectives"
+        if not self.stops_trials:
+            return ModelHalving(halves=False), "model", "trials run to their end"
         return ModelHalving(), "model", "halving follows if the function reports"
 
     def get_suggestion(self, trial: Trial | None = None) -> Suggested:
@@ -106,13 +116,15 @@ class Auto(AbstractOptimizer):
     def observe(self, trial: Trial) -> None:
         """Show the trial on, and say what the first one that got anywhere tells about the function."""
         chosen = self.chosen
-        if self.choice == "model" and (len(trial.curve) or trial.state is TrialState.COMPLETED):
-            if not len(trial.curve) and is_smooth(Encoding(self.space)):
+        may_halve = self.stops_trials and len(trial.curve) > 0
+        if self.choice == "model" and (may_halve or trial.state is TrialState.COMPLETED):
+            why = "the function does not report" if self.stops_trials else "no trial is to be stopped"
+            if not may_halve and is_smooth(self.space):
                 self.choice = "gaussian"
-                log.info("auto chose gaussian: the function does not report, and its parameters are all continuous")
-            elif not len(trial.curve):
+                log.info("auto chose gaussian: %s, and its parameters are all continuous", why)
+            elif not may_halve:
                 self.choice = "tpe"
-                log.info("auto chose tpe: the function does not report, and not all of its parameters are continuous")
+                log.info("auto chose tpe: %s, and not all of its parameters are continuous", why)
             else:
                 self.choice = "asha+model"
                 does = "saves checkpoints, so trials pause" if trial.has_checkpoint else "saves none, so trials stop"
@@ -137,11 +149,38 @@ class ModelHalving(ASHA):
     found among these, and the model learns from them where to look.
 
     When nothing new is left, those that wait go on: in turns the one best placed and the one that the model likes best.
+
+    Args:
+        halves: Whether trials are compared at all; without, reports count for nothing.
     """
 
-    def __init__(self) -> None:
-        self._model = AutoSampler()
+    def __init__(self, *, halves: bool = True) -> None:
+        self._halves = halves
+        self._model = AutoSampler(minds_reports=halves)
         super().__init__(sampler=self._model)
+
+    def learn_from(self, trials: Sequence[Trial]) -> None:
+        """Show trials of earlier experiments to the model."""
+        if self._halves:
+            super().learn_from(trials)
+            return
+        for trial in trials:
+            if trial.state is TrialState.COMPLETED and trial.value is not None:
+                self.sampler.observe(trial, self.resource_min, trial.value)
+
+    def _milestones(self, rungs: Iterable[Rung]) -> tuple[int, ...]:
+        return super()._milestones(rungs) if self._halves else ()
+
+    def _ladder_of(self, trial: Trial) -> Ladder:
+        return super()._ladder_of(trial) if self._halves else []
+
+    def _completed(self, trial: Trial) -> None:
+        if self._halves:
+            super()._completed(trial)
+            return
+        self._has_completed = True
+        if trial.value is not None:
+            self.sampler.observe(trial, self.resource_min, trial.value)
 
     def _build_ladders(self) -> list[Ladder]:
         whole = super()._build_ladders()[0]
@@ -178,42 +217,33 @@ class ModelHalving(ASHA):
 
 
 class AutoSampler(ModelSampler):
-    """A model of densities; in a smooth space, and for a function that does not report, a Gaussian process."""
+    """A model of densities; in a smooth space, and for a function that does not report, a Gaussian process.
 
-    def setup(self, space: Searchspace, *, direction: Direction, rng: random.Random) -> None:
-        """Start afresh."""
-        super().setup(space, direction=direction, rng=rng)
-        smooth = is_smooth(self._encoding)
-        self._improvement = Improvement(self._encoding, self._generator) if smooth else None
+    Args:
+        minds_reports: Whether it is asked about trials that were stopped, which only densities can compare.
+    """
 
-    def observe(self, trial: Trial, resource: int, value: float) -> None:
-        """Learn what a trial had reached at a level."""
-        super().observe(trial, resource, value)
-        row = self._encoding.try_row(trial.params) if self._improvement is not None else None
-        if self._improvement is None or row is None:
-            return
-        if len(trial.curve) or len(self._improvement) >= MOST_TRIALS:
-            self._improvement = None
-        else:
-            self._improvement.learn(row, standing(trial, self._direction))
+    def __init__(self, *, minds_reports: bool = True) -> None:
+        super().__init__()
+        self._minds_reports = minds_reports
+
+    @property
+    def _useful_from(self) -> int:
+        return _STARTUP
+
+    def _make_model(self) -> SmoothLevelModel:
+        # As in `ModelSampler`: NumPy must not delay the first trial.
+        from cargobike.search.models.levels import SmoothLevelModel  # noqa: PLC0415
+
+        self._smooth_model = SmoothLevelModel(
+            self._space,
+            self._direction,
+            self._seed,
+            useful_from=_STARTUP,
+            minds_reports=self._minds_reports,
+        )
+        return self._smooth_model
 
     def favourite(self, choices: Sequence[Params]) -> int | None:
         """Return which of some parameters look most like those that were good after the longest training."""
-        ready = [level for level, contrast in self._levels.items() if len(contrast) >= _STARTUP]
-        if not ready or not choices:
-            return None
-        rows = np.array([self._encoding.row(params) for params in choices])
-        return int(np.argmax(self._levels[max(ready)].gains(rows)))
-
-    def _modelled(self) -> Params | None:
-        if self._improvement is None:
-            return super()._modelled()
-        if len(self._improvement) < _STARTUP:
-            return None
-        known = len(self._index)
-        running = self._rows[:known][self._highest[:known] == 0]
-        for row in self._improvement.candidates(running):
-            params = self._encoding.params(row)
-            if self._search._remember(params):
-                return params
-        return None
+        return None if self._model_if_useful() is None else self._smooth_model.favourite(choices)

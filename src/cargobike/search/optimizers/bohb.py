@@ -2,32 +2,30 @@
 
 from __future__ import annotations
 
-import math
+import copy
 import random
-from typing import ClassVar
-
-import numpy as np
+from typing import TYPE_CHECKING, ClassVar
 
 from cargobike.core.records import Direction, Params, Trial
-from cargobike.search.models.contrast import Contrast
 from cargobike.search.models.sampler import RandomSampler
-from cargobike.search.models.standing import LAST, loss_of
 from cargobike.search.optimizers.asha import Variant
 from cargobike.search.optimizers.hyperband import Hyperband
 from cargobike.search.optimizers.sobol import Sobol
-from cargobike.search.spaces.encoding import Encoding, Floats
 from cargobike.search.spaces.space import Searchspace
 
-_CANDIDATES = 24
-_GOOD_SHARE = 0.15
-"""Of all trials with a score, so many count as good, if that many got far enough; and at most half of those."""
+if TYPE_CHECKING:
+    from cargobike.search.models.levels import LevelModel
+
+_Observation = tuple[Trial, int, float]
+"""What a trial had reached after how much training."""
 
 
 class ModelSampler(RandomSampler):
     """Suggests what looks like the trials that were good after the longest training that enough trials got to.
 
     Trials that never got that far count as bad: they were not good enough, they failed, or they still run. As long as
-    all trials got equally far, which is so for a function that does not report, this is TPE.
+    all trials got equally far, which is so for a function that does not report, this is TPE. Before there is enough
+    to learn from, it suggests Sobol points.
 
     Args:
         random_share: How often it takes a Sobol point nevertheless, in case short training misleads.
@@ -43,52 +41,53 @@ class ModelSampler(RandomSampler):
         self._search = Sobol()
         self._search.setup(space, num_trials=None, direction=direction, seed=rng.getrandbits(32))
         self._search.initialize()
-        self._direction = direction
-        self._encoding = Encoding(space)
-        self._generator = np.random.default_rng(rng.getrandbits(64))
-        self._levels: dict[int, Contrast] = {}
-        self._rows = np.empty((64, self._encoding.width))
-        self._highest = np.zeros(64, dtype=np.int64)
-        self._index: dict[str, int] = {}
+        self._space, self._direction, self._seed = space, direction, rng.getrandbits(64)
+        self._early: list[Params | _Observation] = []
+        self._observed = 0
+        self._model: LevelModel | None = None
 
     def suggest(self) -> Params | None:
         """Return what the model of the highest level that has enough trials likes best, else a Sobol point."""
-        params = self._modelled() or super().suggest()
-        if params is not None:
-            self._note(params, self._encoding.row(params), 0)
+        liked = model.candidates() if (model := self._model_if_useful()) is not None else ()
+        params = next((params for params in liked if self._search._remember(params)), None) or super().suggest()
+        if params is None:
+            return None
+        if model is not None:
+            model.note(params)
+        else:
+            self._early.append(params)
         return params
 
     def observe(self, trial: Trial, resource: int, value: float) -> None:
         """Learn what a trial had reached at a level."""
-        row = self._encoding.try_row(trial.params)
-        if row is not None:
-            self._note(trial.params, row, resource)
-            contrast = self._levels.setdefault(resource, Contrast(self._encoding))
-            contrast.learn(row, (trial.violation, loss_of(value, self._direction)) if math.isfinite(value) else LAST)
+        self._observed += 1
+        if self._model is not None:
+            self._model.learn(trial, resource, value)
+        else:
+            self._early.append((copy.copy(trial), resource, value))
 
-    def _note(self, params: Params, row: Floats, level: int) -> None:
-        """Remember up to which level a trial is known, 0 for one that was only suggested."""
-        index = self._index.setdefault(repr(params), len(self._index))
-        if index == len(self._rows):
-            self._rows = np.concatenate([self._rows, np.empty_like(self._rows)])
-            self._highest = np.concatenate([self._highest, np.zeros_like(self._highest)])
-        self._rows[index] = row
-        self._highest[index] = max(self._highest[index], level)
+    @property
+    def _useful_from(self) -> int:
+        """How many observations there must be, of whatever level, before the model can have anything to say."""
+        return self.startup
 
-    def _modelled(self) -> Params | None:
-        ready = [level for level, contrast in self._levels.items() if len(contrast) >= self.startup]
-        if not ready or (len(self._levels) > 1 and self._generator.random() < self.random_share):
-            return None
-        contrast = self._levels[max(ready)]
-        known = len(self._index)
-        below = self._rows[:known][self._highest[:known] < max(ready)]
-        lower = int((self._highest[:known] > 0).sum()) - len(contrast)
-        good = max(1, min(math.ceil(_GOOD_SHARE * (len(contrast) + lower)), len(contrast) // 2))
-        for row in contrast.candidates(_CANDIDATES, below, self._generator, good=good):
-            params = self._encoding.params(row)
-            if self._search._remember(params):
-                return params
-        return None
+    def _model_if_useful(self) -> LevelModel | None:
+        """Return the model, made when there is enough to learn from: a search of a few trials does without NumPy."""
+        if self._model is None and self._observed >= self._useful_from:
+            self._model = self._make_model()
+            for early in self._early:
+                if isinstance(early, dict):
+                    self._model.note(early)
+                else:
+                    self._model.learn(*early)
+            self._early.clear()
+        return self._model
+
+    def _make_model(self) -> LevelModel:
+        # NumPy takes longer to load than all the rest that the first trial of an experiment needs.
+        from cargobike.search.models.levels import LevelModel  # noqa: PLC0415
+
+        return LevelModel(self._space, self._direction, self._seed, self.random_share, self.startup)
 
 
 class BOHB(Hyperband):

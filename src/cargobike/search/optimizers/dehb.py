@@ -11,6 +11,7 @@ import numpy as np
 
 from cargobike.core.errors import InvalidInputError
 from cargobike.core.records import Direction, Params, Trial
+from cargobike.core.values.kinds import is_number
 from cargobike.search.models.sampler import RandomSampler
 from cargobike.search.models.standing import loss_of
 from cargobike.search.optimizers.asha import Variant
@@ -107,7 +108,7 @@ class DEHB(Hyperband):
         variant: Variant = "auto",
         population: int = 10,
     ) -> None:
-        if population < FEWEST:
+        if not is_number(population, lambda number: number >= FEWEST):
             raise InvalidInputError(f"population={population!r}: a mixture needs {FEWEST} members at least")
         sampler = EvolutionSampler(population)
         super().__init__(reduction_factor, resource_min, resource_max, variant=variant, sampler=sampler)

@@ -10,6 +10,7 @@ import numpy as np
 
 from cargobike.core.errors import InvalidInputError
 from cargobike.core.records import Params, Suggestion, Trial
+from cargobike.core.values.kinds import unfit
 from cargobike.search.models.standing import LAST, Standing, standing
 from cargobike.search.optimizers.optimizer import Suggested
 from cargobike.search.optimizers.randomsearch import RandomSearch
@@ -23,6 +24,9 @@ FEWEST = 4
 """One who is challenged and three to mix."""
 _TRIES = 10
 """Mixtures that may turn out to have been tried before a random draw takes their place."""
+
+_BROKEN = 10
+"""Mixtures that may break constraints before the nearest place that keeps them is taken."""
 
 
 @dataclass(slots=True)
@@ -57,11 +61,10 @@ class DifferentialEvolution(RandomSearch):
 
     def __init__(self, population: int = 10, crossover: float = 0.9) -> None:
         super().__init__()
-        mistakes = []
-        if population < FEWEST:
-            mistakes.append(f"population={population!r}: a mixture needs {FEWEST} members at least")
-        if not 0 <= crossover <= 1:
-            mistakes.append(f"crossover={crossover!r}: must lie in [0, 1]")
+        mistakes = unfit(
+            ("population", population, lambda number: number >= FEWEST, f"a mixture needs {FEWEST} members at least"),
+            ("crossover", crossover, lambda number: 0 <= number <= 1, "must lie in [0, 1]"),
+        )
         if mistakes:
             raise InvalidInputError("this differential evolution cannot be made:", mistakes)
         self.population = population
@@ -167,13 +170,22 @@ class Mixer:
         return np.where(np.isnan(row), self._generator.random(len(row)), row)
 
     def mixture(self, holder: Floats, best: Floats, others: Sequence[Floats]) -> Params:
-        """Return the parameters of a challenger; there must be three others at least."""
+        """Return the parameters of a challenger that keeps the constraints; there must be three others at least."""
+        for _ in range(_BROKEN):
+            row = self._mixed(holder, best, others)
+            params = self._encoding.try_params(row)
+            if params is not None:
+                return params
+        return self._encoding.params(row)
+
+    def _mixed(self, holder: Floats, best: Floats, others: Sequence[Floats]) -> Floats:
         chosen = self._generator.choice(len(others), size=3, replace=False)
         start, first, second = (others[index] for index in chosen)
         if self._generator.random() < 0.5:
             start = holder
         genes = self._cross(holder, self._mix(start, best, first, second))
-        return self._encoding.params(self._encoding.settle(genes[None, :])[0])
+        row: Floats = self._encoding.settle(genes[None, :])[0]
+        return row
 
     def _mix(self, start: Floats, best: Floats, first: Floats, second: Floats) -> Floats:
         pull, weight = self._generator.random(), self._generator.uniform(*_WEIGHTS)

@@ -6,12 +6,13 @@ from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
 from cargobike.core.records import Params, Trial
+from cargobike.core.values.kinds import read_mapping
 from cargobike.search.optimizers.optimizer import AbstractOptimizer, Suggested
 from cargobike.search.spaces.space import Searchspace
 
 
 class GridSearch(AbstractOptimizer):
-    """Tries every combination of the space once, the last parameter changing fastest.
+    """Tries every combination of the space once that keeps its constraints, the last parameter changing fastest.
 
     Args:
         counts: How many values to take of a range, `{"lr": 5}`; a continuous range needs this or `points` in
@@ -22,10 +23,10 @@ class GridSearch(AbstractOptimizer):
     handles_objectives: ClassVar[bool] = True
 
     def __init__(self, counts: Mapping[str, int] | None = None) -> None:
-        self.counts = dict(counts or {})
+        self.counts = {} if counts is None else read_mapping("counts", counts, "{'lr': 5}")
 
-    def count_trials(self, space: Searchspace) -> int:
-        """Return the number of combinations; raises `SpaceError` if a continuous range has no count."""
+    def count_trials(self, space: Searchspace) -> int | None:
+        """Return the number of combinations; raises `SpaceError` if there is none, or a range has no count."""
         return space.grid_size(self.counts)
 
     def initialize(self) -> None:

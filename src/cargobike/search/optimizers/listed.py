@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from cargobike.core.errors import SpaceError
 from cargobike.core.records import Params, Trial
+from cargobike.core.values.numbers import describe
 from cargobike.search.optimizers.optimizer import AbstractOptimizer, Suggested
 from cargobike.search.spaces.values import NotPlainError, plain, shown
 
@@ -41,12 +42,15 @@ class Listed(AbstractOptimizer):
         return copy.deepcopy(self.params[self._next - 1])
 
 
-def read_sets(params: Iterable[object]) -> list[Params]:
+def read_sets(params: object) -> list[Params]:
     """Return sets of parameters as plain data.
 
     Raises:
         SpaceError: If there are none, or some cannot be used; lists all mistakes.
     """
+    if not isinstance(params, Iterable) or isinstance(params, str | bytes | Mapping):
+        example = "[{'lr': 0.1}]"
+        raise SpaceError(f"sets of parameters are a list of dicts, such as {example}; {describe(params)} was given")
     mistakes: list[str] = []
     sets: list[Params] = []
     for number, given in enumerate(params):

@@ -8,14 +8,30 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import ClassVar, Literal, TypeAlias
 
+from cargobike.core.errors import OptimizerError
 from cargobike.core.records import IDLE, Decision, Direction, Params, Suggestion, Trial
 from cargobike.search.described import settings_of
 from cargobike.search.spaces.space import Searchspace
 
-__all__ = ["IDLE", "AbstractOptimizer", "Suggested", "Suggestion", "Trial"]
+__all__ = ["IDLE", "AbstractOptimizer", "Suggested", "Suggestion", "Trial", "as_suggestion"]
 
 Suggested: TypeAlias = Suggestion | Trial | Params | Literal["IDLE"] | None
 """What `get_suggestion` may return."""
+
+
+def as_suggestion(answer: object) -> Suggestion:
+    """Return what `get_suggestion` answered as a suggestion, in whichever of its forms it came.
+
+    Raises:
+        OptimizerError: If it is not a suggestion.
+    """
+    if isinstance(answer, Trial):
+        return Suggestion(params=answer.params, info=answer.info)
+    if isinstance(answer, dict):
+        return Suggestion(params=answer)
+    if not isinstance(answer, Suggestion):
+        raise OptimizerError(f"get_suggestion returned {answer!r}, which is not a suggestion")
+    return answer
 
 
 class AbstractOptimizer(ABC):
@@ -49,6 +65,9 @@ class AbstractOptimizer(ABC):
     judges_steps: bool | None = None
     """Whether `early_check` wants to see every report; `None`: yes if the subclass overrides it."""
 
+    needs_reports: ClassVar[bool] = False
+    """Whether it is chosen for comparing trials by their reports: one that lacks the objective is a mistake then."""
+
     preset_space: Searchspace | None = None
     """A space given to the constructor, as Maggy's users do; used if the experiment itself gives none."""
 
@@ -58,6 +77,9 @@ class AbstractOptimizer(ABC):
     deterministic: bool = False
     """Whether the search must not depend on timing; set by the driver. What `judge` decides may then depend on the
     trial itself and on what was known when it was suggested, not on what else has been judged or shown since."""
+
+    judged_by: str = ""
+    """What made the last decision, for optimizers that ask others; by default the name of the class."""
 
     handles_objectives: ClassVar[bool] = False
     """Whether it can search for several objectives at once; they are then in `objectives`, and `trial.metrics`."""

@@ -26,8 +26,9 @@ class OptunaOptimizer(RandomSearch):
     """Lets an Optuna sampler decide.
 
     Everything is minimized, on columns from 0 to 1, so that scales and directions are ours. Conditions are respected:
-    the sampler is asked only for parameters that exist. Trials that still run stay running in the study, so samplers
-    that know what to do about them do it. Failed trials are told as failed, stopped ones as pruned.
+    the sampler is asked only for parameters that exist. What breaks constraints is moved to where they hold. Trials
+    that still run stay running in the study, so samplers that know what to do about them do it. Failed trials are told
+    as failed, stopped ones as pruned.
 
     Args:
         sampler: An Optuna sampler, or a function that makes one from a seed, which keeps the experiment repeatable:
@@ -80,8 +81,8 @@ class OptunaOptimizer(RandomSearch):
         drawn = self._draw()
         if drawn is None:
             return None
-        self._study.enqueue_trial({name: _place(self.space[name], value) for name, value in drawn.items()})
-        return self._suggest(*self._ask())
+        self._enqueue(drawn)
+        return self._suggest(*self._ask_anywhere())
 
     def observe(self, trial: Trial) -> None:
         """Tell the study how a trial ended; one that paused is still running there."""
@@ -118,6 +119,19 @@ class OptunaOptimizer(RandomSearch):
         return optuna
 
     def _ask(self) -> tuple[Any, Params]:
+        """Ask the sampler for a trial; where it breaks constraints, for the nearest place found that keeps them."""
+        asked, params = self._ask_anywhere()
+        if self.space.contains(params):
+            return asked, params
+        self._study.tell(asked, state=self._states.FAIL)
+        units = [self.space[name].to_unit(params[name]) if name in params else None for name in self.space.names]
+        self._enqueue(self.space.from_unit(units))
+        return self._ask_anywhere()
+
+    def _enqueue(self, params: Params) -> None:
+        self._study.enqueue_trial({name: _place(self.space[name], value) for name, value in params.items()})
+
+    def _ask_anywhere(self) -> tuple[Any, Params]:
         """Ask the sampler for one parameter after the other, as conditions bring them up."""
         asked = self._study.ask()
         known: Params = {}

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 from cargobike.core.errors import InvalidInputError
 from cargobike.core.records import IDLE, Decision, Params, Suggestion, Trial, TrialState
+from cargobike.core.values.kinds import unfit
 from cargobike.search.models.rungs import StepCount, first_point_from
 from cargobike.search.optimizers.optimizer import AbstractOptimizer, Suggested
 from cargobike.search.spaces.parameter import Parameter
@@ -18,6 +19,8 @@ from cargobike.search.spaces.space import Searchspace
 log = logging.getLogger(__name__)
 
 _MOST_MILESTONES = 256
+_BROKEN = 20
+"""Moves that may break constraints before the nearest place that keeps them is taken."""
 _Score = tuple[int, float, int]
 
 
@@ -29,6 +32,7 @@ class _Slot:
         self.is_over = False
         self.is_waiting = False
         self.has_checkpoint = False
+        self.has_failed = False
         self.generation = 0
         self.number: int | None = None
         self.params: Params = {}
@@ -64,6 +68,7 @@ class PopulationBasedTraining(AbstractOptimizer):
     """
 
     name: ClassVar[str] = "pbt"
+    needs_reports: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -77,14 +82,13 @@ class PopulationBasedTraining(AbstractOptimizer):
         num_trials: int | None = None,
         searchspace: Searchspace | None = None,
     ) -> None:
-        rules = {
-            f"population={population!r}: give at least 2": population >= 2,
-            f"interval={interval!r}: give at least 1": interval >= 1,
-            f"quantile={quantile!r}: give a number above 0 and up to 0.5": 0 < quantile <= 0.5,
-            f"perturbation={perturbation!r}: give a number above 0 and up to 1": 0 < perturbation <= 1,
-            f"resample={resample!r}: give a probability, from 0 to 1": 0 <= resample <= 1,
-        }
-        mistakes = [mistake for mistake, holds in rules.items() if not holds]
+        mistakes = unfit(
+            ("population", population, lambda number: number >= 2, "give at least 2"),
+            ("interval", interval, lambda number: number >= 1, "give at least 1"),
+            ("quantile", quantile, lambda number: 0 < number <= 0.5, "give a number above 0 and up to 0.5"),
+            ("perturbation", perturbation, lambda number: 0 < number <= 1, "give a number above 0 and up to 1"),
+            ("resample", resample, lambda number: 0 <= number <= 1, "give a probability, from 0 to 1"),
+        )
         if mistakes:
             raise InvalidInputError("There can be no such population:", mistakes)
         self.population = population
@@ -115,10 +119,12 @@ class PopulationBasedTraining(AbstractOptimizer):
         """Replace who was stopped, complete the population, or let go on who is furthest behind."""
         while self._to_replace:
             index = self._to_replace.popleft()
-            donors = self._donors(index)
+            donors = self._donors(index) or self._substitutes(index)
             if donors and self._left > 0:
                 return self._replace(index, self.rng.choice(donors))
-            self._slots[index].is_over = True
+            slot = self._slots[index]
+            slot.is_waiting = slot.number in self._paused  # it need not end for others that are done
+            slot.is_over = not slot.is_waiting
         for index, slot in enumerate(self._slots):
             if not slot.has_begun and self._left > 0:
                 return self._begin(slot, self.space.sample(self.rng), {"slot": index, "generation": 0})
@@ -153,7 +159,7 @@ class PopulationBasedTraining(AbstractOptimizer):
         return self._begin(slot, self._explore(donor.params), info, copy_of=donor.number)
 
     def _begin(self, slot: _Slot, params: Params, info: dict[str, Any], copy_of: int | None = None) -> Suggestion:
-        slot.has_begun, slot.params, slot.has_checkpoint = True, params, False
+        slot.has_begun, slot.params, slot.has_checkpoint, slot.has_failed = True, params, False, False
         self._started += 1
         self._active += 1
         return Suggestion(params=params, milestones=self._milestones(), copy_checkpoint_of=copy_of, info=info)
@@ -163,8 +169,13 @@ class PopulationBasedTraining(AbstractOptimizer):
         return self._steps.milestones(age for age in ages if self._longest is None or age < self._longest)
 
     def _explore(self, params: Params) -> Params:
-        pairs = zip(self.space.parameters.values(), self.space.to_unit(params), strict=True)
-        return self.space.from_unit([self._moved(parameter, unit) for parameter, unit in pairs])
+        pairs = list(zip(self.space.parameters.values(), self.space.to_unit(params), strict=True))
+        for _ in range(_BROKEN):
+            moved = [self._moved(parameter, unit) for parameter, unit in pairs]
+            explored = self.space.try_unit(moved)
+            if explored is not None:
+                return explored
+        return self.space.from_unit(moved)
 
     def _moved(self, parameter: Parameter, unit: float | None) -> float:
         if unit is None or self.rng.random() < self.resample:
@@ -240,6 +251,19 @@ class PopulationBasedTraining(AbstractOptimizer):
         best = [self._slots[other] for other in ranking[: int(len(ranking) * self.quantile)] if other != index]
         return [slot for slot in best if slot.has_checkpoint and not slot.is_over]
 
+    def _substitutes(self, index: int) -> list[_Slot]:
+        """Return whom a stopped trial's place goes on from if its donors have ended before the copy was made.
+
+        That is the best of the others that still train; if there are none, the stopped trial itself, so that what it
+        has learned is not lost.
+        """
+        slot = self._slots[index]
+        if slot.has_failed or slot.number in self._paused:
+            return []
+        others = [self._slots[other] for other in self._ranking(slot) if other != index]
+        training = [other for other in others if other.has_checkpoint and not other.is_over]
+        return training[:1] or ([slot] if slot.has_checkpoint else [])
+
     def _ranking(self, slot: _Slot) -> list[int]:
         """Return the slots to compare a slot with, best first: those at its age, or the one before if they are few."""
         for age in (slot.age, slot.age - 1):
@@ -269,6 +293,7 @@ class PopulationBasedTraining(AbstractOptimizer):
         if trial.state is TrialState.PAUSED:
             self._settle_pause(slot, trial)
         elif trial.state is TrialState.FAILED and self.num_trials is not None and self._donors(index):
+            slot.has_failed = True
             self._to_replace.append(index)
         elif index not in self._to_replace:
             slot.is_over, slot.is_waiting = True, False

@@ -11,6 +11,9 @@ from cargobike.core.registering.registry import Registry, plain_word
 from cargobike.search.described import describe, is_whole, restore
 from cargobike.search.optimizers.optimizer import AbstractOptimizer
 
+_BAYESIAN = "Bayesian optimization is 'tpe' or 'auto' here, and 'gp' through Optuna."
+_OPTUNA = "Through Optuna come 'gp', 'cmaes' and 'nsga2', and any sampler: OptunaOptimizer(sampler)."
+
 OPTIMIZERS: Final = Registry(
     "optimizer",
     "cargobike.optimizers",
@@ -38,8 +41,22 @@ OPTIMIZERS: Final = Registry(
         "nsgaii": "nsga2",
         "random": "randomsearch",
         "grid": "gridsearch",
+        "populationbasedtraining": "pbt",
     },
-    otherwise="give an object of your own",
+    foreign={
+        **dict.fromkeys(("bayesian", "bayes", "bayesianoptimization", "bo", "modelbased"), _BAYESIAN),
+        **dict.fromkeys(("ax", "axsearch", "botorch", "skopt", "bayesopt", "bayessearchcv", "gpsampler"), _BAYESIAN),
+        **dict.fromkeys(("randomsampler", "randomizedsearchcv", "rand"), "That is 'random' here."),
+        **dict.fromkeys(("gridsampler", "gridsearchcv", "bruteforcesampler"), "That is 'grid' here."),
+        **dict.fromkeys(("qmcsampler", "quasirandom"), "That is 'sobol' here."),
+        **dict.fromkeys(("ashascheduler", "asynchyperband"), "That is 'asha' here."),
+        **dict.fromkeys(("hyperopt", "hyperoptsearch", "tpesampler"), "That is 'tpe' here."),
+        **dict.fromkeys(("evolution", "evolutionary", "genetic", "ga"), "Those here are 'de', 'nsga2' and 'cmaes'."),
+        **dict.fromkeys(("successivehalving", "sha", "halving"), "That is 'asha' here."),
+        **dict.fromkeys(("optuna", "sampler", "optunasearch"), _OPTUNA),
+        **dict.fromkeys(("median", "medianpruner", "pruner", "patience"), 'That is early_stop="median" or "patience".'),
+    },
+    otherwise="give an object of your own; OptunaOptimizer(sampler) takes any sampler of Optuna",
 )
 """What `optimizer="…"` understands: to add one, add a line."""
 _NOTHING = {"", "none", "null", "no", "off", "false", "single"}
@@ -133,7 +150,7 @@ def _made(optimizer: type[AbstractOptimizer]) -> AbstractOptimizer:
 
 
 def _refusal(given: object) -> str:
-    names = ", ".join([*OPTIMIZERS.names(), *OPTIMIZERS.aliases])
+    names = ", ".join(sorted([*OPTIMIZERS.names(), *OPTIMIZERS.aliases]))
     if given is None or given is False or isinstance(given, str):
         return (
             f"optimizer={given!r} names no optimizer; for one run with fixed values pass params={{...}} and "

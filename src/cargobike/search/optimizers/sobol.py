@@ -12,6 +12,8 @@ from cargobike.search.optimizers.randomsearch import RandomSearch
 _BITS = 32
 _MISSES = 20
 """Points in a row that may hit something tried before chance takes over."""
+_BROKEN = 1000
+"""Points in a row that may break constraints before chance takes over."""
 
 # A column after the first needs a primitive polynomial over GF(2), as an integer, and as many odd numbers to start
 # with as its degree, the i-th below 2**i. The polynomials are all there are up to degree 7; the numbers were chosen out
@@ -111,7 +113,17 @@ class Sobol(RandomSearch):
 
     def _next(self) -> Params | None:
         for _ in range(_MISSES if self._left is None else 0):
-            params = self.space.from_unit(self._sequence.next())
+            params = self._kept()
+            if params is None:
+                break
             if self._remember(params):
                 return params
         return self._draw()
+
+    def _kept(self) -> Params | None:
+        """Return the next point where the constraints of the space hold, `None` if they seldom do."""
+        for _ in range(_BROKEN):
+            params = self.space.try_unit(self._sequence.next())
+            if params is not None:
+                return params
+        return None

@@ -10,6 +10,7 @@ import numpy as np
 
 from cargobike.core.errors import InvalidInputError
 from cargobike.core.records import Params, Suggestion, Trial
+from cargobike.core.values.kinds import is_number
 from cargobike.search.models.contrast import Contrast
 from cargobike.search.models.fronts import FrontContrast, losses_of
 from cargobike.search.models.standing import standing
@@ -39,8 +40,8 @@ class TPE(Sobol):
 
     def __init__(self, startup: int = 8, candidates: int = 24, multivariate: bool = True) -> None:
         super().__init__()
-        if startup < 1 or candidates < 1:
-            raise InvalidInputError(f"startup={startup} and candidates={candidates} must be at least 1")
+        if not (is_number(startup, lambda number: number >= 1) and is_number(candidates, lambda number: number >= 1)):
+            raise InvalidInputError(f"startup={startup!r} and candidates={candidates!r} must be at least 1")
         self.startup = startup
         self.candidates = candidates
         self.multivariate = multivariate

@@ -16,6 +16,7 @@ from cargobike.core.asked import Named
 from cargobike.core.errors import InvalidInputError
 from cargobike.core.records import Curve, Decision, Direction, Trial, TrialState
 from cargobike.core.registering.registry import Registry
+from cargobike.core.values.kinds import is_number, unfit
 from cargobike.search.described import describe, is_whole, restore, settings_of
 from cargobike.search.rules.stop_rule import StopRule
 
@@ -39,12 +40,12 @@ class PercentileRule:
     def __init__(
         self, percentile: float = 25.0, *, warmup_steps: int = 1, min_trials: int = 5, interval: int = 1
     ) -> None:
-        mistakes = [
-            *_unless(0 < percentile < 100, f"percentile={percentile!r}: give a number between 0 and 100"),
-            *_unless(warmup_steps >= 0, f"warmup_steps={warmup_steps!r}: give 0 or more"),
-            *_unless(min_trials >= 1, f"min_trials={min_trials!r}: give 1 or more"),
-            *_unless(interval >= 1, f"interval={interval!r}: give 1 or more"),
-        ]
+        mistakes = unfit(
+            ("percentile", percentile, lambda number: 0 < number < 100, "give a number between 0 and 100"),
+            ("warmup_steps", warmup_steps, lambda number: number >= 0, "give 0 or more"),
+            ("min_trials", min_trials, lambda number: number >= 1, "give 1 or more"),
+            ("interval", interval, lambda number: number >= 1, "give 1 or more"),
+        )
         if mistakes:
             raise InvalidInputError(f"This {type(self).__name__} cannot be used:", mistakes)
         self.percentile = percentile
@@ -110,10 +111,10 @@ class PatienceRule:
     """
 
     def __init__(self, patience: int = 5, *, min_delta: float = 0.0) -> None:
-        mistakes = [
-            *_unless(patience >= 1, f"patience={patience!r}: give 1 or more"),
-            *_unless(min_delta >= 0, f"min_delta={min_delta!r}: give 0 or more"),
-        ]
+        mistakes = unfit(
+            ("patience", patience, lambda number: number >= 1, "give 1 or more"),
+            ("min_delta", min_delta, lambda number: number >= 0, "give 0 or more"),
+        )
         if mistakes:
             raise InvalidInputError("This PatienceRule cannot be used:", mistakes)
         self.patience = patience
@@ -145,7 +146,7 @@ class TargetReached:
     judges_steps = False
 
     def __init__(self, value: float) -> None:
-        if not math.isfinite(value):
+        if not is_number(value, math.isfinite):
             raise InvalidInputError(f"TargetReached({value!r}): give a finite number to reach.")
         self.value = value
 
@@ -228,10 +229,10 @@ def resolve_stop_rule(given: object) -> StopRule:
 class _Progress:
     """The best loss of a trial after each of its reports; looking one up costs next to nothing."""
 
-    __slots__ = ("_bests", "_curve", "_direction", "_length", "_steps")
+    __slots__ = ("_bests", "_curve", "_direction", "_length", "_rewinds", "_steps")
 
     def __init__(self, curve: Curve, direction: Direction) -> None:
-        self._curve, self._direction, self._length = curve, direction, len(curve)
+        self._curve, self._direction, self._length, self._rewinds = curve, direction, len(curve), curve.rewinds
         points = list(_losses(curve, direction))
         steps = curve.steps
         if any(left >= right for left, right in itertools.pairwise(steps)):
@@ -243,7 +244,8 @@ class _Progress:
 
     def is_of(self, curve: Curve, direction: Direction) -> bool:
         """Tell whether this is still what a curve says."""
-        return curve is self._curve and len(curve.steps) == self._length and direction == self._direction
+        is_same = curve is self._curve and len(curve.steps) == self._length and curve.rewinds == self._rewinds
+        return is_same and direction == self._direction
 
     def best_at(self, step: int) -> float | None:
         """Return the best loss up to a step, `None` if there was no report yet."""
@@ -263,7 +265,3 @@ def _quantile(ordered: Sequence[float], share: float) -> float:
     if position == low or not math.isfinite(ordered[low + 1]):
         return ordered[low]
     return ordered[low] + (position - low) * (ordered[low + 1] - ordered[low])
-
-
-def _unless(holds: bool, mistake: str) -> list[str]:
-    return [] if holds else [mistake]

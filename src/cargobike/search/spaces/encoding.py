@@ -32,6 +32,7 @@ class Encoding:
         choices: The columns of `is_choice`.
         choice_counts: How many values each of these has.
         is_conditional: Whether a row of the space may lack a column.
+        is_constrained: Whether there are rows that break constraints.
     """
 
     def __init__(self, space: Searchspace) -> None:
@@ -58,6 +59,7 @@ class Encoding:
             for parent, wanted in p.condition
         ]
         self.is_conditional = bool(self._conditions)
+        self.is_constrained = bool(space.constraints)
 
     @property
     def width(self) -> int:
@@ -77,8 +79,23 @@ class Encoding:
             return None
 
     def params(self, row: Floats) -> Params:
-        """Return the parameters of a row."""
+        """Return the parameters of a row; of one that breaks constraints, those of a place near by that keeps them."""
         return self.space.from_unit([None if math.isnan(unit) else unit for unit in row.tolist()])
+
+    def try_params(self, row: Floats) -> Params | None:
+        """Return the parameters of a row, `None` if it breaks constraints."""
+        return self.space.try_unit([None if math.isnan(unit) else unit for unit in row.tolist()])
+
+    def broken(self, rows: Floats) -> Booleans:
+        """Tell which rows break constraints."""
+        return np.array([self.try_params(row) is None for row in rows], dtype=np.bool_)
+
+    def kept_first(self, rows: Floats) -> Floats:
+        """Return rows in their order, but those that break constraints last."""
+        if not self.is_constrained:
+            return rows
+        broken = self.broken(rows)
+        return np.concatenate([rows[~broken], rows[broken]])
 
     def settle(self, rows: Floats) -> Floats:
         """Move complete rows to the nearest values there are, and blank what does not exist beside the rest."""

@@ -47,6 +47,7 @@ class Reader:
         self.source = source
         self.mistakes: list[str] = []
         self.specs: dict[str, Any] = {}
+        self.constraints: Any = ()
 
     def section(self, document: Mapping[str, Any], key: str, kind: type) -> Any:
         """Return a part of a document if it has the right type; an absent part is empty."""
@@ -124,9 +125,9 @@ class Reader:
         """Return the whole, or raise a `SpaceError` with every mistake of the file."""
         space = Searchspace()
         try:
-            space = Searchspace(self.specs)
+            space = Searchspace(self.specs, constraints=self.constraints)
         except SpaceError as error:
-            self.mistakes.extend(error.mistakes)
+            self.mistakes.extend(error.mistakes or [str(error)])
         if not self.specs and not self.mistakes:
             self.mistakes.append("it names no parameter")
         if self.mistakes:

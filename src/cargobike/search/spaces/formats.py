@@ -11,6 +11,8 @@ Our own format is a mapping of names to choices or ranges, by itself or under `s
       layers: {integer: [1, 5]}
       optimizer: [sgd, adam]
       momentum: {double: [0.0, 0.9], step: 0.1, when: {optimizer: sgd}}
+    constraints:
+      - lr * layers < 0.2
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from typing import Any
 
 from cargobike.core.errors import SpaceError, nearest
 from cargobike.core.records import Params
+from cargobike.core.values.numbers import describe
 from cargobike.search.optimizers.listed import read_sets
 from cargobike.search.spaces.cloudml import is_cloudml, read_cloudml
 from cargobike.search.spaces.documents import SUFFIXES, looks_like_path, parse_document, read_document
@@ -77,6 +80,8 @@ def read_space(source: str | Path | Mapping[str, Any]) -> SpaceFile:
     content: object = source
     if isinstance(source, Mapping):
         name = "this mapping"
+    elif not isinstance(source, str | Path):
+        raise SpaceError(f"a space is read from a path, a text or a dict; {describe(source)} was given")
     elif isinstance(source, Path) or looks_like_path(source):
         name, content = str(source), read_document(Path(source))
     else:
@@ -112,9 +117,10 @@ def _read_own(content: Mapping[str, Any], source: str) -> SpaceFile:
     if isinstance(content.get("space"), Mapping):
         space, settings = content["space"], {key: value for key, value in content.items() if key != "space"}
         for key in settings:
-            if key not in _SETTINGS:
-                known = ("space", *_SETTINGS)
+            if key not in (*_SETTINGS, "constraints"):
+                known = ("space", "constraints", *_SETTINGS)
                 reader.mistakes.append(f"unknown key {key!r}; known are {', '.join(known)}.{nearest(str(key), known)}")
+    reader.constraints = settings.get("constraints") or ()
     reader.specs.update((name, _with_tuples(spec)) for name, spec in space.items())
     return reader.finish(
         num_trials=reader.count("num_trials", settings.get("num_trials")),

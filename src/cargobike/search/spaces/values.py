@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
+
+from cargobike.core.errors import SpaceError
 
 Value: TypeAlias = "bool | int | float | str | tuple[Value, ...] | None"
 
 LARGEST_INTEGER = 2**53
 """Beyond this a float, and many a reader of JSON, cannot tell an integer from its neighbour."""
+
+
+_DEEPEST: Final = 100
+"""How deep lists may be nested in a value that is read: far beyond what is meant, far below what Python can follow."""
 
 
 class NotPlainError(ValueError):
@@ -33,7 +39,10 @@ def plain(value: object) -> Value:
             raise NotPlainError(f"{shown(value)} is not a finite number")
         return float(value)
     if isinstance(value, str):
-        return str.__str__(value)
+        text = str.__str__(value)
+        if not text.isascii() and text.encode(errors="ignore").decode() != text:
+            raise NotPlainError(f"{shown(value)} holds half of a character (a surrogate), which no file can hold")
+        return text
     if isinstance(value, tuple):
         return tuple(plain(item) for item in value)
     scalar = _scalar(value)
@@ -73,9 +82,13 @@ def as_json(value: Value) -> Any:
     return [as_json(item) for item in value] if isinstance(value, tuple) else value
 
 
-def from_json(value: object) -> object:
-    """Undo `as_json`: turn lists into tuples, at every depth."""
-    return tuple(from_json(item) for item in value) if isinstance(value, list | tuple) else value
+def from_json(value: object, depth: int = 0) -> object:
+    """Undo `as_json`: turn lists into tuples, at every depth that a person could mean."""
+    if not isinstance(value, list | tuple):
+        return value
+    if depth == _DEEPEST:
+        raise SpaceError(f"a value is nested too deeply: more than {_DEEPEST} lists within each other")
+    return tuple(from_json(item, depth + 1) for item in value)
 
 
 def shown(value: object) -> str:

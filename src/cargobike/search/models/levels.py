@@ -1,0 +1,128 @@
+"""Models of what was good after how much training: densities, or a Gaussian process where trials just return."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from cargobike.core.records import Direction, Params, Trial
+from cargobike.search.models.contrast import Contrast
+from cargobike.search.models.improvement import MOST_TRIALS, Improvement
+from cargobike.search.models.standing import LAST, loss_of, standing
+from cargobike.search.spaces.encoding import Encoding, Floats
+from cargobike.search.spaces.smooth import is_smooth
+from cargobike.search.spaces.space import Searchspace
+
+_CANDIDATES = 24
+_GOOD_SHARE = 0.15
+"""Of all trials with a score, so many count as good, if that many got far enough; and at most half of those."""
+
+
+class LevelModel:
+    """Densities of good and bad trials for each level of training; the highest that enough trials got to is asked.
+
+    Args:
+        space: Where the trials lie.
+        direction: `"max"` or `"min"`.
+        seed: Decides about draws.
+        random_share: How often it has nothing to say, in case short training misleads.
+        startup: How many trials a level of training needs before it is believed.
+    """
+
+    def __init__(
+        self, space: Searchspace, direction: Direction, seed: int, random_share: float = 0.1, startup: int = 8
+    ) -> None:
+        self._direction = direction
+        self._random_share = random_share
+        self._startup = startup
+        self._encoding = Encoding(space)
+        self._generator = np.random.default_rng(seed)
+        self._levels: dict[int, Contrast] = {}
+        self._rows = np.empty((64, self._encoding.width))
+        self._highest = np.zeros(64, dtype=np.int64)
+        self._index: dict[str, int] = {}
+
+    def note(self, params: Params) -> None:
+        """Note that parameters were suggested: as long as nothing more is known, they count as bad."""
+        self._note(params, self._encoding.row(params), 0)
+
+    def learn(self, trial: Trial, resource: int, value: float) -> None:
+        """Learn what a trial had reached at a level."""
+        row = self._encoding.try_row(trial.params)
+        if row is not None:
+            self._note(trial.params, row, resource)
+            contrast = self._levels.setdefault(resource, Contrast(self._encoding))
+            contrast.learn(row, (trial.violation, loss_of(value, self._direction)) if math.isfinite(value) else LAST)
+
+    def _note(self, params: Params, row: Floats, level: int) -> None:
+        """Remember up to which level a trial is known, 0 for one that was only suggested."""
+        index = self._index.setdefault(repr(params), len(self._index))
+        if index == len(self._rows):
+            self._rows = np.concatenate([self._rows, np.empty_like(self._rows)])
+            self._highest = np.concatenate([self._highest, np.zeros_like(self._highest)])
+        self._rows[index] = row
+        self._highest[index] = max(self._highest[index], level)
+
+    def candidates(self) -> Iterator[Params]:
+        """Yield parameters that look good, the most promising first; nothing if too little is known."""
+        ready = [level for level, contrast in self._levels.items() if len(contrast) >= self._startup]
+        if not ready or (len(self._levels) > 1 and self._generator.random() < self._random_share):
+            return
+        contrast = self._levels[max(ready)]
+        known = len(self._index)
+        below = self._rows[:known][self._highest[:known] < max(ready)]
+        lower = int((self._highest[:known] > 0).sum()) - len(contrast)
+        good = max(1, min(math.ceil(_GOOD_SHARE * (len(contrast) + lower)), len(contrast) // 2))
+        for row in contrast.candidates(_CANDIDATES, below, self._generator, good=good):
+            yield self._encoding.params(row)
+
+
+class SmoothLevelModel(LevelModel):
+    """As `LevelModel`; in a smooth space, and for a function that does not report, a Gaussian process.
+
+    Args:
+        space: Where the trials lie.
+        direction: `"max"` or `"min"`.
+        seed: Decides about draws.
+        useful_from: So many scores and the process has something to say, or densities about those that wait.
+        minds_reports: Whether it is asked about trials that were stopped, which only densities can compare.
+    """
+
+    def __init__(
+        self, space: Searchspace, direction: Direction, seed: int, *, useful_from: int, minds_reports: bool
+    ) -> None:
+        super().__init__(space, direction, seed)
+        self._useful_from = useful_from
+        self._minds_reports = minds_reports
+        self._improvement = Improvement(self._encoding, self._generator) if is_smooth(space) else None
+
+    def learn(self, trial: Trial, resource: int, value: float) -> None:
+        """Learn what a trial had reached at a level."""
+        super().learn(trial, resource, value)
+        row = self._encoding.try_row(trial.params) if self._improvement is not None else None
+        if self._improvement is None or row is None:
+            return
+        if (self._minds_reports and len(trial.curve)) or len(self._improvement) >= MOST_TRIALS:
+            self._improvement = None
+        else:
+            self._improvement.learn(row, standing(trial, self._direction))
+
+    def favourite(self, choices: Sequence[Params]) -> int | None:
+        """Return which of some parameters look most like those that were good after the longest training."""
+        ready = [level for level, contrast in self._levels.items() if len(contrast) >= self._useful_from]
+        if not ready or not choices:
+            return None
+        rows = np.array([self._encoding.row(params) for params in choices])
+        return int(np.argmax(self._levels[max(ready)].gains(rows)))
+
+    def candidates(self) -> Iterator[Params]:
+        """Yield parameters from which most is to be expected, the most promising first."""
+        if self._improvement is None:
+            yield from super().candidates()
+        elif len(self._improvement) >= self._useful_from:
+            known = len(self._index)
+            running = self._rows[:known][self._highest[:known] == 0]
+            for row in self._improvement.candidates(running):
+                yield self._encoding.params(row)
