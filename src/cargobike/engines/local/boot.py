@@ -6,6 +6,8 @@ can load side by side; what the process is to do, it is told when the driver is 
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import signal
 import socket
@@ -14,8 +16,16 @@ import time
 
 from cargobike.core.errors import EngineError
 from cargobike.core.package import PACKAGE_PARENT
-
-_CONTROL_FD = 3
+from cargobike.core.running.descriptors import (
+    go_back_to,
+    is_out_of_descriptors,
+    limit_before,
+    out_of_descriptors,
+)
+from cargobike.core.running.forks import abandon_in_copies
+from cargobike.core.running.inherited import CONTROL_FD, DRIVER_FD
+from cargobike.core.settings import MARK
+from cargobike.engines.local.leftovers import new_mark
 
 
 class Boot:
@@ -27,33 +37,53 @@ class Boot:
     Attributes:
         control: Our end of the connection to it.
         words_fd: A file in memory that holds what it wrote to its standard error.
+        mark: A word in its environment, by which everything below it can be found.
         is_taken: Whether an engine has made it its own, and will end it.
     """
 
     def __init__(self, module: str) -> None:
         self.is_taken = False
-        self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.control.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
-        self.words_fd = os.memfd_create("cargobike-host-stderr")
+        self.mark = new_mark()
         self._ended: int | None = None
-        program = f"import sys; sys.path.append({PACKAGE_PARENT!r}); from {module} import main; main({_CONTROL_FD})"
-        try:
-            self._pid = os.posix_spawn(
-                sys.executable,
-                [sys.executable, "-P", "-c", program],
-                os.environ,
-                file_actions=[
-                    (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-                    (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
-                    (os.POSIX_SPAWN_DUP2, self.words_fd, 2),
-                    (os.POSIX_SPAWN_DUP2, theirs.fileno(), _CONTROL_FD),
-                ],
-                setsid=True,
-            )
-        except (OSError, TypeError) as error:
-            raise EngineError(f"no worker can be started with {sys.executable!r}: {error}") from error
-        finally:
-            theirs.close()
+        with contextlib.ExitStack() as ours, contextlib.ExitStack() as theirs:
+            try:
+                self.control, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+                ours.enter_context(self.control)
+                self.control.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
+                control_fd = _lift(other.detach())
+                theirs.callback(os.close, control_fd)
+                self.words_fd = _lift(os.memfd_create("cargobike-host-stderr"))
+                ours.callback(os.close, self.words_fd)
+                driver_fd = _lift(os.pidfd_open(os.getpid()))
+                theirs.callback(os.close, driver_fd)
+                self._pid = self._spawn(module, control_fd, driver_fd)
+            except (OSError, TypeError) as error:
+                why = out_of_descriptors() if is_out_of_descriptors(error) else error
+                raise EngineError(f"no worker can be started with {sys.executable!r}: {why}") from error
+            ours.pop_all()
+        abandon_in_copies(self)
+
+    def _spawn(self, module: str, control_fd: int, driver_fd: int) -> int:
+        limit = limit_before()
+        go_back = f"from {go_back_to.__module__} import go_back_to; go_back_to({limit}); " if limit is not None else ""
+        program = f"from {module} import main; main({CONTROL_FD})"
+        return os.posix_spawn(
+            sys.executable,
+            [sys.executable, "-P", "-c", f"import sys; sys.path.append({PACKAGE_PARENT!r}); {go_back}{program}"],
+            {**os.environ, MARK: self.mark},
+            file_actions=[
+                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+                (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
+                (os.POSIX_SPAWN_DUP2, self.words_fd, 2),
+                (os.POSIX_SPAWN_DUP2, control_fd, CONTROL_FD),
+                (os.POSIX_SPAWN_DUP2, driver_fd, DRIVER_FD),
+            ],
+            setsid=True,
+        )
+
+    def abandon(self) -> None:
+        """Close our end in a copy of this process."""
+        self.control.close()
 
     def poll(self) -> int | None:
         """Return the exit code, negative for a signal, or `None` while it lives."""
@@ -93,6 +123,18 @@ class Boot:
 
     def __exit__(self, *_: object) -> None:
         if not self.is_taken:
-            self.control.close()
-            self.kill()
-            os.close(self.words_fd)
+            self.close()
+
+    def close(self) -> None:
+        """End it, and close our ends; for those that no engine has made its own."""
+        self.control.close()
+        self.kill()
+        os.close(self.words_fd)
+
+
+def _lift(fd: int) -> int:
+    """Move a descriptor out of the way of those that the new process gets: a driver may have its own 0 to 2 closed."""
+    try:
+        return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, DRIVER_FD + 1)
+    finally:
+        os.close(fd)

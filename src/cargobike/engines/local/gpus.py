@@ -6,7 +6,6 @@ import functools
 import math
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
@@ -159,6 +158,8 @@ def _nvidia_gpus(environ: Mapping[str, str], root: Path) -> tuple[str, ...]:
 def _ask_nvidia_smi(program: str | None) -> tuple[str, ...]:
     if program is None:
         return ()
+    import subprocess  # noqa: PLC0415 - only where there is such a program
+
     try:
         answer = subprocess.run(
             [program, "--query-gpu=index", "--format=csv,noheader"],

@@ -10,6 +10,8 @@ import msgspec
 from cargobike.core.errors import InvalidInputError
 from cargobike.core.records import Params
 from cargobike.core.running.ending import Ending
+from cargobike.core.values.kinds import is_number
+from cargobike.core.values.times import read_seconds
 
 
 class SimulatedRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,7 +39,7 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         speeds: How fast each worker is, 1 being the speed that a model's durations are meant for; if there are more
             workers than speeds, they are repeated. A replacement is as fast as the worker that it replaces.
-        startup_s: How long a worker takes from its start to its first word.
+        startup_s: How long a worker takes from its start to its first word; also as `"2m"`.
         mean_time_to_failure_s: How long a worker lives on average, `None` for ever.
         failed_starts: Share of the workers that never come.
         seed: Decides who fails when.
@@ -51,13 +53,18 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         mistakes = []
-        if not self.speeds or min(self.speeds) <= 0:
+        speeds: object = self.speeds
+        known = speeds if isinstance(speeds, list | tuple) else ()
+        if not known or not all(is_number(each, lambda speed: speed > 0) for each in known):
             mistakes.append(f"speeds={self.speeds!r}; give at least one, each above 0")
-        if self.startup_s < 0:
-            mistakes.append(f"startup_s={self.startup_s!r}; it must be 0 or more")
-        if self.mean_time_to_failure_s is not None and self.mean_time_to_failure_s <= 0:
-            mistakes.append(f"mean_time_to_failure_s={self.mean_time_to_failure_s!r}; it must be above 0, or None")
-        if not 0 <= self.failed_starts < 1:
+        for name in ("startup_s", "mean_time_to_failure_s"):
+            try:
+                seconds = read_seconds(name, getattr(self, name), may_be_zero=name == "startup_s")
+            except InvalidInputError as error:
+                mistakes.append(str(error))
+            else:
+                msgspec.structs.force_setattr(self, name, seconds)
+        if not is_number(self.failed_starts, lambda share: 0 <= share < 1):
             mistakes.append(f"failed_starts={self.failed_starts!r}; it must be at least 0 and below 1")
         if mistakes:
             raise InvalidInputError("There can be no such cluster:", mistakes)

@@ -6,6 +6,7 @@ import contextlib
 import functools
 import importlib.metadata
 import logging
+import math
 import sys
 import threading
 import time
@@ -16,6 +17,8 @@ from cargobike.core.errors import EngineError, InvalidInputError
 from cargobike.core.records import Resources
 from cargobike.core.running.ending import Ending, EndKind
 from cargobike.core.running.hosting import Listening
+from cargobike.core.values.kinds import read_mapping
+from cargobike.core.values.times import Seconds, read_seconds
 from cargobike.core.version import __version__
 from cargobike.engines.capabilities import AvoidsBadMachines, ChecksWorkers, Elsewhere, TellsWaiting
 from cargobike.engines.engine import Engine, WorkerSpec
@@ -23,6 +26,7 @@ from cargobike.engines.spark import task as spark_task
 from cargobike.engines.spark.cluster import Cluster, Need
 from cargobike.engines.spark.exclusion import Exclusion
 from cargobike.engines.spark.handle import CANCEL_AFTER_S, SparkHandle
+from cargobike.engines.spark.pythons import is_on_this_machine
 from cargobike.engines.spark.session import OwnContext, active_context, context_of
 from cargobike.engines.spark.tether import Placed, TetherServer
 
@@ -68,10 +72,11 @@ class SparkEngine(Engine, Elsewhere, ChecksWorkers, AvoidsBadMachines, TellsWait
         conf: Mapping[str, str] | None = None,
         address: str | None = None,
         port: int = 0,
-        wait_s: float = 300.0,
+        wait_s: Seconds = 300.0,
         share_disk: bool = True,
     ) -> None:
-        settings = dict(conf or {}) | ({"spark.executor.memory": memory} if memory else {})
+        given = {} if conf is None else read_mapping("conf", conf, "{'spark.executor.cores': '4'}")
+        settings = given | ({"spark.executor.memory": memory} if memory else {})
         if session is not None and (master or settings):
             raise InvalidInputError(
                 "A session was given, and master, memory or conf besides; these are for a session that is made here. "
@@ -83,8 +88,9 @@ class SparkEngine(Engine, Elsewhere, ChecksWorkers, AvoidsBadMachines, TellsWait
         self._cores, self._gpus = cores, gpus
         self._address, self._port = address, port
         self.may_share_disk = share_disk
-        self.join_s = wait_s + 30.0
-        self._wait_s = wait_s
+        patience_s = read_seconds("wait_s", wait_s, may_be_zero=True)
+        self._wait_s = math.inf if patience_s is None else patience_s
+        self.join_s = self._wait_s + 30.0
         self._given = None if session is None else context_of(session)
         self._own: OwnContext | None = None
         self._context: Any = None
@@ -248,8 +254,7 @@ class SparkEngine(Engine, Elsewhere, ChecksWorkers, AvoidsBadMachines, TellsWait
                 handle.cut_at = None if came_back else handle.cut_at
                 return spark_task.GO if came_back else spark_task.NOT_WANTED
             if place.obstacles:
-                self._unfit.append(f"cannot run on {place.host}: {'; '.join(place.obstacles)}")
-                handle.end(Ending(EndKind.NOT_STARTED, self._unfit[-1]))
+                handle.end(self.unfit(f"cannot run on {place.host}: {'; '.join(place.obstacles)}"))
                 return spark_task.NOT_WANTED
             if self._exclusion.is_excluded(place.executor):
                 return spark_task.ELSEWHERE
@@ -260,6 +265,17 @@ class SparkEngine(Engine, Elsewhere, ChecksWorkers, AvoidsBadMachines, TellsWait
                 self._told.add(line)
                 log.warning("versions differ on an executor: %s", line)
         return spark_task.GO
+
+    def unfit(self, why: str) -> Ending:
+        """Return how a worker ended that can never run where it was placed: in vain for all if that holds everywhere.
+
+        Where Spark runs on one machine, one word is enough; elsewhere the next executor may be a better one.
+        """
+        with self._lock:
+            self._unfit.append(why)
+            enough = 1 if is_on_this_machine(self.cluster.master) else _ENOUGH_UNFIT
+            is_hopeless = not self._has_placed_worker and len(self._unfit) >= enough
+        return Ending(EndKind.HOPELESS if is_hopeless else EndKind.NOT_STARTED, why)
 
     def ended(self, worker: str, ending: Ending) -> None:
         """Take in how a worker has ended."""

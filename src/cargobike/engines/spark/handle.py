@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import threading
 import time
 import uuid
@@ -14,6 +15,7 @@ from cargobike.core.running.ending import Ending, EndKind
 from cargobike.engines.engine import WorkerHandle
 from cargobike.engines.spark import task as spark_task
 from cargobike.engines.spark.cluster import Cluster, Need
+from cargobike.engines.spark.pythons import python_for_tasks
 from cargobike.engines.spark.tether import Placed
 
 CANCEL_AFTER_S = 2.0
@@ -35,6 +37,9 @@ class Owner(Protocol):
 
     def pull(self, worker: str) -> bool:
         """Tell a worker to end; returns whether it could be told."""
+
+    def unfit(self, why: str) -> Ending:
+        """Return how a worker ended that can never run where it was placed."""
 
     def lost(self, handle: SparkHandle, place: Placed) -> None:
         """Give up a worker whose connection has closed and which has not come back."""
@@ -154,7 +159,10 @@ class SparkHandle(WorkerHandle):
         rdd = context.parallelize([0], 1)
         if self._profile is not None:
             rdd = rdd.withResources(self._profile)
-        said: list[dict[str, str]] = rdd.mapPartitions(self._task).collect()
+        job = rdd.mapPartitions(self._task)
+        with python_for_tasks(context):
+            _ = job._jrdd  # now its Python is chosen; collecting lasts as long as the worker lives
+        said: list[dict[str, str]] = job.collect()
         return msgspec.convert(said[0], Ending) if said else Ending(EndKind.PLACE_LOST, "ended without a word")
 
     def _explain(self, error: Exception) -> Ending:
@@ -165,7 +173,10 @@ class SparkHandle(WorkerHandle):
             return _TURNED_AWAY
         if "PYTHON_VERSION_MISMATCH" in text:
             how = "cannot run: executors have another version of Python than the driver; set PYSPARK_PYTHON for them"
-            return Ending(EndKind.NOT_STARTED, how)
+            return self._engine.unfit(how)
+        if missing := re.search(r'Cannot run program "([^"]*)"', text):
+            how = f"cannot run: executors find no Python {missing[1]!r}; set PYSPARK_PYTHON to one that is there"
+            return self._engine.unfit(how)
         cause = next((line.strip() for line in text.splitlines() if "Lost task" in line or "Caused by" in line), "")
         how = f"ended with its Spark job: {(cause or text.partition(chr(10))[0])[:500]}"
         return Ending(EndKind.PLACE_LOST, how)

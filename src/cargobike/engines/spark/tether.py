@@ -21,14 +21,18 @@ from typing import Protocol
 import msgspec
 
 from cargobike.core.errors import EngineError
+from cargobike.core.running.descriptors import is_out_of_descriptors
 from cargobike.core.running.ending import Ending
+from cargobike.core.running.forks import abandon_in_copies
+from cargobike.core.values.undecodable import UNDECODABLE
 from cargobike.engines.spark.task import GO, LONGEST_FRAME, MAC_BYTES, NONCE_BYTES, STOP
 
 log = logging.getLogger(__name__)
 
 _INTRODUCTION_S = 10.0
-_MOST_STRANGERS = 256
+MOST_STRANGERS = 256
 _TICK_S = 0.25
+_PAUSE_S = 0.05
 
 
 class Placed(msgspec.Struct, frozen=True, kw_only=True):
@@ -110,6 +114,13 @@ class TetherServer:
         self._closing = False
         self._thread = threading.Thread(target=self._serve, name="cargobike-tethers", daemon=True)
         self._thread.start()
+        abandon_in_copies(self)
+
+    def abandon(self) -> None:
+        """Close our ends in a copy of this process: workers must see it when the original ends."""
+        self._listener.close()
+        for line in self._lines.values():
+            line.link.close()
 
     def pull(self, worker: str) -> bool:
         """Tell a worker to end; returns whether it could be told."""
@@ -118,7 +129,7 @@ class TetherServer:
             if line is None:
                 return False
             try:
-                return line.link.send(STOP) == 1
+                return line.link.send(STOP, socket.MSG_NOSIGNAL) == 1
             except OSError:
                 return False
 
@@ -158,11 +169,15 @@ class TetherServer:
                 self._hear(key.fd)
 
     def _accept(self) -> None:
-        with contextlib.suppress(OSError):
+        try:
             link, _ = self._listener.accept()
-            if sum(line.place is None for line in self._lines.values()) >= _MOST_STRANGERS:
-                link.close()
-                return
+        except OSError as error:
+            if is_out_of_descriptors(error):
+                self._make_room(0)
+                time.sleep(_PAUSE_S)  # the connection still waits, and would be tried again at once
+            return
+        self._make_room(MOST_STRANGERS - 1)
+        with contextlib.suppress(OSError):
             link.setblocking(False)
             link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             link.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -170,6 +185,12 @@ class TetherServer:
             self._lines[link.fileno()] = line
             self._selector.register(link, selectors.EVENT_READ)
             link.send(line.nonce)
+
+    def _make_room(self, most: int) -> None:
+        """Dismiss those that have been silent for longest: a worker introduces itself at once."""
+        strangers = [fd for fd, line in self._lines.items() if line.place is None]
+        for fd in strangers[: max(0, len(strangers) - most)]:
+            self._drop(fd)
 
     def _dismiss_silent_strangers(self, now: float) -> None:
         for fd, line in list(self._lines.items()):
@@ -215,7 +236,7 @@ class TetherServer:
                 farewell = msgspec.json.decode(body, type=Farewell)
                 line.said_goodbye = True
                 self._owner.ended(line.place.worker, farewell.ending)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        except UNDECODABLE as error:
             log.warning("a worker on Spark sent something that is not a message (%s); ignored", error)
 
     def _introduced(self, line: _Line, place: Placed) -> None:
