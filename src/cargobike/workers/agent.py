@@ -6,15 +6,16 @@ either. Time arrives inside events; `agent_loop` listens, passes events to the a
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
 from cargobike.workers import agent_events as ev
+from cargobike.workers.current import Current, Runner
 from cargobike.workers.output import CapturedOutput
-from cargobike.workers.quiet import QuietWatch, StackWait
+from cargobike.workers.quiet import AnswerWatch, QuietWatch, StackWait
+from cargobike.workers.usage import UseWatch
 from cargobike.workers.wire import inner
 from cargobike.workers.wire import messages as wire
 from cargobike.workers.wire.messages import Assign, Message, encode_message
@@ -25,43 +26,12 @@ KILL_AGAIN_S = 0.1
 MOST_IN_FLIGHT = 512
 
 
-class Runner(enum.Enum):
-    """The state of the runner as the agent sees it; the agent knows nothing of the template's spare runners."""
-
-    ABSENT = enum.auto()
-    BUSY = enum.auto()
-    """It works on the current assignment, or is about to."""
-    IDLE = enum.auto()
-    """It waits for its next assignment, which only reused runners do."""
-    LEAVING = enum.auto()
-    """It has done its last assignment and should end by itself; what it still prints belongs to that assignment."""
-
-
-class _Current(msgspec.Struct):
-    """The assignment that has not ended yet."""
-
-    assign: Assign[msgspec.Raw]
-    halted: bool = False
-    killed: bool = False
-    kill_at: float | None = None
-    quiet: QuietWatch | None = None
-    stack: StackWait | None = None
-
-    @property
-    def deadlines(self) -> tuple[float | None, ...]:
-        """When something is due."""
-        return self.kill_at, *(watch.next_look for watch in (self.quiet, self.stack) if watch is not None)
-
-    def is_meant(self, message: wire.Tell[Any] | wire.Halt | wire.Said[Any] | wire.Ended[Any]) -> bool:
-        """Tell whether a message belongs to this assignment; others are late, or meant for an earlier one."""
-        return self.assign.task == message.task and self.assign.attempt == message.attempt
-
-
 class Agent:
     """The state of one agent.
 
     Guarantees: each assignment ends with exactly one `Ended` or `Died`, unless the worker itself is lost; what was
-    printed before arrives before; after `Leave` there are no more commands.
+    printed before arrives before; after `Leave` there are no more commands. A template that does not answer, because it
+    is stopped or because its runner cannot be ended, makes the agent leave.
 
     Args:
         now: The time.
@@ -84,11 +54,12 @@ class Agent:
         self._reuse = reuse
         self._carries_files = carries_files
         self._driver_silence_s = driver_silence_s
-        self._current: _Current | None = None
+        self._current: Current | None = None
         self._held: bytes | None = None
         self._early: list[ev.Command] = []
         self._releasing = False
         self._leave_by: float | None = None
+        self._template = AnswerWatch(now)
         self._printing_task = 0
         self._output = CapturedOutput()
         self._errands: dict[int, Callable[[str], None]] = {}
@@ -101,10 +72,12 @@ class Agent:
             ev.Ordered: self._ordered,
             ev.DriverHeard: self._driver_heard,
             ev.RunnerSaid: self._runner_said,
+            ev.RunnerStarted: self._runner_started,
             ev.RunnerExited: self._runner_exited,
             ev.TemplateGone: self._template_gone,
             ev.Printed: self._printed,
             ev.RunnerMeasured: self._runner_measured,
+            ev.UseMeasured: self._use_measured,
             ev.StackRead: self._stack_read,
             ev.ErrandDone: self._errand_done,
             ev.Ticked: self._ticked,
@@ -128,7 +101,8 @@ class Agent:
     def next_deadline(self) -> float:
         """When the next `Ticked` is due at the latest."""
         due, current = self._last_sent + BEAT_S, self._current
-        for other in (self._leave_by, self._output.due, *(current.deadlines if current is not None else ())):
+        others = current.deadlines if current is not None else ()
+        for other in (self._leave_by, self._template.due, self._output.due, *others):
             if other is not None and other < due:
                 due = other
         return due
@@ -174,7 +148,7 @@ class Agent:
             self._halt(self._current, message)
 
     def _assigned(self, assign: Assign[msgspec.Raw], packet: bytes) -> None:
-        self._current = _Current(assign)
+        self._current = Current(assign)
         self._early.clear()
         if assign.quiet_after_s is not None:
             self._current.quiet = QuietWatch.begin(assign.quiet_after_s, self.now)
@@ -201,15 +175,18 @@ class Agent:
 
     def _start(self, packet: bytes) -> None:
         """Give an assignment to the runner that waits for it, or to a new one."""
+        if self._current is not None:
+            self._current.use = UseWatch.begin(self.now, is_fresh=self.runner is not Runner.IDLE)
         if self.runner is Runner.IDLE:
             self._commands.append(ev.SendRunner(packet))
         else:
             self._commands.append(ev.TellTemplate(inner.Start(msgspec.Raw(packet))))
+            self._template.expect_start(self.now)
         self.runner = Runner.BUSY
         self._commands += self._early
         self._early.clear()
 
-    def _halt(self, current: _Current, message: wire.Halt) -> None:
+    def _halt(self, current: Current, message: wire.Halt) -> None:
         current.halted = True
         current.kill_at = self.now + message.grace_s
         self._commands.append(ev.SetStopFlag(True))
@@ -246,7 +223,7 @@ class Agent:
         else:
             self._bring(message)
 
-    def _ended(self, current: _Current, message: wire.Ended[msgspec.Raw], packet: bytes) -> None:
+    def _ended(self, current: Current, message: wire.Ended[msgspec.Raw], packet: bytes) -> None:
         stack = current.stack.text if current.stack is not None else ""
         if message.failed or stack:
             last_output = self._output.last_lines() if message.failed else ""
@@ -271,8 +248,12 @@ class Agent:
         if self.runner is Runner.BUSY:
             self._commands.append(ev.SendRunner(encode_message(message)))
 
+    def _runner_started(self, event: ev.RunnerStarted) -> None:
+        self._template.has_answered()
+
     def _runner_exited(self, event: ev.RunnerExited) -> None:
         exited, current = event.exited, self._current
+        self._template.has_answered()
         if exited.goes_on:
             return
         if self._reuse and current is not None and exited.goes_on is None:
@@ -289,7 +270,7 @@ class Agent:
         elif current is not None:
             self._died(current, exited)
 
-    def _died(self, current: _Current, exited: inner.Exited) -> None:
+    def _died(self, current: Current, exited: inner.Exited) -> None:
         died = wire.Died(
             current.assign.task,
             current.assign.attempt,
@@ -302,7 +283,7 @@ class Agent:
         )
         self._close(current, encode_message(died))
 
-    def _close(self, current: _Current, packet: bytes) -> None:
+    def _close(self, current: Current, packet: bytes) -> None:
         """End the current assignment; the driver hears of it when its files have arrived."""
         self._pass_on_output()
         self._current = None
@@ -356,11 +337,15 @@ class Agent:
 
     def _ticked(self, event: ev.Ticked) -> None:
         now = event.at
+        if self._template.is_overdue(now):
+            self._finish_output()
+            self._leave("the template does not answer: it is stopped, or its runner cannot be ended")
+            return
         if self._current is not None:
             self._look_after(self._current)
         if self._leave_by is not None and now >= self._leave_by:
             self._leave_by = now + EXIT_GRACE_S
-            self._commands.append(ev.TellTemplate(inner.Kill()))
+            self._kill()
         if self._output.due is not None and now >= self._output.due:
             self._pass_on_output()
         # A runner that reports faster than the driver hears it must wait, not fill our memory.
@@ -373,16 +358,26 @@ class Agent:
         elif now - self._last_sent >= BEAT_S:
             self._send(wire.Beat())
 
-    def _look_after(self, current: _Current) -> None:
+    def _kill(self) -> None:
+        self._commands.append(ev.TellTemplate(inner.Kill()))
+        self._template.expect_end(self.now)
+
+    def _look_after(self, current: Current) -> None:
         now = self.now
         if current.kill_at is not None and now >= current.kill_at:
             current.kill_at = now + KILL_AGAIN_S  # it may be about to begin: until it has ended, this is repeated
             current.killed = True
-            self._commands.append(ev.TellTemplate(inner.Kill()))
+            self._kill()
         if current.stack is not None and current.stack.next_look is not None and now >= current.stack.next_look:
             self._commands.append(ev.ReadStack())
         if current.quiet is not None and now >= current.quiet.next_look:
             self._commands.append(ev.MeasureRunner())
+        if current.use is not None and now >= current.use.next_look:
+            self._commands.append(ev.MeasureUse())
+
+    def _use_measured(self, event: ev.UseMeasured) -> None:
+        if self._current is not None and self._current.use is not None:
+            self._send(self._current.used(self._current.use, event.at, event.measured))
 
     def _stack_read(self, event: ev.StackRead) -> None:
         current = self._current

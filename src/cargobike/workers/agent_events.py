@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from cargobike.workers.usage import Measured
 from cargobike.workers.wire.inner import Exited, FromRunner, ToTemplate
 from cargobike.workers.wire.messages import DriverMessage, Files, StreamName
 
@@ -34,6 +35,10 @@ class RunnerSaid(_Event):
     packet: bytes
 
 
+class RunnerStarted(_Event):
+    """The template has given the assignment to a runner."""
+
+
 class RunnerExited(_Event):
     """A runner has ended; what it said, printed and started before has been dealt with."""
 
@@ -55,6 +60,12 @@ class RunnerMeasured(_Event):
     """Answers `MeasureRunner`: how much processor time everything below the template has used."""
 
     processor_s: float
+
+
+class UseMeasured(_Event):
+    """Answers `MeasureUse`."""
+
+    measured: Measured
 
 
 class StackRead(_Event):
@@ -80,10 +91,12 @@ Event = (
     Ordered
     | DriverHeard
     | RunnerSaid
+    | RunnerStarted
     | RunnerExited
     | TemplateGone
     | Printed
     | RunnerMeasured
+    | UseMeasured
     | StackRead
     | ErrandDone
     | Ticked
@@ -122,6 +135,10 @@ class ListenToRunner(msgspec.Struct, gc=False):
     """Read messages from the runner, or stop reading so that it has to wait."""
 
     on: bool
+
+
+class MeasureUse(msgspec.Struct, gc=False):
+    """Measure what the runner and everything below it use."""
 
 
 class MeasureRunner(msgspec.Struct, gc=False):
@@ -174,6 +191,7 @@ Command = (
     | SetStopFlag
     | ListenToRunner
     | MeasureRunner
+    | MeasureUse
     | ReadStack
     | BringFolders
     | BringFile

@@ -1,7 +1,7 @@
 """The loop around an agent: listens to everything at once, passes events to the agent and carries out its commands.
 
 One thread, one poll: orders from the driver, messages from the runner, exits from the template, captured output, the
-courier, and the pipe that closes when the driver's machine does not need this worker any more.
+courier, and what shows that the engine is closed or that its process has ended.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ import zmq
 from cargobike.workers import agent_events as ev
 from cargobike.workers.agent import Agent
 from cargobike.workers.processes import end_descendants, processor_seconds
+from cargobike.workers.usage import GpuMeter, measure
 from cargobike.workers.whereabouts import name_of_machine
 from cargobike.workers.wire.connection import AgentConfig, Connection
-from cargobike.workers.wire.inner import ShowStack, decode_from_runner, decode_from_template
+from cargobike.workers.wire.inner import ShowStack, Start, Started, decode_from_runner, decode_from_template
 from cargobike.workers.wire.messages import (
     Assign,
     Ended,
@@ -55,7 +56,7 @@ class Below:
     stdout_fd: int
     stderr_fd: int
     flags: memoryview
-    liveness_fd: int
+    liveness_fds: tuple[int, ...]
     stack_fd: int
 
 
@@ -94,6 +95,8 @@ class AgentLoop:
             carries_files=courier is not None,
             driver_silence_s=config.driver_silence_s,
         )
+        self._runner_pid = 0
+        self._gpus = GpuMeter(gpus) if gpus else None
         self._failure = ""
         self._batch: list[bytes] = []
         self._streams: tuple[tuple[StreamName, int], ...] = (("stdout", below.stdout_fd), ("stderr", below.stderr_fd))
@@ -106,6 +109,7 @@ class AgentLoop:
             ev.SetStopFlag: self._set_stop_flag,
             ev.ListenToRunner: self._listen_to_runner,
             ev.MeasureRunner: self._measure_runner,
+            ev.MeasureUse: lambda _: self._happen(ev.UseMeasured(self._now, measure(self._runner_pid, self._gpus))),
             ev.ReadStack: lambda _: self._read_stack(),
             ev.BringFolders: self._bring_folders,
             ev.BringFile: self._bring_file,
@@ -124,7 +128,7 @@ class AgentLoop:
         link, monitor = connection.socket, connection.monitor
         runner_fd, template_fd = below.runner.fileno(), below.template.fileno()
         courier_fd = self._courier.wake_fd if self._courier is not None else -1
-        for source in (link, monitor, runner_fd, template_fd, below.stdout_fd, below.stderr_fd, below.liveness_fd):
+        for source in (link, monitor, runner_fd, template_fd, below.stdout_fd, below.stderr_fd, *below.liveness_fds):
             poller.register(source, zmq.POLLIN)
         if courier_fd >= 0:
             poller.register(courier_fd, zmq.POLLIN)
@@ -132,7 +136,7 @@ class AgentLoop:
             wait_s = self._agent.next_deadline - time.monotonic()
             ready = dict(poller.poll(max(0, int(wait_s * 1000) + 1)))
             self._now = time.monotonic()
-            if below.liveness_fd in ready:
+            if any(fd in ready for fd in below.liveness_fds):
                 return
             if monitor in ready and connection.reconnected():
                 connection.repeat(self._hello)
@@ -197,8 +201,13 @@ class AgentLoop:
         if not packet:
             self._happen(ev.TemplateGone(self._now))
             return
+        message = decode_from_template(packet)
+        if isinstance(message, Started):
+            self._runner_pid = message.pid
+            self._happen(ev.RunnerStarted(self._now))
+            return
         end_descendants(spare=(self._below.template_pid,))
-        self._happen(ev.RunnerExited(self._now, decode_from_template(packet)))
+        self._happen(ev.RunnerExited(self._now, message))
 
     def _look_last(self) -> None:
         """Read everything that an assignment has left before its end is handled."""
@@ -233,8 +242,10 @@ class AgentLoop:
         if type(command.message) is ShowStack:
             os.ftruncate(self._below.stack_fd, 0)
             os.lseek(self._below.stack_fd, 0, os.SEEK_SET)
-        with contextlib.suppress(BrokenPipeError, ConnectionError):  # it has ended, and we are about to hear of that
-            self._below.template.send(encode_message(command.message))
+        # If it has ended, we are about to hear of that. If it does not read, it is given up before long.
+        flags = 0 if type(command.message) is Start else socket.MSG_DONTWAIT
+        with contextlib.suppress(BlockingIOError, BrokenPipeError, ConnectionError):
+            self._below.template.send(encode_message(command.message), flags)
 
     def _set_stop_flag(self, command: ev.SetStopFlag) -> None:
         self._below.flags[0] = int(command.value)

@@ -23,9 +23,10 @@ import msgspec
 
 from cargobike.core.running.ending import process_ending
 from cargobike.core.running.hosting import Begin, Fork, Forked, Gone, HostNews, HostOrder, Warm, decode_order
+from cargobike.core.running.inherited import DRIVER_FD
 from cargobike.core.settings import PROJECT
 from cargobike.workers.agent_loop import AgentLoop, Below, run_agent
-from cargobike.workers.processes import adopt_orphans, end_descendants
+from cargobike.workers.processes import adopt_orphans, await_ends, end_descendants
 from cargobike.workers.program import MakeProgram, Program, Seat
 from cargobike.workers.runner import open_stream
 from cargobike.workers.template_loop import serve
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
     from cargobike.workers.files.courier import Courier
 
 _encode = msgspec.msgpack.encode
+
+_FAREWELL_S = 1.0
+"""For agents to end what is below them, when the driver is gone."""
 
 
 class Host:
@@ -53,13 +57,14 @@ class Host:
         os.set_blocking(wake, False)
         signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
-        order, descriptors = self._receive()
+        order, descriptors = self._first_order()
         if not isinstance(order, Begin):
-            raise SystemExit  # the engine was closed before it sent any work
+            raise SystemExit  # the engine was closed before it sent any work, or its process has ended
         self._version = order.version
         for name, value in order.environment.items():
             os.environ.setdefault(name, value)
-        payload_fd, self._liveness_fd = descriptors
+        payload_fd, liveness_fd = descriptors
+        self._liveness_fds = (liveness_fd, DRIVER_FD)
         self._program = make(_read_all(payload_fd))
 
     def serve(self) -> None:
@@ -67,11 +72,11 @@ class Host:
         adopt_orphans()
         self._warm_up()
         poller = select.poll()
-        for fd in (self._control.fileno(), self._wake_fd, self._liveness_fd):
+        for fd in (self._control.fileno(), self._wake_fd, *self._liveness_fds):
             poller.register(fd, select.POLLIN)
         while True:
             ready = {fd for fd, _ in poller.poll()}
-            if self._liveness_fd in ready:
+            if not ready.isdisjoint(self._liveness_fds):
                 return
             if self._wake_fd in ready:
                 os.read(self._wake_fd, 4096)
@@ -83,8 +88,25 @@ class Host:
                 if isinstance(order, Fork):
                     self._fork(order, descriptors[0])
 
+    def see_agents_off(self) -> None:
+        """Leave the processes of each trial to its agent, which has also noticed that the driver is gone.
+
+        Should this process be killed meanwhile, all trials still come to their end. If it killed the agents first,
+        what is below them would be left.
+        """
+        await_ends(self._agents, _FAREWELL_S)
+
+    def _first_order(self) -> tuple[HostOrder | None, list[int]]:
+        poller = select.poll()
+        for fd in (self._control.fileno(), DRIVER_FD):
+            poller.register(fd, select.POLLIN)
+        ready = {fd for fd, _ in poller.poll()}
+        return self._receive() if DRIVER_FD not in ready else (None, [])
+
     def _receive(self) -> tuple[HostOrder | None, list[int]]:
         data, descriptors, _, _ = socket.recv_fds(self._control, 1 << 16, 4)
+        for fd in descriptors:
+            os.set_inheritable(fd, False)
         return (decode_order(data) if data else None), descriptors
 
     def _send(self, news: HostNews) -> None:
@@ -112,7 +134,7 @@ class Host:
                 os.close(signal.set_wakeup_fd(-1))
                 os.close(self._wake_fd)
                 signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-                become_agent(self._program, config_fd, order.gpus, self._liveness_fd, self._version)
+                become_agent(self._program, config_fd, order.gpus, self._liveness_fds, self._version)
                 status = 0
             except BaseException:  # noqa: BLE001 - no exception may leave a forked child, only its exit status
                 traceback.print_exc()
@@ -137,7 +159,9 @@ class Host:
                 self._send(Gone(name, process_ending(os.waitstatus_to_exitcode(status))))
 
 
-def become_agent(program: Program, config_fd: int, gpus: tuple[str, ...], liveness_fd: int, version: str) -> None:
+def become_agent(
+    program: Program, config_fd: int, gpus: tuple[str, ...], liveness_fds: tuple[int, ...], version: str
+) -> None:
     """Fork a template, then become its agent.
 
     The config with the keys is read only after the fork, so that no process in which user code runs ever has it in
@@ -158,7 +182,7 @@ def become_agent(program: Program, config_fd: int, gpus: tuple[str, ...], livene
     template_pid = os.fork()
     if template_pid == 0:
         try:
-            for fd in (config_fd, liveness_fd, stdout_read, stderr_read, settings_write):
+            for fd in (config_fd, *liveness_fds, stdout_read, stderr_read, settings_write):
                 os.close(fd)
             agent_end.close()
             agent_runner_end.close()
@@ -206,7 +230,7 @@ def become_agent(program: Program, config_fd: int, gpus: tuple[str, ...], livene
         stdout_fd=stdout_read,
         stderr_fd=stderr_read,
         flags=memoryview(flags),
-        liveness_fd=liveness_fd,
+        liveness_fds=liveness_fds,
         stack_fd=stack_fd,
     )
     try:
@@ -251,9 +275,13 @@ def main(control_fd: int, make: MakeProgram) -> None:
         make: Makes the program from its payload.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    os.closerange(control_fd + 1, os.sysconf("SC_OPEN_MAX"))  # what user code may have left open for its children
+    os.closerange(DRIVER_FD + 1, os.sysconf("SC_OPEN_MAX"))  # what user code may have left open for its children
+    for fd in (control_fd, DRIVER_FD):
+        os.set_inheritable(fd, False)
     try:
-        Host(socket.socket(fileno=control_fd), make).serve()
+        host = Host(socket.socket(fileno=control_fd), make)
+        host.serve()
+        host.see_agents_off()
     finally:
         end_descendants()
         os._exit(0)

@@ -8,6 +8,10 @@ PASS_ON_EVERY_S = 0.2
 HEAD_BYTES = 8 << 20
 TAIL_BYTES = 1 << 20
 _LAST_LINES_BYTES = 2000
+_RECENT_BYTES = 32 << 10
+
+CRASH = "Fatal Python error: "
+"""What the interpreter writes before the stacks of its threads when compiled code has crashed."""
 
 
 class OutputStream:
@@ -27,8 +31,8 @@ class OutputStream:
     def add(self, data: bytes) -> None:
         """Add what was printed."""
         self._recent += data
-        if len(self._recent) > 8192:
-            del self._recent[:-4096]
+        if len(self._recent) > 2 * _RECENT_BYTES:
+            del self._recent[:-_RECENT_BYTES]
         room = HEAD_BYTES - self._passed_on
         if room > 0:
             self._fresh += data[:room]
@@ -53,9 +57,11 @@ class OutputStream:
         return piece
 
     def last_lines(self) -> str:
-        """Return the end of the output in whole lines, for the report of a failure."""
-        text = self._recent[-_LAST_LINES_BYTES:].decode(errors="replace")
-        if len(self._recent) > _LAST_LINES_BYTES:
+        """Return the end of the output in whole lines, and all of it since a crash, for the report of a failure."""
+        crash = self._recent.rfind(CRASH.encode())
+        begin = max(0, (crash if crash >= 0 else len(self._recent)) - _LAST_LINES_BYTES)
+        text = self._recent[begin:].decode(errors="replace")
+        if begin:
             text = text.partition("\n")[2] or text
         return text if not text or text.endswith("\n") else text + "\n"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import select
 import signal
 import sys
 import time
@@ -13,7 +14,7 @@ from pathlib import Path
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
-_TICKS = os.sysconf("SC_CLK_TCK")
+TICKS = os.sysconf("SC_CLK_TCK")
 _libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 
 
@@ -37,11 +38,11 @@ def adopt_orphans() -> None:
         _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def children_of(pid: int) -> list[int]:
+def children_of(pid: int, proc: Path = Path("/proc")) -> list[int]:
     """Return the pids of the direct children of a process."""
     pids: list[int] = []
     with contextlib.suppress(OSError):
-        for task in Path(f"/proc/{pid}/task").iterdir():
+        for task in (proc / str(pid) / "task").iterdir():
             with contextlib.suppress(OSError):
                 pids += [int(word) for word in (task / "children").read_text().split()]
     return pids
@@ -53,9 +54,28 @@ def processor_seconds(parent: int) -> float:
     for child in children_of(parent):
         with contextlib.suppress(OSError, ValueError, IndexError):
             words = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()
-            total += (int(words[11]) + int(words[12])) / _TICKS
+            total += (int(words[11]) + int(words[12])) / TICKS
         total += processor_seconds(child)
     return total
+
+
+def await_ends(pids: Collection[int], patience_s: float) -> None:
+    """Wait for processes that are about to end by themselves, but no longer than `patience_s`."""
+    poller = select.poll()
+    handles: set[int] = set()
+    for pid in pids:
+        with contextlib.suppress(OSError):  # it has ended already
+            handles.add(os.pidfd_open(pid))
+    for handle in handles:
+        poller.register(handle, select.POLLIN)
+    waiting = set(handles)
+    give_up_at = time.monotonic() + patience_s
+    while waiting and (left_s := give_up_at - time.monotonic()) > 0:
+        for handle, _ in poller.poll(left_s * 1000):
+            poller.unregister(handle)
+            waiting.discard(handle)
+    for handle in handles:
+        os.close(handle)
 
 
 def end_descendants(spare: Collection[int] = (), patience_s: float = 2.0) -> None:

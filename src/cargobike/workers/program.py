@@ -6,6 +6,7 @@ engine starts that module; `cargobike.testing.programs` is a small one. Nothing 
 
 from __future__ import annotations
 
+import errno
 import mmap
 import socket
 from collections.abc import Callable, Sequence
@@ -13,7 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from cargobike.core.errors import InvalidInputError
 from cargobike.workers.wire.messages import Ended, Message, encode_message
+from cargobike.workers.wire.packets import LARGEST
+
+ROOM = 1024
+"""What may be added to a message after its size was checked."""
 
 
 @dataclass(slots=True)
@@ -42,14 +48,48 @@ class Seat:
     files_travel: bool = False
     stack_fd: int = -1
 
-    def send(self, message: Message) -> None:
-        """Send a message to the agent, which passes on what is meant for the driver."""
-        self.agent.send(encode_message(message))
+    def send(self, message: Message, what: str = "A message") -> None:
+        """Send a message to the agent, which passes on what is meant for the driver.
+
+        Raises:
+            InvalidInputError: If it is too large, or holds what cannot be written down; the text begins with `what`.
+        """
+        packet = encode_checked(message, what)
+        try:
+            self.agent.send(packet)
+        except OSError as error:
+            if error.errno != errno.EMSGSIZE:
+                raise
+            raise too_large(what, len(packet), self.agent.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF)) from None
 
     @property
     def is_asked_to_stop(self) -> bool:
         """Whether the assignment should end: one byte of memory that is shared with the agent."""
         return self.flags[0] != 0
+
+
+def encode_checked(message: Message, what: str) -> bytes:
+    """Encode a message that may hold anything.
+
+    Raises:
+        InvalidInputError: If it is too large, or holds what cannot be written down; the text begins with `what`.
+    """
+    try:
+        packet = encode_message(message)
+    except (UnicodeEncodeError, OverflowError) as error:
+        raise InvalidInputError(f"{what} holds something that cannot be written down: {error}.") from None
+    if len(packet) > LARGEST:
+        raise too_large(what, len(packet))
+    return packet
+
+
+def too_large(what: str, size: int, most: int = LARGEST) -> InvalidInputError:
+    """Return the error that says how large a message may be."""
+    limit = "1 MiB" if most >= LARGEST - ROOM else f"{most:,} bytes"
+    return InvalidInputError(
+        f"{what} takes {size:,} bytes; at most {limit} can be sent at once. Send less, or write large things to files: "
+        "what lies in the trial's working directory is kept, and so is what was saved as a checkpoint or an artifact."
+    )
 
 
 class Program(Protocol):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 _LOOKS = 8
@@ -9,6 +10,12 @@ _MOST_OFTEN_S = 0.25
 _LEAST_OFTEN_S = 5.0
 _STILL = 0.05
 _LOOK_AT_STACK_S = 0.05
+_AWAY_S = 5.0
+
+START_PATIENCE_S = 120.0
+"""How long a template may take to start a runner: it may be importing what the runner before needed."""
+KILL_PATIENCE_S = 20.0
+"""How long a runner may take to end after it was killed: its memory may be large."""
 
 
 @dataclass(slots=True)
@@ -79,3 +86,38 @@ class StackWait:
             return True
         self.next_look = now + _LOOK_AT_STACK_S
         return False
+
+
+@dataclass(slots=True)
+class AnswerWatch:
+    """Decides when a template has not answered for too long.
+
+    Attributes:
+        looked_at: When the last look was.
+        due: When the answer must be there; `None` if none is expected.
+    """
+
+    looked_at: float
+    due: float | None = None
+
+    def expect_start(self, now: float) -> None:
+        """Expect that it starts a runner."""
+        self.due = now + START_PATIENCE_S
+
+    def expect_end(self, now: float) -> None:
+        """Expect that the runner ends, which is being killed; the first of several kills counts."""
+        self.due = min(now + KILL_PATIENCE_S, self.due if self.due is not None else math.inf)
+
+    def has_answered(self) -> None:
+        """Expect nothing more."""
+        self.due = None
+
+    def is_overdue(self, now: float) -> bool:
+        """Tell whether an answer is missing; to be asked at least once a second.
+
+        Who has not asked for longer was stopped itself, and the template probably too.
+        """
+        away_s, self.looked_at = now - self.looked_at, now
+        if self.due is not None and away_s > _AWAY_S:
+            self.due += away_s
+        return self.due is not None and now >= self.due

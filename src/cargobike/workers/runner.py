@@ -11,8 +11,10 @@ import signal
 import socket
 import sys
 import sysconfig
+from collections.abc import Set
 from typing import TextIO
 
+from cargobike.core.running.forks import end_copy, flush_streams
 from cargobike.workers.processes import die_with_parent
 from cargobike.workers.program import Program, Seat
 from cargobike.workers.wire.inner import Imported, Leave, decode_for_runner
@@ -26,7 +28,9 @@ STACK_SIGNAL = signal.SIGRTMIN + 7
 """The signal that makes a runner write the stacks of its threads."""
 
 
-def main(program: Program, seat: Seat, inbox: socket.socket, parent_pid: int, *, is_spare: bool) -> None:
+def main(
+    program: Program, seat: Seat, inbox: socket.socket, parent_pid: int, modules: Set[str], *, is_spare: bool
+) -> None:
     """Wait for an assignment, work on it and, if runners are reused, on those that follow; never returns.
 
     Args:
@@ -34,6 +38,7 @@ def main(program: Program, seat: Seat, inbox: socket.socket, parent_pid: int, *,
         seat: Where this runner sits.
         inbox: Where its first assignment comes from.
         parent_pid: The template.
+        modules: The names of those that the template has imported.
         is_spare: Whether there is time until it comes.
     """
     os.setpgid(0, 0)
@@ -42,9 +47,9 @@ def main(program: Program, seat: Seat, inbox: socket.socket, parent_pid: int, *,
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     if seat.stack_fd >= 0:  # answered even if the interpreter does not respond
         faulthandler.register(STACK_SIGNAL, file=seat.stack_fd, all_threads=True)
+    faulthandler.enable(file=2, all_threads=True)  # a crash in compiled code shows which line of Python led to it
     for variable in ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"):
         os.environ[variable] = ",".join(seat.gpus)
-    modules = set(sys.modules)
     streams = (sys.stdout, sys.stderr)
     if is_spare:
         program.rehearse(seat)
@@ -62,12 +67,12 @@ def main(program: Program, seat: Seat, inbox: socket.socket, parent_pid: int, *,
     os._exit(0)
 
 
-def _work(program: Program, seat: Seat, packet: bytes, modules: set[str]) -> None:
+def _work(program: Program, seat: Seat, packet: bytes, modules: Set[str]) -> None:
     me = os.getpid()
     ended = program.run(seat, packet)
     flush_streams()
     if os.getpid() != me:
-        os._exit(0)  # a copy of this process that came out of the program: the original speaks for both
+        end_copy(None)  # the original speaks for both
     if not seat.reuse:
         _tell_imports(seat, modules)
     with contextlib.suppress(BrokenPipeError, ConnectionError):
@@ -95,7 +100,7 @@ def open_stream(fd: int) -> TextIO:
     return open(fd, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)
 
 
-def _tell_imports(seat: Seat, before: set[str]) -> None:
+def _tell_imports(seat: Seat, before: Set[str]) -> None:
     """Name the libraries that were imported here, so that the template can import them for the next runner."""
     if len(sys.modules) == len(before):
         return
@@ -120,10 +125,3 @@ def _leave() -> None:
     with contextlib.suppress(BaseException):
         atexit._run_exitfuncs()
     flush_streams()
-
-
-def flush_streams() -> None:
-    """Flush what was printed."""
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(Exception):  # user code may have closed or replaced it
-            stream.flush()

@@ -12,6 +12,7 @@ import os
 import select
 import signal
 import socket
+import sys
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from typing import Any
 from cargobike.workers import runner, template
 from cargobike.workers.processes import die_with_parent, volunteer
 from cargobike.workers.program import Program, Seat
-from cargobike.workers.wire.inner import decode_for_runner, decode_for_template
+from cargobike.workers.wire.inner import Started, decode_for_runner, decode_for_template
 from cargobike.workers.wire.messages import Assign, encode_message
 from cargobike.workers.wire.packets import LARGEST
 
@@ -85,11 +86,12 @@ class TemplateLoop:
         self._template = template.Template(reuse=seat.reuse)
         self._runners: dict[int, _Runner] = {}
         self._by_fd: dict[int, _Runner] = {}
+        self._modules = frozenset[str]()
         self._poller = select.poll()
         self._poller.register(channel, select.POLLIN)
         self._actions: dict[type, Callable[[Any], object]] = {
             template.Fork: self._fork,
-            template.Give: lambda command: self._runners[command.runner].begin(command.packet),
+            template.Give: self._give,
             template.KillRunner: lambda command: self._runners[command.runner].kill(),
             template.Drop: self._drop,
             template.AskForStack: lambda command: os.kill(self._runners[command.runner].pid, runner.STACK_SIGNAL),
@@ -124,6 +126,11 @@ class TemplateLoop:
             os._exit(0)
         self._happen(template.Heard(decode_for_template(packet)))
 
+    def _give(self, command: template.Give) -> None:
+        chosen = self._runners[command.runner]
+        chosen.begin(command.packet)
+        self._channel.send(encode_message(Started(chosen.pid)))
+
     def _drop(self, command: template.Drop) -> None:
         spare = self._runners[command.runner]
         spare.kill()
@@ -139,6 +146,9 @@ class TemplateLoop:
 
     def _fork(self, command: template.Fork) -> None:
         me = os.getpid()
+        if len(self._modules) != len(sys.modules):
+            # Not in the runner: to count a reference to each name there would copy the page that the name lies on.
+            self._modules = frozenset(sys.modules)
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, LARGEST)
         pid = os.fork()
@@ -148,7 +158,7 @@ class TemplateLoop:
                 ours.close()
                 for other in self._runners.values():
                     other.forget()
-                runner.main(self._program, self._seat, theirs, me, is_spare=command.is_spare)
+                runner.main(self._program, self._seat, theirs, me, self._modules, is_spare=command.is_spare)
             except BaseException:  # noqa: BLE001 - no exception may leave a forked child, only its exit status
                 traceback.print_exc()
             finally:

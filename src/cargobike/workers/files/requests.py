@@ -5,11 +5,17 @@ Paths are relative to the project, with slashes. A request may be repeated: none
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
 
 CHUNK_BYTES = 1 << 20
+MOST_BYTES = 4 * CHUNK_BYTES
+"""No request is longer; answers may be, because a folder can hold any number of files."""
 TEMPORARY = ".saving.0."
 """Beginning of the name of a folder that is not complete yet; abandoned folders with such a name are deleted later."""
+
+Offset = Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]
 
 
 class Request(msgspec.Struct, frozen=True, tag_field="r", omit_defaults=True):
@@ -19,10 +25,14 @@ class Request(msgspec.Struct, frozen=True, tag_field="r", omit_defaults=True):
 
 
 class Put(Request, frozen=True, tag="put"):
-    """Write some bytes of a file, cutting off what is behind them; or make a link."""
+    """Write some bytes of a file, cutting off what is behind them; or make a link.
+
+    Pieces of a file are sent in order: there must be a file up to the offset. A link must lead to a place in the same
+    trial's folder, by `core.open_folder.leads_inside`.
+    """
 
     path: str
-    offset: int = 0
+    offset: Offset = 0
     data: bytes = b""
     link: str = ""
 
@@ -49,7 +59,7 @@ class Get(Request, frozen=True, tag="get"):
     """Send some bytes of a file."""
 
     path: str
-    offset: int = 0
+    offset: Offset = 0
 
 
 FileRequest = Put | Settle | Listing | Get

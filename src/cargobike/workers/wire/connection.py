@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import msgspec
 import zmq
 
@@ -40,10 +42,19 @@ class AgentConfig(msgspec.Struct, frozen=True):
         return msgspec.msgpack.decode(data, type=AgentConfig)
 
 
+def identity_of(secret_key: bytes) -> bytes:
+    """Return under what a worker's connections are known to the driver's sockets.
+
+    A connection that comes under the same identity takes the place of the one before, as after a reconnect. So nobody
+    else may guess it: with a worker's name, any other worker could get the messages that are meant for it.
+    """
+    return hashlib.blake2b(secret_key, digest_size=16, person=b"cargobike-wire").hexdigest().encode()
+
+
 def secured(context: zmq.Context[zmq.Socket[bytes]], config: AgentConfig) -> zmq.Socket[bytes]:
     """Make a socket that talks only to our driver and identifies us to it."""
     made: zmq.Socket[bytes] = context.socket(zmq.DEALER)
-    made.identity = config.worker.encode()
+    made.identity = identity_of(config.secret_key)
     made.linger = 0
     made.sndhwm = 0
     made.rcvhwm = 0

@@ -43,6 +43,12 @@ ToTemplate = Start | Kill | ShowStack | Import | CheckUnread
 # -- template to agent -----------------------------------------------------------------------------------------------
 
 
+class Started(Message, frozen=True, tag="started"):
+    """A runner has been given the assignment."""
+
+    pid: int = 0
+
+
 class Exited(Message, frozen=True, tag="exited"):
     """How a runner ended: its exit code, negative for a signal, and the most memory it used.
 
@@ -52,6 +58,9 @@ class Exited(Message, frozen=True, tag="exited"):
     code: int
     peak_memory_bytes: int
     goes_on: bool | None = None
+
+
+FromTemplate = Started | Exited
 
 
 # -- runner to agent -------------------------------------------------------------------------------------------------
@@ -106,6 +115,6 @@ class Leave(Message, frozen=True, tag="leave"):
 ToRunner = Assign[msgspec.Raw] | Tell[msgspec.Raw] | Kept | Brought | Leave
 
 decode_for_template = msgspec.msgpack.Decoder(ToTemplate).decode
-decode_from_template = msgspec.msgpack.Decoder(Exited).decode
+decode_from_template = msgspec.msgpack.Decoder(FromTemplate).decode
 decode_from_runner = msgspec.msgpack.Decoder(FromRunner).decode
 decode_for_runner = msgspec.msgpack.Decoder(ToRunner).decode

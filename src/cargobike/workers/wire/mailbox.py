@@ -64,6 +64,18 @@ class Mailbox(Generic[Item]):
             if message_in is not None and is_meant(message_in):
                 return message_in
 
+    def take(self, is_meant: Callable[[Item], bool]) -> list[Item]:
+        """Return all messages that fit and are here already, without waiting for any."""
+        with self._changed:
+            if not self._is_being_read:
+                while (message := self._read(0.0)) is not None:
+                    self._kept.append(message)
+                self._changed.notify_all()
+            taken = [message for message in self._kept if is_meant(message)]
+            if taken:
+                self._kept = [message for message in self._kept if not is_meant(message)]
+        return taken
+
     def _read(self, timeout_s: float) -> Item | None:
         poller = select.poll()
         poller.register(self._source, select.POLLIN)

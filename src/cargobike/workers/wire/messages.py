@@ -12,6 +12,8 @@ from typing import Generic, Literal, TypeVar
 
 import msgspec
 
+from cargobike.core.values.undecodable import UNDECODABLE
+
 PROTOCOL = 2
 
 Body = TypeVar("Body")
@@ -98,6 +100,26 @@ class Quiet(Message, frozen=True, tag="quiet"):
     idle_s: float
 
 
+class Used(Message, frozen=True, tag="used"):
+    """What the processes of an assignment use.
+
+    Attributes:
+        after_s: How long it has been running.
+        processors: How many processors it has kept busy since the sample before; `None` if that is not known.
+        memory_bytes: Memory that they hold now.
+        gpu: The busiest of its GPUs, from 0 to 1; `None` without any.
+        gpu_memory_bytes: Memory in use on its GPUs.
+    """
+
+    task: int
+    attempt: int
+    after_s: float
+    processors: float | None
+    memory_bytes: int
+    gpu: float | None = None
+    gpu_memory_bytes: int | None = None
+
+
 class Output(Message, frozen=True, tag="output"):
     """Captured output of an assignment."""
 
@@ -110,7 +132,7 @@ class Bye(Message, frozen=True, tag="bye"):
     """The agent has delivered everything and leaves."""
 
 
-WorkerMessage = Hello | Beat | Said[msgspec.Raw] | Ended[msgspec.Raw] | Died | Quiet | Output | Bye
+WorkerMessage = Hello | Beat | Said[msgspec.Raw] | Ended[msgspec.Raw] | Died | Quiet | Used | Output | Bye
 
 
 # -- driver to worker ------------------------------------------------------------------------------------------------
@@ -172,8 +194,8 @@ class Release(Message, frozen=True, tag="release"):
 DriverMessage = Assign[msgspec.Raw] | Tell[msgspec.Raw] | Halt | Release
 
 
-NoMessage = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
-"""What decoding raises for bytes that are not a message: wrong types, invalid text, endless nesting."""
+NoMessage = UNDECODABLE
+"""What decoding raises for bytes that are not a message."""
 
 encode_message = msgspec.msgpack.Encoder().encode
 decode_worker_message = msgspec.msgpack.Decoder(WorkerMessage).decode

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import mmap
 import socket
 
 LARGEST = 1 << 20
 
 
 class PacketReader:
-    """Receives packets into one buffer: asking the socket for a megabyte each time would cost more than the packet."""
+    """Receives packets into one buffer: asking the socket for a megabyte each time would cost more than the packet.
+
+    The buffer takes only as much memory as the largest packet so far: there are two for each worker of a machine, and a
+    runner that begins would have to fill a megabyte with zeros first.
+    """
 
     def __init__(self, source: socket.socket) -> None:
         self._source = source
-        self._buffer = memoryview(bytearray(LARGEST))
+        self._buffer = memoryview(mmap.mmap(-1, LARGEST, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
 
     def receive(self, *, wait: bool) -> bytes | None:
         """Return a packet, empty if the other side is gone, or `None` if there is none yet and `wait` is false."""

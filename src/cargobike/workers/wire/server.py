@@ -7,7 +7,6 @@ authenticator admits only the keys that were made for this driver's workers.
 from __future__ import annotations
 
 import logging
-import struct
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
@@ -18,14 +17,16 @@ from zmq.utils import z85
 
 from cargobike.core.errors import EngineError
 from cargobike.core.running.hosting import Listening
+from cargobike.workers.wire.connection import identity_of
 from cargobike.workers.wire.link import Link
 from cargobike.workers.wire.messages import Hello, Message, NoMessage, encode_message
+from cargobike.workers.wire.strangers import Doorkeeper, closed_connection
 
 log = logging.getLogger(__name__)
 
-_MONITOR_EVENT = struct.Struct("=Hi")  # pyzmq's own reader of these would import asyncio
 _ACK_AFTER = 64
 _MOST_PER_ROUND = 1000
+_MOST_QUESTIONS = 16
 
 
 Heard = TypeVar("Heard")
@@ -35,6 +36,7 @@ Heard = TypeVar("Heard")
 class _Peer:
     name: str
     public_key: bytes
+    identity: bytes
     link: Link = field(default_factory=Link)
     outbox: list[bytes] = field(default_factory=list)
     descriptor: int | None = None
@@ -60,17 +62,24 @@ class WireServer(Generic[Heard]):
         self._zap = self._context.socket(zmq.REP)
         self._zap.linger = 0
         self._zap.bind("inproc://zeromq.zap.01")
-        self.router = self._secured()
-        self._monitor = self.router.get_monitor_socket(zmq.EVENT_DISCONNECTED)
-        port = self._bind(listening)
-        self.address = f"tcp://{listening.reach or listening.bind}:{port}"
-        self._peers: dict[bytes, _Peer] = {}
+        self._peers: dict[str, _Peer] = {}
+        self._by_identity: dict[bytes, _Peer] = {}
         self._by_key: dict[bytes, _Peer] = {}
         self._by_descriptor: dict[int, _Peer] = {}
         self._dirty: dict[str, _Peer] = {}
+        self.router = self._secured()
+        self._doorkeeper = Doorkeeper(self.router, known=lambda: self._by_descriptor, expected=self._expected)
+        self._closings = self._doorkeeper.closings()
+        try:
+            port = _bind(self.router, listening)
+        except EngineError:
+            self.close()
+            raise
+        self._doorkeeper.open(port)
+        self.address = f"tcp://{listening.reach or listening.bind}:{port}"
         self._poller = zmq.Poller()
         self._ready: set[object] = set()
-        for socket in (self.router, self._zap, self._monitor):
+        for socket in (self.router, self._zap, self._closings):
             self._poller.register(socket, zmq.POLLIN)
 
     def _secured(self) -> zmq.Socket[bytes]:
@@ -86,48 +95,56 @@ class WireServer(Generic[Heard]):
         router.setsockopt(zmq.MAXMSGSIZE, 64 << 20)
         return router
 
-    def _bind(self, listening: Listening) -> int:
-        try:
-            if not listening.port:
-                return self.router.bind_to_random_port(f"tcp://{listening.bind}")
-            self.router.bind(f"tcp://{listening.bind}:{listening.port}")
-        except zmq.ZMQError as error:
-            self.close()
-            where = f"{listening.bind}:{listening.port or 'any port'}"
-            raise EngineError(
-                f"The driver cannot listen on {where} ({error.strerror}); its engine must be given an address of this "
-                "machine and a port that is free."
-            ) from error
-        return listening.port
+    def _expected(self) -> int:
+        """Return how many workers may be about to connect."""
+        return max(0, len(self._peers) - len(self._by_descriptor))
 
     @property
     def server_key(self) -> bytes:
         """The public key by which workers recognize the driver."""
         return self._server_key
 
-    def open_router(self, listening: Listening) -> tuple[zmq.Socket[bytes], str]:
+    def open_router(self, listening: Listening, *, most_bytes: int) -> tuple[zmq.Socket[bytes], str]:
         """Return another socket for the same workers, to be used by one other thread, and its address.
 
-        It must be closed before this server is.
+        It is for questions and answers: a worker that asks without reading what it is told gets no further. It must be
+        closed before this server is.
+
+        Args:
+            listening: Where to listen.
+            most_bytes: How long a message may be.
+
+        Raises:
+            EngineError: If that is not an address of this machine, or the port is taken.
         """
         router = self._secured()
-        port = router.bind_to_random_port(f"tcp://{listening.bind}") if not listening.port else listening.port
-        if listening.port:
-            router.bind(f"tcp://{listening.bind}:{port}")
+        router.setsockopt(zmq.MAXMSGSIZE, most_bytes)
+        router.sndhwm = router.rcvhwm = _MOST_QUESTIONS
+        doorkeeper = Doorkeeper(router, known=lambda: (), expected=lambda: len(self._peers))
+        try:
+            port = _bind(router, listening)
+        except EngineError:
+            router.disable_monitor()
+            doorkeeper.close()
+            router.close(0)
+            raise
+        doorkeeper.open(port)
         return router, f"tcp://{listening.reach or listening.bind}:{port}"
 
     def admit(self, worker: str) -> tuple[bytes, bytes]:
         """Make keys for a worker and admit it; returns its public and secret key."""
         public, secret = zmq.curve_keypair()
-        peer = _Peer(worker, public)
-        self._peers[worker.encode()] = peer
+        peer = _Peer(worker, public, identity_of(secret))
+        self._peers[worker] = peer
+        self._by_identity[peer.identity] = peer
         self._by_key[z85.decode(public)] = peer
         return public, secret
 
     def forget(self, worker: str) -> None:
         """Stop admitting a worker."""
-        peer = self._peers.pop(worker.encode(), None)
+        peer = self._peers.pop(worker, None)
         if peer is not None:
+            self._by_identity.pop(peer.identity, None)
             self._by_key.pop(z85.decode(peer.public_key), None)
             self._dirty.pop(worker, None)
             if peer.descriptor is not None:
@@ -147,7 +164,7 @@ class WireServer(Generic[Heard]):
         ready = self._ready
         if self._zap in ready:
             self._authenticate()
-        lost = self._disconnected() if self._monitor in ready else []
+        lost = self._disconnected() if self._closings in ready else []
         if self.router not in ready:
             return [], lost
         messages: list[tuple[str, Heard]] = []
@@ -155,7 +172,7 @@ class WireServer(Generic[Heard]):
             if not int(self.router.getsockopt(zmq.EVENTS)) & zmq.POLLIN:  # a third of the cost of an error that says so
                 break
             identity = self.router.recv(zmq.NOBLOCK)
-            peer = self._peers.get(identity)
+            peer = self._by_identity.get(identity)
             is_connected = peer is not None and peer.descriptor is not None
             greeting = self.router.recv(zmq.NOBLOCK, copy=is_connected)
             body = self.router.recv(zmq.NOBLOCK) if self.router.getsockopt(zmq.RCVMORE) else b""
@@ -177,7 +194,7 @@ class WireServer(Generic[Heard]):
                 if isinstance(hello, Hello):
                     messages.append((peer.name, hello))
                     for envelope in peer.link.unacknowledged():
-                        self.router.send_multipart([peer.name.encode(), envelope])
+                        self.router.send_multipart([peer.identity, envelope])
             for raw in peer.link.unpack(body):
                 messages.append((peer.name, self._decode(raw)))
             peer.unacknowledged += 1
@@ -194,10 +211,8 @@ class WireServer(Generic[Heard]):
 
     def _disconnected(self) -> list[str]:
         lost: list[str] = []
-        while self._monitor.poll(0):
-            event, _endpoint = self._monitor.recv_multipart()
-            _kind, descriptor = _MONITOR_EVENT.unpack(event)
-            peer = self._by_descriptor.pop(descriptor, None)
+        while self._closings.poll(0):
+            peer = self._by_descriptor.pop(closed_connection(self._closings.recv()), None)
             if peer is not None:
                 peer.descriptor = None
                 lost.append(peer.name)
@@ -213,7 +228,7 @@ class WireServer(Generic[Heard]):
 
     def send(self, worker: str, message: Message) -> None:
         """Put a message on its way; `flush` sends it."""
-        peer = self._peers.get(worker.encode())
+        peer = self._peers.get(worker)
         if peer is not None:
             peer.outbox.append(encode_message(message))
             self._dirty[worker] = peer
@@ -231,7 +246,7 @@ class WireServer(Generic[Heard]):
     def flush(self) -> None:
         """Send everything that is on its way."""
         for peer in self._dirty.values():
-            self.router.send_multipart([peer.name.encode(), peer.link.pack(peer.outbox)])
+            self.router.send_multipart([peer.identity, peer.link.pack(peer.outbox)])
             peer.outbox = []
             peer.unacknowledged = 0
         self._dirty.clear()
@@ -239,7 +254,23 @@ class WireServer(Generic[Heard]):
     def close(self) -> None:
         """Close all sockets."""
         self.router.disable_monitor()
-        self._monitor.close(0)
+        self._doorkeeper.close()
+        self._closings.close(0)
         self._zap.close(0)
         self.router.close()
         self._context.term()
+
+
+def _bind(router: zmq.Socket[bytes], listening: Listening) -> int:
+    """Listen where it was asked for; returns the port."""
+    try:
+        if not listening.port:
+            return router.bind_to_random_port(f"tcp://{listening.bind}")
+        router.bind(f"tcp://{listening.bind}:{listening.port}")
+    except zmq.ZMQError as error:
+        where = f"{listening.bind}:{listening.port or 'any port'}"
+        raise EngineError(
+            f"The driver cannot listen on {where} ({error.strerror}); its engine must be given an address of this "
+            "machine and a port that is free."
+        ) from error
+    return listening.port
