@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from cargobike.core.errors import InvalidInputError, nearest
 from cargobike.core.running.member import Gang, Member, current
+from cargobike.core.values.kinds import is_number
 from cargobike.core.values.numbers import read_metrics, read_number
 
 if TYPE_CHECKING:
@@ -45,6 +46,8 @@ def all_reduce(value: Any, op: Operation = "mean", *, weight: float = 1.0) -> An
     names = sorted(value) if isinstance(value, Mapping) else None
     own = read_metrics(value) if isinstance(value, Mapping) else {}
     numbers = [own[name] for name in names] if names is not None else [read_number(value, "value")]
+    if not is_number(weight, lambda number: number >= 0):
+        raise InvalidInputError(f"weight must be a number of at least 0, {weight!r} was given.")
     numbers = _combine_numbers(numbers, op, read_number(weight, "weight"))
     return numbers[0] if names is None else dict(zip(names, numbers, strict=True))
 

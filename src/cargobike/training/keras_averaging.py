@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 from cargobike.core.errors import InvalidInputError
+from cargobike.core.values.times import Seconds
 from cargobike.training.process_group import Group, all_reduce_, broadcast_, join_group
 from cargobike.training.uneven import choose_policy, take_share
 
@@ -23,7 +24,7 @@ _log = logging.getLogger(__name__)
 BACKENDS = ("tensorflow", "torch")
 
 
-def prepare(model_or_optimizer: Any, *, timeout_s: float | None = None) -> Any:
+def prepare(model_or_optimizer: Any, *, timeout_s: Seconds | None = None) -> Any:
     """Make a compiled Keras model, or an optimizer before `compile`, average its gradients over all ranks.
 
     A model that is built gets rank 0's weights at once; otherwise they are taken over at the first step. Give each rank

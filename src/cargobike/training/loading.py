@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+import itertools
+import logging
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -14,8 +16,12 @@ from torch.utils.data import DataLoader, IterableDataset, SequentialSampler
 from cargobike.core.errors import InvalidInputError
 from cargobike.training.pace import Pace
 from cargobike.training.process_group import Group, all_reduce_, broadcast_
-from cargobike.training.sampling import ShardedBatchSampler, ShardedSampler, shard_stream
+from cargobike.training.progress import Progress, Taken, count_taken
+from cargobike.training.sampling import EpochOrder, ShardedBatchSampler, ShardedSampler, ShardedStream, shard_stream
 from cargobike.training.uneven import Policy
+
+_log = logging.getLogger(__name__)
+_ALONE = {"rank": 0, "world_size": 1}
 
 
 def check_loader(loader: Any) -> None:
@@ -51,43 +57,143 @@ def is_sharded(loader: DataLoader[Any]) -> bool:
 class PreparedLoader(DataLoader[Any]):
     """A DataLoader for one rank: its share of each epoch, evened out, on its device."""
 
+    def follow(self, progress: Progress, ranks_with_own_data: int) -> None:
+        """Count what is given out; `ranks_with_own_data` is 0 where one order is dealt out to all ranks."""
+        self.progress, self.ranks_with_own_data = progress, ranks_with_own_data
+
     def attach(self, group: Group, policy: Policy, pace: Pace, joinables: Sequence[Any], agrees: bool) -> None:
         """Connect the loader with the model and the optimizer that it feeds."""
         self._group, self._policy, self._pace = group, policy, pace
         self._joinables, self._agrees = list(joinables), agrees
-        self._passes = 0
 
     def __iter__(self) -> Iterator[Any]:  # type: ignore[override,unused-ignore]
-        batches: Iterator[Any] = super().__iter__()
-        self._passes += 1
+        number = self.progress.begin_pass()
+        batches = self._begin_stream() if is_stream(self) else super().__iter__()
         if self._agrees:
             batches = self._agree(batches)
-        batches = self._count(batches)
+        batches = self._count(batches, number)
         return self._join(batches) if self._joinables else batches
 
     @property
     def epoch(self) -> int:
         """The epoch that the next pass draws."""
-        for sampler in (self.batch_sampler, self.sampler):
-            if isinstance(sampler, ShardedSampler):
-                return sampler.epoch
-        return self._passes
+        return self.progress.next_epoch
+
+    @property
+    def position(self) -> int:
+        """How many batches of the present epoch this rank has had, those of earlier attempts included.
+
+        For loops that count: `enumerate(loader, start=loader.position)`.
+        """
+        return self._batches_before() + self.progress.given
 
     def set_epoch(self, epoch: int) -> None:
-        """Go on with this epoch's order: for training that continues from a checkpoint."""
-        self._passes = epoch
+        """Draw this epoch next; what is left of it, if an earlier attempt has begun it."""
+        if epoch != self.progress.next_epoch:
+            self.progress.go_to(epoch)
         for sampler in (self.batch_sampler, self.sampler):
             if hasattr(sampler, "set_epoch"):
                 sampler.set_epoch(epoch)
 
-    def _count(self, batches: Iterator[Any]) -> Iterator[Any]:
-        """Tell the pace what is left, and move batches to the device."""
+    def state(self) -> dict[str, Any]:
+        """Return where training stands in its data, as plain data: what is in the weights, and nothing else."""
+        epoch, batches = self.progress.position()
+        taken = list(self.progress.taken) if epoch == self.progress.epoch else []
+        if batches:
+            taken.append(Taken(self._dealt_to, batches * self._items_per_batch))
+        order = self._order
+        return {
+            "epoch": epoch,
+            "taken": taken,
+            "ranks_with_own_data": self.ranks_with_own_data,
+            "seed": order.seed if order is not None else None,
+            "origin": order.origin() if order is not None and taken else {},
+        }
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Go on where such a state says: in the middle of an epoch with what is left of it."""
+        epoch, taken = int(state["epoch"]), [Taken(*each) for each in state.get("taken", ())]
+        if taken and state.get("ranks_with_own_data", 0) != self.ranks_with_own_data:
+            _log.warning(
+                "The checkpoint was saved in the middle of epoch %d by a gang whose ranks had other data than these; "
+                "what is left of the epoch is not known, so it begins anew.",
+                epoch,
+            )
+            taken = []
+        if taken and not self.ranks_with_own_data and self._batches_left(taken, rank=0) == 0:
+            epoch, taken = epoch + 1, []
+        self._iterator = None  # processes that are kept have drawn ahead
+        self.progress.go_to(epoch, taken)
+        self.set_epoch(epoch)
+        if self._order is not None:
+            self._order.inherit(state.get("seed"), epoch, state.get("origin", {}) if taken else {})
+
+    @property
+    def _order(self) -> EpochOrder | None:
+        for sampler in (self.batch_sampler, self.sampler):
+            if isinstance(sampler, ShardedSampler):
+                return sampler.order
+        return None
+
+    @property
+    def _items_per_batch(self) -> int:
+        """How many items one batch takes of the order; where the user's sampler makes the batches, an item is one."""
+        return self.batch_size or 1
+
+    @property
+    def _dealt_to(self) -> int:
+        """How many ranks an epoch's order is dealt out to."""
+        return 1 if self.ranks_with_own_data else self._group.world_size
+
+    def _batches_before(self) -> int:
+        """Return how many batches of the present epoch earlier attempts have taken, counted in batches of this one."""
+        taken = self.progress.taken
+        if not taken:
+            return 0
+        left = None if is_stream(self) else self._batches_left(taken)
+        if left is None:
+            return count_taken(taken) // (self._items_per_batch * self._dealt_to)
+        return len(self) - left
+
+    def _batches_left(self, taken: Sequence[Taken], rank: int | None = None) -> int | None:
+        """Return how many batches the rest of an epoch makes for a rank, `None` if that is not known."""
+        sampler = self.sampler if isinstance(self.sampler, ShardedSampler) else self.batch_sampler
+        if is_stream(self) or not isinstance(sampler, ShardedSampler):
+            return None
+        try:
+            items = sampler.share_of_rest(taken, rank)
+        except TypeError:  # a sampler without a length
+            return None
+        size = self._items_per_batch
+        return items // size if self.drop_last else -(-items // size)
+
+    def _begin_stream(self) -> Iterator[Any]:
+        """Begin a pass over a stream, without what earlier attempts have taken of it."""
+        taken, stream = self.progress.taken, self.dataset
+        if isinstance(stream, ShardedStream):
+            stream.taken = taken
+            batches: Iterator[Any] = super().__iter__()
+            stream.taken = ()
+            return batches
+        skipped = count_taken(taken) // self._items_per_batch
+        return itertools.islice(super().__iter__(), skipped, None)
+
+    def _count(self, batches: Iterator[Any], number: int) -> Iterator[Any]:
+        """Tell the pace what is left, note what is given out, and move batches to the device."""
         device = self._group.device
-        total = None if self._agrees or is_stream(self) else len(self)
-        for index, (batch, is_last) in enumerate(_with_end(batches, total)):
-            remaining = total - index if total is not None else (1 if is_last else None)
-            self._pace.begin_batch(remaining)
-            yield move(batch, device) if device is not None and device.type != "cpu" else batch
+        total = None if self._agrees else self._batches_left(self.progress.taken)
+        # A rank that joins may have its last batch of its own data while others still have some.
+        ends_with_others = not (self.ranks_with_own_data and self._policy == "join")
+        is_complete = False
+        try:
+            for index, (batch, is_last) in enumerate(_with_end(batches, total)):
+                remaining = total - index if total is not None else (1 if is_last else None)
+                self._pace.begin_batch(remaining)
+                self.progress.give(is_last=is_last and ends_with_others)
+                yield move(batch, device) if device is not None and device.type != "cpu" else batch
+            is_complete = True
+        finally:
+            self.progress.end_pass(number, is_complete=is_complete)
 
     def _agree(self, batches: Iterator[Any]) -> Iterator[Any]:
         """Ask all ranks before each batch whether they have one: the length of a stream is not known."""
@@ -155,19 +261,40 @@ def shard_loader(loader: DataLoader[Any], group: Group, policy: Policy, *, shard
     """
     settings = _settings(loader)
     shares = shard and group.world_size > 1 and not is_sharded(loader)
-    place: dict[str, Any] = {"rank": group.rank, "world_size": group.world_size}
+    if isinstance(loader, PreparedLoader):
+        made = PreparedLoader(**settings, **_drawing(loader, loader.batch_sampler, loader.sampler))
+        made.follow(loader.progress, loader.ranks_with_own_data)
+        return made
+    place: dict[str, Any] = {"rank": group.rank, "world_size": group.world_size} if shares else _ALONE
+    progress = Progress()
     if is_stream(loader):
         if shares:
-            settings["dataset"] = shard_stream(loader.dataset, **place)
-        return PreparedLoader(**settings, batch_size=loader.batch_size, drop_last=loader.drop_last)
-    place |= {"policy": policy, "seed": _shared_seed(loader, group) if shares else 0}
-    if loader.batch_size is None and loader.batch_sampler is not None:
-        batches = ShardedBatchSampler(loader.batch_sampler, **place) if shares else loader.batch_sampler
-        _refuse_nothing(batches, group)
-        return PreparedLoader(**settings, batch_sampler=batches)
-    sampler = ShardedSampler(loader.sampler, **place) if shares else loader.sampler
-    _refuse_nothing(sampler, group)
-    return PreparedLoader(**settings, batch_size=loader.batch_size, drop_last=loader.drop_last, sampler=sampler)
+            settings["dataset"] = shard_stream(loader.dataset, **place, batch_size=loader.batch_size or 1)
+        made = PreparedLoader(**settings, batch_size=loader.batch_size, drop_last=loader.drop_last)
+    else:
+        # Alone, samplers draw as they would by themselves, and so do those that give each rank a share already.
+        seed = None if is_sharded(loader) or group.world_size == 1 else _shared_seed(loader, group)
+        order = EpochOrder(loader.batch_sampler if _has_batches(loader) else loader.sampler, seed)
+        order.salt = 0 if shares else group.rank << 32
+        kind = ShardedBatchSampler if _has_batches(loader) else ShardedSampler
+        sampler = kind(order, progress, **place, policy=policy)
+        _refuse_nothing(sampler, group)
+        made = PreparedLoader(**settings, **_drawing(loader, sampler, sampler))
+    made.follow(progress, 0 if shares or group.world_size == 1 else group.world_size)
+    return made
+
+
+def _has_batches(loader: DataLoader[Any]) -> bool:
+    """Tell whether the user's own sampler makes whole batches."""
+    return loader.batch_size is None and loader.batch_sampler is not None
+
+
+def _drawing(loader: DataLoader[Any], batch_sampler: Any, sampler: Any) -> dict[str, Any]:
+    """Return the settings with which a loader like the given one draws from a sampler."""
+    if _has_batches(loader):
+        return {"batch_sampler": batch_sampler}
+    kept = {"batch_size": loader.batch_size, "drop_last": loader.drop_last}
+    return kept if is_stream(loader) else {**kept, "sampler": sampler}
 
 
 def _refuse_nothing(sampler: Any, group: Group) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ from torch.optim import Optimizer
 from torch.utils.data import DataLoader
 
 from cargobike.core.errors import InvalidInputError
+from cargobike.core.values.times import Seconds, read_seconds
 from cargobike.training import collectives
 from cargobike.training.compression_hooks import register_hook
 from cargobike.training.forwarding import ForwardHooks, check_precision
@@ -31,7 +33,7 @@ from cargobike.training.parameter_server.door import parameter_client
 from cargobike.training.parameter_server.optimizer import ServerOptimizer
 from cargobike.training.process_group import Group, join_group
 from cargobike.training.replicated import wrap_ddp
-from cargobike.training.stepping import PacedOptimizer
+from cargobike.training.stepping import PacedOptimizer, StepWatch
 from cargobike.training.strategies import (
     DDP,
     FSDP,
@@ -76,6 +78,7 @@ class Prepared:
     uneven: Policy | None = None
     outer: OuterLoop | None = None
     client: ParameterClient | None = None
+    _stepping: StepWatch = field(default_factory=StepWatch)
 
     def __iter__(self) -> Iterator[Any]:
         return (thing for thing in (self.model, self.optimizer, self.loader) if thing is not None)
@@ -94,15 +97,17 @@ class Prepared:
         """Return everything a later attempt needs, whole, in rank 0 (the others get an empty dict); all must call it.
 
         Goes with `trial.checkpoint.save`, which only rank 0 follows. What is saved fits every strategy and any number
-        of ranks.
+        of ranks. It holds where training stands in its data, too, also in the middle of an epoch. Ranks that train
+        alone for a while come together first.
         """
         from cargobike.training.states import whole_state  # noqa: PLC0415 - a second to import
 
+        self.sync()
         state = whole_state(
             self.plain_model, _inner(self.optimizer), is_divided=self._is_divided, is_main=self.group.is_main
         )
         if state:
-            state["epoch"] = self.loader.epoch if self.loader is not None else 0
+            state.update(self._place_in_data())
             state["outer"] = self.outer.state_dict() if self.outer is not None else None
         return state
 
@@ -111,30 +116,49 @@ class Prepared:
         from cargobike.training.states import load_whole_state  # noqa: PLC0415 - a second to import
 
         load_whole_state(self.plain_model, _inner(self.optimizer), state, is_divided=self._is_divided)
-        if self.loader is not None:
-            self.loader.set_epoch(state.get("epoch", 0))
+        self._go_on_in_data(state)
         if self.outer is not None:
             self.outer.load_state_dict(state.get("outer"))
 
     def sharded_state(self) -> dict[str, Any]:
-        """Return this rank's part of model and optimizer, for `trial.checkpoint.save_sharded` and `load_sharded`."""
+        """Return this rank's part of what `state` returns, for `trial.checkpoint.save_sharded` and `load_sharded`."""
         from cargobike.training.states import sharded_state  # noqa: PLC0415 - a second to import
 
-        return sharded_state(self.plain_model, _inner(self.optimizer))
+        self.sync()
+        with self._stepping.ignored():  # torch steps an optimizer that has no state yet
+            state = sharded_state(self.plain_model, _inner(self.optimizer))
+        state.update(self._place_in_data())
+        if self.outer is not None:
+            state["outer"] = self.outer.state_dict()
+        return state
 
     def load_sharded(self, state: dict[str, Any]) -> None:
         """Go on from the parts that `trial.checkpoint.load_sharded` has filled in."""
         from cargobike.training.states import load_sharded_state  # noqa: PLC0415 - a second to import
 
-        load_sharded_state(self.plain_model, _inner(self.optimizer), state)
+        with self._stepping.ignored():
+            load_sharded_state(self.plain_model, _inner(self.optimizer), state)
+        self._go_on_in_data(state)
+        if self.outer is not None:
+            self.outer.load_state_dict(state.get("outer"))
+
+    def _place_in_data(self) -> dict[str, Any]:
+        """Return where training stands in its data: one number to read, and one value that is stored as it is."""
+        place = self.loader.state() if self.loader is not None else {"epoch": 0}
+        return {"epoch": place["epoch"], "data": json.dumps(place)}
+
+    def _go_on_in_data(self, state: dict[str, Any]) -> None:
+        if self.loader is not None:  # states of earlier versions have only the epoch, or nothing
+            self.loader.load_state(json.loads(state["data"]) if "data" in state else {"epoch": state.get("epoch", 0)})
 
     @property
     def _is_divided(self) -> bool:
         return isinstance(self.strategy, FSDP) and self.group.world_size > 1
 
-    def barrier(self, timeout_s: float | None = None) -> None:
+    def barrier(self, timeout_s: Seconds | None = None) -> None:
         """Wait for all ranks; the error after the deadline names those that are missing."""
-        collectives.barrier("prepared.barrier", timeout_s or self.group.timeout_s)
+        wait_s = read_seconds("timeout_s", timeout_s, may_be_zero=True) or self.group.timeout_s
+        collectives.barrier("prepared.barrier", wait_s)
 
 
 def prepare(
@@ -149,7 +173,7 @@ def prepare(
     compression: str | Compression | None = None,
     sync_every: int | None = None,
     shard: bool = True,
-    timeout_s: float | None = None,
+    timeout_s: Seconds | None = None,
 ) -> Prepared:
     """Prepare a model, an optimizer and a loader, or some of them, for training by the whole gang.
 
@@ -236,7 +260,7 @@ def _prepare_model(
     elif isinstance(strategy, ParameterServer):
         prepared.client = parameter_client(model, optimizer)
         prepared.traffic = prepared.client.traffic
-        prepared.optimizer = ServerOptimizer(optimizer, prepared.client)
+        prepared.optimizer = ServerOptimizer(optimizer, prepared.client, prepared._stepping.stepped)
     elif group.world_size > 1 and isinstance(strategy, FSDP):
         # A second of imports each: only for programs that use it.
         from cargobike.training.fully_sharded import wrap_fsdp  # noqa: PLC0415
@@ -253,6 +277,8 @@ def _prepare_model(
         if compression is not None:
             register_hook(prepared.model, compression, prepared.traffic)
     if optimizer is not None:
+        if not isinstance(strategy, ParameterServer):
+            prepared.optimizer.register_step_post_hook(lambda *_: prepared._stepping.stepped())
         if group.world_size > 1 and isinstance(strategy, DDP | Zero1 | FSDP) and compression is None:
             _count_whole_gradients(prepared)
         if pace.accumulate > 1 or after_step is not None:
@@ -263,7 +289,7 @@ def _count_whole_gradients(prepared: Prepared) -> None:
     """Count each step's gradients; with FSDP also the parameters, which are gathered forward and backward."""
     sizes = sum(p.numel() * p.element_size() for p in prepared.model.parameters() if p.requires_grad)
     bytes_per_step = sizes * 3 if isinstance(prepared.strategy, FSDP) else sizes
-    prepared.optimizer.register_step_post_hook(lambda *_: prepared.traffic.add(bytes_per_step, bytes_per_step))
+    prepared._stepping.call(lambda: prepared.traffic.add(bytes_per_step, bytes_per_step))
 
 
 def _prepare_loader(prepared: Prepared, loader: Any, uneven: str, pace: Pace, *, shard: bool) -> None:
@@ -302,6 +328,8 @@ def _prepare_loader(prepared: Prepared, loader: Any, uneven: str, pace: Pace, *,
                 )
             agrees = True
     ours.attach(group, policy, pace, joinables, agrees)
+    ours.progress.expects_steps = prepared.optimizer is not None
+    prepared._stepping.call(ours.progress.step)
     prepared.loader, prepared.uneven = ours, policy
 
 

@@ -21,6 +21,7 @@ import torch.distributed as dist
 
 from cargobike.core.errors import WaitError
 from cargobike.core.running.member import Member, current
+from cargobike.core.values.times import Seconds, read_seconds
 
 DEFAULT_TIMEOUT_S = 300.0
 """How long a collective may take before it fails, unless `timeout_s` says otherwise."""
@@ -49,9 +50,10 @@ class Group:
 
 _joined: tuple[str, Group] | None = None
 _rounds = itertools.count()
+_generations = itertools.count()
 
 
-def join_group(timeout_s: float | None = None) -> Group:
+def join_group(timeout_s: Seconds | None = None) -> Group:
     """Return the gang's process group, joining it first if need be; gloo on CPU, NCCL on GPU.
 
     A group that user code has initialised is used as it is.
@@ -63,6 +65,7 @@ def join_group(timeout_s: float | None = None) -> Group:
         WaitError: If not all ranks come in time; the message names those that are missing.
     """
     global _joined
+    deadline_s = read_seconds("timeout_s", timeout_s, may_be_zero=True) or DEFAULT_TIMEOUT_S
     member = current()
     if dist.is_initialized():
         if _joined is not None and (_joined[0] == member.meeting or not _is_ours()):
@@ -73,7 +76,7 @@ def join_group(timeout_s: float | None = None) -> Group:
         dist.destroy_process_group()  # that of an earlier trial in this process; `_held` keeps its destructor away
     if member.world_size == 1:
         return Group(device=_device(member))
-    _joined = (member.meeting, _make(member, timeout_s or DEFAULT_TIMEOUT_S))
+    _joined = (member.meeting, _make(member, deadline_s))
     return _joined[1]
 
 
@@ -123,7 +126,8 @@ def _make(member: Member, timeout_s: float) -> Group:
 
 def _open_store(member: Member, timeout_s: float) -> Any:
     """Open the store that torchrun's agent or our own driver holds; where neither does, hold it in rank 0."""
-    host, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+    host, _, port_text = member.meeting_place.rpartition(":")
+    port = int(port_text)
     held_elsewhere = os.environ.get("TORCHELASTIC_USE_AGENT_STORE", "").lower() in ("true", "1")
     names = ("TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT")
     run, attempt = (os.environ.get(name, "0") for name in names)
@@ -144,7 +148,8 @@ def _open_store(member: Member, timeout_s: float) -> Any:
             "look for its error first."
         ) from error
     _held.append(store)
-    return dist.PrefixStore(f"cargobike/{run}/{attempt}", store)
+    # A group that was destroyed has left its keys: the next one must not take them for its own.
+    return dist.PrefixStore(f"cargobike/{run}/{attempt}/{next(_generations)}", store)
 
 
 def _await_ranks(store: Any, key: str, world_size: int, timeout_s: float, what: str) -> None:

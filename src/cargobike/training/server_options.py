@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from cargobike.core.errors import InvalidInputError, nearest
+from cargobike.core.values.times import read_seconds
 
 CODECS = ("none", "fp16", "bf16", "int8", "topk")
 DEFAULTS: Mapping[str, Any] = {
@@ -44,8 +45,12 @@ def check_options(options: Mapping[str, Any]) -> dict[str, Any]:
     if not _is_count(chosen["warmup_steps"]):
         mistakes.append(f"warmup_steps must be a whole number of at least 0, not {chosen['warmup_steps']!r}")
     for name in ("timeout_s", "checkpoint_every_s"):
-        if isinstance(chosen[name], bool) or not isinstance(chosen[name], int | float) or chosen[name] <= 0:
-            mistakes.append(f"{name} must be a number of seconds above 0, not {chosen[name]!r}")
+        try:
+            seconds = read_seconds(name, chosen[name])
+        except InvalidInputError as error:
+            mistakes.append(str(error))
+        else:
+            chosen[name] = DEFAULTS[name] if seconds is None else seconds
     for name, for_parameters in (("compression", False), ("parameter_compression", True)):
         try:
             read_codec(chosen[name], for_parameters=for_parameters)

@@ -1,14 +1,42 @@
-"""An optimizer that steps when its pace says so; otherwise the one that it was made from."""
+"""Steps of optimizers: who is told of them, and an optimizer that makes them when its pace says so."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 from torch.optim import Optimizer
 
 from cargobike.training.pace import Pace
+
+
+class StepWatch:
+    """Tells others of each step that an optimizer makes."""
+
+    def __init__(self) -> None:
+        self._listeners: list[Callable[[], None]] = []
+        self._is_ignored = False
+
+    def call(self, listener: Callable[[], None]) -> None:
+        """Call a function after each step."""
+        self._listeners.append(listener)
+
+    def stepped(self) -> None:
+        """Tell of a step."""
+        if not self._is_ignored:
+            for listener in self._listeners:
+                listener()
+
+    @contextlib.contextmanager
+    def ignored(self) -> Iterator[None]:
+        """Tell of no steps: those that are made here train nothing."""
+        self._is_ignored = True
+        try:
+            yield
+        finally:
+            self._is_ignored = False
 
 
 class PacedOptimizer(Optimizer):

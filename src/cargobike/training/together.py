@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from cargobike.core.running.member import current
+from cargobike.core.values.times import Seconds, read_seconds
 from cargobike.training import collectives, process_group
 from cargobike.training.collectives import Operation
 
@@ -45,21 +46,23 @@ def all_reduce(value: Any, op: Operation = "mean", *, weight: float = 1.0) -> An
     return collectives.all_reduce(value, op, weight=weight)
 
 
-def barrier(timeout_s: float | None = None) -> None:
+def barrier(timeout_s: Seconds | None = None) -> None:
     """Wait until all ranks have come here.
 
     Raises:
         WaitError: After the deadline; the message names the ranks that are missing.
     """
-    collectives.barrier("cargobike.torch.barrier", timeout_s or process_group.join_group().timeout_s)
+    wait_s = read_seconds("timeout_s", timeout_s, may_be_zero=True) or process_group.join_group().timeout_s
+    collectives.barrier("cargobike.torch.barrier", wait_s)
 
 
 @contextlib.contextmanager
-def main_first(timeout_s: float | None = None) -> Iterator[bool]:
+def main_first(timeout_s: Seconds | None = None) -> Iterator[bool]:
     """Run rank 0 first, to download or build what the others then find; gives whether this is rank 0.
 
     If rank 0 fails inside, the others fail too, after the deadline at the latest.
     """
+    read_seconds("timeout_s", timeout_s, may_be_zero=True)  # a wrong one is refused before anything is built
     is_first = process_group.join_group().is_main
     if not is_first:
         barrier(timeout_s)

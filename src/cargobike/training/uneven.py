@@ -60,8 +60,12 @@ def choose_policy(
     return "pad" if trains or shuffles else "join"
 
 
-def take_share(items: Sequence[Item], rank: int, world_size: int, policy: Policy) -> list[Item]:
+def take_share(
+    items: Sequence[Item], rank: int, world_size: int, policy: Policy, filler: Sequence[Item] | None = None
+) -> list[Item]:
     """Return the items of one rank: every `world_size`-th, evened out as the policy says.
+
+    What is missing is taken from the beginning of `filler`; of the items themselves, if left out.
 
     Example:
         >>> [take_share("abcde", rank, 2, "drop") for rank in (0, 1)]
@@ -75,7 +79,7 @@ def take_share(items: Sequence[Item], rank: int, world_size: int, policy: Policy
     if policy == "pad" and len(share) < share_length(len(items), rank, world_size, "pad"):
         missing = -len(items) % world_size
         position = rank - (world_size - missing)
-        share.append(next(itertools.islice(itertools.cycle(items), position, None)))
+        share.append(next(itertools.islice(itertools.cycle(filler or items), position, None)))
     return share
 
 

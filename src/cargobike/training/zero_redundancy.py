@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
-
 from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.optim import Optimizer
 
 from cargobike.core.errors import InvalidInputError
+from cargobike.training.remaking import has_begun, settings_of
 
 
 def divide_optimizer(optimizer: Optimizer) -> ZeroRedundancyOptimizer:
@@ -17,16 +16,11 @@ def divide_optimizer(optimizer: Optimizer) -> ZeroRedundancyOptimizer:
         InvalidInputError: If the optimizer has already stepped, or a scheduler already follows it.
     """
     mistakes = []
-    if optimizer.state:
+    if has_begun(optimizer):
         mistakes.append("it has already stepped, or loaded a state")
     if hasattr(optimizer.step, "_wrapped_by_lr_sched"):
         mistakes.append("a learning-rate scheduler was made for it: make the scheduler for the prepared optimizer")
     if mistakes:
         raise InvalidInputError("strategy='zero1' makes a new optimizer like the given one, but", mistakes)
-    accepted = inspect.signature(type(optimizer).__init__).parameters
-    groups = [
-        {name: value for name, value in group.items() if name == "params" or name in accepted}
-        for group in optimizer.param_groups
-    ]
-    defaults = {name: value for name, value in optimizer.defaults.items() if name in accepted}
+    groups, defaults = settings_of(optimizer)
     return ZeroRedundancyOptimizer(groups, optimizer_class=type(optimizer), **defaults)

@@ -175,7 +175,7 @@ class ParameterClient:
         return Pull(self._parameter_codec, counts, self._timeout_s)
 
     def _reader(self, holding: Holding, wanted: list[torch.Tensor | None]) -> Callable[[Any, int], None]:
-        return lambda connection, length: holding.receive(connection, length, self._parameter_codec, wanted)
+        return lambda channel, length: holding.receive(channel, length, self._parameter_codec, wanted)
 
     def _wanted(self, holding: Holding, rows: Mapping[str, torch.Tensor] | None) -> list[torch.Tensor | None]:
         if not rows:

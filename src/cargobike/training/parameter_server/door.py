@@ -15,6 +15,7 @@ from cargobike.core.running.member import current
 from cargobike.training.parameter_server.client import ParameterClient
 from cargobike.training.parameter_server.messages import Rule, Terms
 from cargobike.training.parameter_server.serving import Server
+from cargobike.training.parameter_server.wire.handshake import check_secret
 from cargobike.training.server_options import check_options
 
 
@@ -44,6 +45,8 @@ def parameter_client(
     Raises:
         InvalidInputError: If something given cannot be used.
         WaitError: If a server cannot be reached in time.
+        AuthenticationError: If a server does not know the secret, or something changes what is sent.
+        MissingLibraryError: If a server is on another machine, and the package cryptography is not installed.
 
     Example:
         >>> model = torch.nn.Linear(4, 1)
@@ -69,7 +72,7 @@ def parameter_client(
         if not servers or secret is None:
             raise InvalidInputError("servers needs at least one address, and the secret that they were started with.")
         found = [partial(str, address) for address in servers]
-        return ParameterClient(model, found, secret, rank=rank or 0, **settings)
+        return ParameterClient(model, found, check_secret(secret), rank=rank or 0, **settings)
     if here.num_servers and here.gang is not None:
         addresses = [a.decode() for a in here.gang.gather("ps-address", of="servers", timeout_s=settings["timeout_s"])]
         return ParameterClient(model, [partial(str, a) for a in addresses], here.secret, rank=here.rank, **settings)

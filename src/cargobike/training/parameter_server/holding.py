@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from typing import Any
 
 import torch
@@ -16,8 +15,8 @@ from cargobike.training.parameter_server.codecs import (
     packed_bytes,
     unpack,
 )
-from cargobike.training.parameter_server.connection import Inbox, read_into
 from cargobike.training.parameter_server.messages import TensorSpec
+from cargobike.training.parameter_server.wire.channel import Channel, Inbox
 
 
 class Holding:
@@ -87,7 +86,7 @@ class Holding:
         for p in self.by_rows:
             p.grad = None
 
-    def receive(self, connection: socket.socket, length: int, codec: str, wanted: list[torch.Tensor | None]) -> None:
+    def receive(self, channel: Channel, length: int, codec: str, wanted: list[torch.Tensor | None]) -> None:
         """Receive parameters into the model: dense ones, then the wanted rows of each of the others (None: all)."""
         size = self.weights.numel()
         dense_bytes = packed_bytes(codec, size, 0)
@@ -97,15 +96,15 @@ class Holding:
             raise ConnectionError(f"{length} bytes of parameters came instead of {expected}")
         with torch.no_grad():
             if codec == "none":
-                read_into(connection, memory_of(self.weights))
+                channel.read_into(memory_of(self.weights))
             else:
-                unpack(codec, self._inbox.receive(connection, dense_bytes), size, 0, into=self.weights)
+                unpack(codec, self._inbox.receive(channel, dense_bytes), size, 0, into=self.weights)
             for p, view in zip(self.dense, self._weight_views, strict=True):
                 if p.data_ptr() != view.data_ptr():
                     p.copy_(view)
             for p, rows, count in zip(self.by_rows, wanted, shares, strict=True):
                 fresh = torch.empty((count, *p.shape[1:]))
-                read_into(connection, memory_of(fresh))
+                channel.read_into(memory_of(fresh))
                 if rows is None:
                     p.copy_(fresh)
                 else:

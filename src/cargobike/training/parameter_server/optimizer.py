@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from torch.optim import Optimizer
@@ -12,16 +13,21 @@ from cargobike.training.parameter_server.client import ParameterClient
 class ServerOptimizer(Optimizer):
     """`step()` pushes gradients and pulls parameters. Settings, such as the learning rate, are those given."""
 
-    def __init__(self, optimizer: Optimizer, client: ParameterClient) -> None:
+    def __init__(
+        self, optimizer: Optimizer, client: ParameterClient, after_step: Callable[[], None] | None = None
+    ) -> None:
         self.param_groups = optimizer.param_groups
         self.defaults = optimizer.defaults
         self.state = optimizer.state
         self._client = client
+        self._after_step = after_step
 
     def step(self, closure: Any = None) -> Any:
         """Push the gradients of the last backward pass, and pull parameters."""
         loss = closure() if closure is not None else None
         self._client.step()
+        if self._after_step is not None:
+            self._after_step()
         return loss
 
     def zero_grad(self, set_to_none: bool = True) -> None:

@@ -1,12 +1,9 @@
-"""A parameter server: listens, lets workers in that know the secret, and answers each in a thread of its own."""
+"""A parameter server: lets workers in that know the secret, and answers each in a thread of its own."""
 
 from __future__ import annotations
 
-import functools
 import logging
-import socket
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 
@@ -14,16 +11,9 @@ import msgspec
 
 from cargobike.core.errors import AuthenticationError, CargobikeError
 from cargobike.core.running.member import current
+from cargobike.core.values.times import Seconds, read_seconds
+from cargobike.core.values.undecodable import UNDECODABLE
 from cargobike.training.parameter_server.codecs import make_memory, memory_of
-from cargobike.training.parameter_server.connection import (
-    Inbox,
-    listen,
-    prove_as_server,
-    receive_header,
-    send_frame,
-    tune,
-    wait_in_kernel,
-)
 from cargobike.training.parameter_server.messages import (
     Ask,
     Bye,
@@ -40,21 +30,24 @@ from cargobike.training.parameter_server.messages import (
 )
 from cargobike.training.parameter_server.shard import RefusedError, Shard
 from cargobike.training.parameter_server.shard_file import load_shard, save_shard
+from cargobike.training.parameter_server.wire.channel import Channel, Inbox
+from cargobike.training.parameter_server.wire.connection import listen
+from cargobike.training.parameter_server.wire.handshake import check_secret
+from cargobike.training.parameter_server.wire.lobby import POLL_S, Lobby
 from cargobike.training.server_options import DEFAULTS, check_options
 
 _log = logging.getLogger(__name__)
 
-POLL_S = 0.1
 _MOST_BODY_BYTES = 1 << 40
-_MOST_STRANGERS = 64
 
 
 class Server:
     """One shard behind one listening socket. Use as a context manager, or call `start` and `stop`.
 
     Args:
-        secret: What workers must know.
-        host: The address to listen on; the loopback address unless others are to reach it.
+        secret: What workers must know: at least 16 random bytes.
+        host: The address to listen on; the loopback address unless others are to reach it. Anywhere else connections
+            are encrypted, which needs the package cryptography.
         port: The port; 0 takes a free one.
         checkpoint: A file to restore the shard from, and to save it in.
         checkpoint_every_s: How often; also when the server stops.
@@ -67,16 +60,16 @@ class Server:
         host: str = "127.0.0.1",
         port: int = 0,
         checkpoint: Path | None = None,
-        checkpoint_every_s: float = DEFAULTS["checkpoint_every_s"],
+        checkpoint_every_s: Seconds = DEFAULTS["checkpoint_every_s"],
     ) -> None:
-        self._secret = secret
-        self._checkpoint, self._every_s = checkpoint, checkpoint_every_s
+        self._secret = check_secret(secret)
+        self._checkpoint = checkpoint
+        self._every_s = read_seconds("checkpoint_every_s", checkpoint_every_s) or DEFAULTS["checkpoint_every_s"]
         self._saved_version = -1
         self._lock = threading.Lock()
         self._stopping = threading.Event()
-        self._connections: set[socket.socket] = set()
+        self._channels: set[Channel] = set()
         self._threads: list[threading.Thread] = []
-        self._strangers = 0
         self.shard: Shard | None = load_shard(checkpoint) if checkpoint else None
         if self.shard is not None:
             _log.info("restored a shard at version %d from %s", self.shard.version, checkpoint)
@@ -91,8 +84,8 @@ class Server:
 
     def start(self) -> None:
         """Begin to accept workers, in threads."""
-        works: list[Callable[[], None]] = [functools.partial(self._accept, each) for each in self._listeners]
-        for work in (*works, self._save_regularly):
+        lobby = Lobby(self._listeners, self._secret, self._admit)
+        for work in (lambda: lobby.run(self._stopping), self._save_regularly):
             thread = threading.Thread(target=work, name="parameter server", daemon=True)
             thread.start()
             self._threads.append(thread)
@@ -100,34 +93,17 @@ class Server:
     def stop(self) -> None:
         """Close every connection and save the shard a last time."""
         self._stopping.set()
-        for listener in self._listeners:
-            listener.close()
-        for connection in list(self._connections):
-            try:
-                connection.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
         for thread in self._threads:
             thread.join(timeout=10)
+        for listener in self._listeners:
+            listener.close()
+        for channel in list(self._channels):
+            channel.shut()
         self._save()
 
-    def _accept(self, listener: socket.socket) -> None:
-        listener.settimeout(POLL_S)
-        while not self._stopping.is_set():
-            try:
-                connection, _ = listener.accept()
-            except TimeoutError:
-                continue
-            except OSError:
-                return
-            if self._strangers >= _MOST_STRANGERS:
-                connection.close()  # they come back; those who belong here prove it in milliseconds
-                continue
-            self._connections.add(connection)
-            with self._lock:
-                self._strangers += 1
-            thread = threading.Thread(target=self._serve, args=[connection], name="parameter server", daemon=True)
-            thread.start()
+    def _admit(self, channel: Channel) -> None:
+        self._channels.add(channel)
+        threading.Thread(target=self._serve, args=[channel], name="parameter server", daemon=True).start()
 
     def _save_regularly(self) -> None:
         while not self._stopping.wait(self._every_s):
@@ -142,28 +118,22 @@ class Server:
         except OSError as error:
             _log.warning("the shard could not be saved in %s: %s", self._checkpoint, error)
 
-    def _serve(self, connection: socket.socket) -> None:
-        session = _Session(self, connection)
+    def _serve(self, channel: Channel) -> None:
+        session = _Session(self, channel)
         try:
-            try:
-                tune(connection)
-                prove_as_server(connection, self._secret)
-            finally:
-                with self._lock:
-                    self._strangers -= 1
-            wait_in_kernel(connection, None)
+            channel.wait_in_kernel(None)
             while session.answer_one():
                 pass
         except AuthenticationError as error:
-            _log.warning("refused: %s", error)
-        except (OSError, msgspec.DecodeError, CargobikeError) as error:
-            _log.debug("a connection ended: %s", error)
+            _log.warning("the connection with %s is closed: %s", channel.peer, error)
+        except (OSError, CargobikeError, *UNDECODABLE) as error:
+            _log.debug("the connection with %s ended: %s", channel.peer, error)
         except Exception:  # noqa: BLE001 - what is wrong with one conversation must not end the others
-            _log.exception("a connection failed")
+            _log.exception("the connection with %s failed", channel.peer)
         finally:
             session.close()
-            self._connections.discard(connection)
-            connection.close()
+            self._channels.discard(channel)
+            channel.close()
 
     def declare(self, message: Declare, body: object) -> Counts:
         """Make the shard, or check that another worker means the same one."""
@@ -185,8 +155,8 @@ def _difference(known: Declare, given: Declare) -> str:
 class _Session:
     """One worker's conversation with the server."""
 
-    def __init__(self, server: Server, connection: socket.socket) -> None:
-        self._server, self._connection = server, connection
+    def __init__(self, server: Server, channel: Channel) -> None:
+        self._server, self._channel = server, channel
         self._inbox = Inbox(make_memory)
         self._worker = ""
         self._rank = 0
@@ -198,11 +168,11 @@ class _Session:
 
     def answer_one(self) -> bool:
         """Answer one request; False after the last."""
-        header, length = receive_header(self._connection)
+        header, length = self._channel.receive_header()
         request = decode_request(header)
         if length > _MOST_BODY_BYTES:
             raise ConnectionError(f"a body of {length} bytes is not one of ours")
-        body = self._inbox.receive(self._connection, length)
+        body = self._inbox.receive(self._channel, length)
         if isinstance(request, Bye):
             return False
         try:
@@ -245,10 +215,10 @@ class _Session:
         shard.await_turn(self._worker, request.timeout_s)
         with shard.reading(request, body) as (version, pieces):  # type: ignore[arg-type,unused-ignore]
             header = Parameters(version) if pushed is None else msgspec.structs.replace(pushed, version=version)  # type: ignore[type-var]
-            send_frame(self._connection, encode(header), [memory_of(piece) for piece in pieces])
+            self._channel.send(encode(header), [memory_of(piece) for piece in pieces])
 
     def _reply(self, reply: Reply) -> None:
-        send_frame(self._connection, encode(reply))
+        self._channel.send(encode(reply))
 
 
 def serve() -> None:

@@ -11,6 +11,7 @@ import msgspec
 import torch
 
 from cargobike.core.errors import StoreError
+from cargobike.core.values.undecodable import UNDECODABLE
 from cargobike.training.parameter_server.codecs import make_memory, memory_of
 from cargobike.training.parameter_server.messages import Declare
 from cargobike.training.parameter_server.shard import Shard
@@ -80,7 +81,7 @@ def load_shard(path: Path) -> Shard | None:
                     if file.readinto(view) != len(view):
                         raise EOFError("too short")
                     tensor.copy_(body.view(torch.float32).view(tensor.shape))
-        except (struct.error, msgspec.DecodeError, EOFError) as error:
+        except (struct.error, EOFError, *UNDECODABLE) as error:
             raise StoreError(f"{path} is damaged ({error}). Remove it to start the server afresh.") from error
     for rule, steps in zip([shard.dense_rule, *shard.row_rules], head.steps, strict=True):
         rule.steps = steps
