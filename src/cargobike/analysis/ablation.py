@@ -14,6 +14,7 @@ from cargobike.analysis.student import t_quantile
 from cargobike.core.errors import InvalidInputError
 from cargobike.core.record import ExperimentRecord
 from cargobike.core.records import Direction, Trial, TrialState
+from cargobike.core.values.kinds import is_number
 
 _BASELINE = "baseline"
 
@@ -93,7 +94,7 @@ def ablation_table(record: ExperimentRecord, *, confidence: float = 0.95) -> Abl
     Raises:
         InvalidInputError: If the experiment is not an ablation.
     """
-    if not 0 < confidence < 1:
+    if not is_number(confidence, lambda share: 0 < share < 1):
         raise InvalidInputError(f"confidence must lie between 0 and 1, {confidence!r} was given; usual is 0.95.")
     trials: dict[str, dict[int, Trial]] = {}
     for trial in record.trials.values():

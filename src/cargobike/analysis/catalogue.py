@@ -6,7 +6,7 @@ Notebook (`result.plot`), report and dashboard choose from this list and draw no
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
 from cargobike.analysis.figures.comparison import draw_ablation, draw_importance, draw_pareto
@@ -23,6 +23,7 @@ from cargobike.analysis.views import seen_by
 from cargobike.core.errors import NotFoundError, nearest
 from cargobike.core.record import ExperimentRecord
 from cargobike.core.records import Direction, TrialState
+from cargobike.core.values.words import count
 
 Section = Literal["progress", "parameters", "workers"]
 
@@ -156,7 +157,7 @@ def _ablation(source: FigureSource, options: Options) -> Spec:
 
 
 def _timeline(source: FigureSource, options: Options) -> Spec:
-    return draw_timeline(source.record)
+    return draw_timeline(source.whole)
 
 
 def _has_trials(source: FigureSource) -> bool:
@@ -184,6 +185,21 @@ def _two_vary(source: FigureSource) -> bool:
     return len(source.varying) > 1
 
 
+def _noting_hidden(figure: Figure) -> Figure:
+    """Have a figure of trials say below its title how many of them are left out."""
+
+    def draw(source: FigureSource, options: Options) -> Spec:
+        spec = figure.draw(source, options)
+        if source.hidden and figure.section != "workers":
+            title = spec["layout"]["title"]
+            words = f"without {count(source.hidden, 'hidden trial')}"
+            before = title.get("subtitle", {}).get("text", "")
+            title["subtitle"] = {"text": f"{before} · {words}" if before else words}
+        return spec
+
+    return replace(figure, draw=draw)
+
+
 _FIGURES: Final = (
     Figure("best-so-far", "Best so far", "progress", ("by", "metric"), _has_trials, _best_so_far),
     Figure("learning-curves", "Learning curves", "progress", ("most",), _has_curves, _learning_curves),
@@ -196,11 +212,25 @@ _FIGURES: Final = (
         _one_varies,
         _parallel_coordinates,
     ),
-    Figure("importance", "Importance of parameters", "parameters", ("metric", "step"), _one_varies, _importance),
-    Figure("contour", "Map of two parameters", "parameters", ("x", "y", "metric", "step"), _two_vary, _contour),
+    Figure(
+        "importance",
+        "Importance of parameters",
+        "parameters",
+        ("metric", "step"),
+        _one_varies,
+        _importance,
+    ),
+    Figure(
+        "contour",
+        "Map of two parameters",
+        "parameters",
+        ("x", "y", "metric", "step"),
+        _two_vary,
+        _contour,
+    ),
     Figure("slices", "Slices", "parameters", ("metric", "step"), _one_varies, _slices),
     Figure("ablation", "Ablation", "parameters", (), _has_ablation, _ablation),
     Figure("timeline", "Worker timeline", "workers", (), _has_trials, _timeline),
 )
-FIGURES: Final[dict[str, Figure]] = {figure.name: figure for figure in _FIGURES}
+FIGURES: Final[dict[str, Figure]] = {figure.name: _noting_hidden(figure) for figure in _FIGURES}
 """All figures by name, in the order in which a page shows them."""

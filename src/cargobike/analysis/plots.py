@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from cargobike.analysis.catalogue import Options, figure_of
@@ -11,9 +11,11 @@ from cargobike.analysis.figures.source import FigureSource
 from cargobike.analysis.figures.trial import draw_trial_curves
 from cargobike.analysis.progress import Order
 from cargobike.analysis.scores import objective_name
-from cargobike.core.errors import MissingLibraryError
+from cargobike.core.errors import InvalidInputError, MissingLibraryError, NotFoundError
 from cargobike.core.record import ExperimentRecord
 from cargobike.core.records import Curve, Direction, Trial
+from cargobike.core.values.kinds import read_count, read_mapping, read_several, read_text
+from cargobike.core.values.numbers import describe
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -27,12 +29,19 @@ class Plots:
     either, and if few trials completed, parameters are compared by the last step that most trials reached.
 
     Trials that were stopped, have failed or still run look different from completed ones everywhere. Of
-    very many trials a selection is drawn, the best always among them, and the figure says so.
+    very many trials a selection is drawn, the best always among them, and the figure says so. Trials that people have
+    hidden are left out, except from what workers did, and the figure says how many.
     """
 
-    def __init__(self, record: ExperimentRecord, curves_of: Callable[[int], Mapping[str, Curve]] | None = None) -> None:
+    def __init__(
+        self,
+        record: ExperimentRecord,
+        curves_of: Callable[[int], Mapping[str, Curve]] | None = None,
+        hidden: Collection[int] = (),
+    ) -> None:
         self._record = record
         self._curves_of = curves_of
+        self._hidden = hidden
 
     def best_so_far(self, by: Order = "trial", metric: str | None = None) -> go.Figure:
         """Draw the best score so far, by trial number or by `"time"`."""
@@ -44,7 +53,15 @@ class Plots:
 
     def trial_curves(self, trial: Trial | int) -> go.Figure:
         """Draw every metric that one trial reported against its steps."""
-        chosen = self._record.trials[trial if isinstance(trial, int) else trial.number]
+        given: object = trial
+        if not isinstance(given, Trial | int):
+            hint = " `result.best` is None if no trial has completed." if given is None else ""
+            raise InvalidInputError(f"a trial, or its number, is needed; {describe(given)} was given.{hint}")
+        number = trial if isinstance(trial, int) else trial.number
+        chosen = self._record.trials.get(number) or self._record.runs.get(number)
+        if chosen is None:
+            count = len(self._record.trials)
+            raise NotFoundError(f"There is no trial {number}; there are {count}, counted from 0.", wanted=number)
         objective = {objective_name(self._record): chosen.curve}
         curves = objective if self._curves_of is None else self._curves_of(chosen.number)
         return as_figure(draw_trial_curves(self._record, chosen, curves))
@@ -82,11 +99,27 @@ class Plots:
         return self._draw("ablation", Options(confidence=confidence))
 
     def _draw(self, name: str, options: Options) -> go.Figure:
-        return as_figure(figure_of(name).draw(FigureSource(self._record), options))
+        _check(options)
+        return as_figure(figure_of(name).draw(FigureSource(self._record, self._hidden), options))
 
 
 def _names(params: Sequence[str] | None) -> tuple[str, ...] | None:
-    return None if params is None else tuple(params)
+    return None if params is None else read_several("params", params, "['lr', 'layers']")
+
+
+def _check(options: Options) -> None:
+    """Refuse options of the wrong kind, so that what follows need not look at them."""
+    texts = {"metric": options.metric, "x": options.x, "y": options.y}
+    for name, text in texts.items():
+        if text is not None:
+            read_text(name, text)
+    for text in options.params or ():
+        read_text("each of params", text)
+    if options.step is not None:
+        read_count("step", options.step, least=-(2**63))
+    read_count("most", options.most, least=1)
+    if options.direction is not None:
+        read_mapping("direction", options.direction, "{'recall': 'max'}")
 
 
 def as_figure(spec: Spec) -> go.Figure:

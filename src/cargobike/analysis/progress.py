@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
 from cargobike.analysis.axes import Floats
 from cargobike.analysis.scores import goodness_of, latest_of, score_of, scored, thinned
+from cargobike.core.errors import InvalidInputError
 from cargobike.core.record import ExperimentRecord
 from cargobike.core.records import Curve, Trial, TrialState
 
@@ -33,7 +34,13 @@ class BestSoFar:
 
 
 def best_so_far(record: ExperimentRecord, by: Order = "trial") -> BestSoFar:
-    """Return how the best score improved, by trial number or by the time at which trials ended."""
+    """Return how the best score improved, by trial number or by the time at which trials ended.
+
+    Raises:
+        InvalidInputError: If it is to be ordered by something else.
+    """
+    if by not in get_args(Order):
+        raise InvalidInputError(f"by={by!r}; allowed are {' and '.join(map(repr, get_args(Order)))}.")
     sign = 1.0 if record.header.direction == "max" else -1.0
     allowed = [trial for trial in scored(record) if not trial.violation > 0]
     places = sorted((place_of(record, trial, by), trial.number) for trial in allowed)

@@ -9,6 +9,7 @@ import numpy as np
 from cargobike.analysis.ablation import Ablated, AblationTable, ablation_table
 from cargobike.analysis.figures.look import (
     AMBER,
+    BEYOND,
     BLUE,
     GREY,
     INK,
@@ -123,11 +124,15 @@ def draw_pareto(
             shape = "hv" if found.directions[0] == "min" else "vh"
             trace["line"] = {"color": AMBER, "width": 2, "shape": shape}
         data.append(trace)
-    x_view, y_view = (comfortable_range(found.points[:, column]) for column in (0, 1))
+    x_view, y_view = (
+        comfortable_range(found.points[:, column], better, keep=found.points[front, column])
+        for column, better in enumerate(found.directions)
+    )
+    beyond = "" if x_view is None and y_view is None else BEYOND
     return figure(
         data,
         title,
-        f"{count(len(front), 'trial')} of {len(found.trials):,} that no other beats in both",
+        f"{count(len(front), 'trial')} of {len(found.trials):,} that no other beats in both{beyond}",
         xaxis={
             "title": {"text": f"{escaped(first, 40)} ({better_word(found.directions[0])})"},
             **({} if x_view is None else {"range": list(x_view)}),

@@ -15,7 +15,7 @@ import numpy as np
 
 from cargobike.analysis.axes import Floats, text_of
 from cargobike.analysis.scores import latest_of, outer_fences, score_of
-from cargobike.core.records import Trial
+from cargobike.core.records import Direction, Trial
 from cargobike.core.values.words import number
 
 Spec = dict[str, Any]
@@ -132,12 +132,18 @@ def seconds_as(span_s: float) -> tuple[float, str]:
     return 1.0, "s"
 
 
-def comfortable_range(values: Floats, keep: float | None = None) -> tuple[float, float] | None:
-    """Return the range of values that are not far out; `None` if those leave the others room enough.
+BEYOND = " · far-out values lie outside the view"
+
+
+def comfortable_range(
+    values: Floats, better: Direction | None = None, keep: Sequence[float] | Floats = ()
+) -> tuple[float, float] | None:
+    """Return the range of values that are not far out; `None` if all of them are to be seen.
 
     Args:
         values: All values that are drawn.
-        keep: A value that must be seen in any case.
+        better: At which end nothing is ever cut off, however far out it is.
+        keep: Values that must be seen in any case.
     """
     finite = values[np.isfinite(values)]
     if len(finite) < 4:
@@ -146,7 +152,11 @@ def comfortable_range(values: Floats, keep: float | None = None) -> tuple[float,
     inside = finite[(finite >= low) & (finite <= high)]
     if not len(inside) or np.ptp(finite) <= _CROWDED * np.ptp(inside) or high <= low:
         return None
-    ends = [float(inside.min()), float(inside.max()), *([keep] if keep is not None and math.isfinite(keep) else [])]
+    ends = [float(inside.min()), float(inside.max()), *(float(value) for value in keep if math.isfinite(value))]
+    if better is not None:
+        ends.append(float(finite.max() if better == "max" else finite.min()))
+    if min(ends) <= finite.min() and max(ends) >= finite.max():
+        return None
     pad = 0.06 * (max(ends) - min(ends)) or 1.0
     return min(ends) - pad, max(ends) + pad
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from cargobike.analysis.axes import Axis, Floats, axes_of, positions_of
 from cargobike.analysis.figures.look import (
+    BEYOND,
     GOOD_TO_BEST,
     STATES,
     Spec,
@@ -44,7 +45,7 @@ def draw_parallel_coordinates(record: ExperimentRecord, params: Sequence[str] | 
         return empty(title, "Needs at least two completed trials with different parameters.")
     positions = positions_of(axes, trials)
     scores = np.array([trial.value for trial in trials], dtype=float)
-    view = comfortable_range(scores, record.best.value if record.best is not None else None)
+    view = comfortable_range(scores, record.header.direction)
     seen = scores if view is None else np.clip(scores, *view)
     dimensions = [_dimension(axis, positions[:, index]) for index, axis in enumerate(axes)]
     dimensions.append({"label": f"<b>{escaped(objective, 24)}</b>", "values": seen})
@@ -61,7 +62,8 @@ def draw_parallel_coordinates(record: ExperimentRecord, params: Sequence[str] | 
         "labelangle": 0 if len(dimensions) <= 8 else -20,
         "unselected": {"line": {"color": "#808790", "opacity": 0.08}},
     }
-    subtitle = f"drag along an axis to select trials · {better_word(record.header.direction)}{note}"
+    beyond = "" if view is None else BEYOND
+    subtitle = f"drag along an axis to select trials · {better_word(record.header.direction)}{note}{beyond}"
     return figure([trace], title, subtitle, height=460, margin={"l": 72, "r": 56, "t": 136, "b": 32})
 
 
@@ -136,7 +138,7 @@ def slice_panels(
         return []
     shown = thinned(trials, max(300, _MOST_MARKS // len(axes)), goodness_of(record))
     scores = np.array([trial.value for trial in trials], dtype=float)
-    view = comfortable_range(scores, record.best.value if record.best is not None else None)
+    view = comfortable_range(scores, record.header.direction)
     if view is None:
         pad = 0.08 * float(np.ptp(scores)) or 1.0
         view = float(scores.min()) - pad, float(scores.max()) + pad

@@ -10,6 +10,7 @@ import numpy as np
 
 from cargobike.analysis.figures.look import (
     AMBER,
+    BEYOND,
     STATES,
     Spec,
     better_word,
@@ -54,10 +55,9 @@ def draw_best_so_far(record: ExperimentRecord, by: Order = "trial") -> Spec:
         }
     )
     latest = np.array([value for trial in shown if (value := latest_of(trial)) is not None])
-    best = record.best.value if record.best is not None else None
-    view = comfortable_range(latest, best)
+    view = comfortable_range(latest, record.header.direction)
     note = "" if len(shown) == len(trials) else f" · {len(shown):,} of {count(len(trials), 'trial')} shown"
-    beyond = "" if view is None else " · far-out values lie outside the view"
+    beyond = "" if view is None else BEYOND
     x_title = "trial" if by == "trial" else f"time since start ({unit})"
     return figure(
         data,
@@ -115,9 +115,9 @@ def draw_learning_curves(record: ExperimentRecord, most: int = 200) -> Spec:
             data += _lines(groups[state], state, objective, len(curves))
     total = sum(bool(len(trial.curve)) for trial in record.trials.values())
     values = np.concatenate([curve.values for curve in curves])
-    view = comfortable_range(values, record.best.value if record.best is not None else None)
+    view = comfortable_range(values, record.header.direction)
     note = "" if len(curves) == total else f" · {len(curves):,} of {count(total, 'trial')} shown"
-    beyond = "" if view is None else " · far-out values lie outside the view"
+    beyond = "" if view is None else BEYOND
     return figure(
         data,
         title,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -15,6 +15,7 @@ from cargobike.analysis.scores import common_step, goodness_of, scored, thinned
 from cargobike.analysis.views import seen_at, seen_by
 from cargobike.core.errors import InvalidInputError
 from cargobike.core.record import ExperimentRecord
+from cargobike.core.visible import visible
 
 ENOUGH_COMPLETED: Final = 0.3
 """With fewer completed trials than this share, parameters are compared by an earlier step that most trials reached."""
@@ -37,11 +38,24 @@ class Learned:
 
 
 class FigureSource:
-    """One experiment to draw figures of; it must not change meanwhile, because what was learned is kept."""
+    """One experiment to draw figures of; it must not change meanwhile, because what was learned is kept.
 
-    def __init__(self, record: ExperimentRecord) -> None:
-        self.record = record
+    Attributes:
+        whole: The experiment with all of its trials.
+        record: The experiment without those that people have hidden.
+        hidden_trials: The numbers of those, in order.
+    """
+
+    def __init__(self, record: ExperimentRecord, hidden: Collection[int] = ()) -> None:
+        self.whole = record
+        self.record = visible(record, hidden)
+        self.hidden_trials = tuple(sorted(number for number in hidden if number in record.trials))
         self._learned: dict[tuple[str | None, int | None], Learned | None] = {}
+
+    @property
+    def hidden(self) -> int:
+        """How many trials are left out."""
+        return len(self.hidden_trials)
 
     @cached_property
     def varying(self) -> Sequence[str]:
