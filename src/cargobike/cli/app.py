@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import io
 import keyword
 import logging
+import os
 import sys
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from cargobike.cli.completing import answered_shell
 from cargobike.cli.terminal import neutralized
 from cargobike.core import settings
-from cargobike.core.errors import CargobikeError, NotFoundError
-from cargobike.core.registering.products import Command, commands, load, own_products, products
+from cargobike.core.errors import CargobikeError, NotFoundError, nearest
+from cargobike.core.registering.lazy import load
+from cargobike.core.registering.products import Command, commands, own_products, products
+from cargobike.core.version import version_line
 from cargobike.store.files import project as project_door
 
 _log = logging.getLogger(__name__)
+
+_VALIDATOR = "Value error, "  # how Typer's library for checking values begins what is a sentence without it
 
 
 class CommandGroup(TyperGroup):
@@ -32,7 +39,10 @@ class CommandGroup(TyperGroup):
         return None if command is None else TyperCommand(cmd_name, help=command.help)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the command that is to be called, loaded."""
+        """Return the command that is to be called, loaded; the nearest one is named if there is none."""
+        if not ctx.resilient_parsing and not args[0].startswith("-") and find_command(args[0]) is None:
+            hint = nearest(args[0], commands(products()))
+            ctx.fail(f"There is no command {args[0]!r}.{hint} `cargobike --help` lists them all.")
         name, command, rest = super().resolve_command(ctx, args)
         return name, command if name is None else load_command(name), rest
 
@@ -40,9 +50,19 @@ class CommandGroup(TyperGroup):
         """Run a command; our own errors are sentences for people, not tracebacks."""
         try:
             return super().invoke(ctx)
+        except typer.BadParameter as error:
+            error.message = error.message.removeprefix(_VALIDATOR)
+            raise
         except CargobikeError as error:
             _log.debug("The command failed", exc_info=True)
             typer.secho(neutralized(str(error)), fg="red", err=True)
+            raise typer.Exit(1) from error
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            _log.debug("The command failed", exc_info=True)
+            what = f"{error.strerror}: {os.fsdecode(error.filename)}" if error.filename else str(error)
+            typer.secho(neutralized(f"{what}. (-vv shows where.)"), fg="red", err=True)
             raise typer.Exit(1) from error
 
 
@@ -76,20 +96,38 @@ app = typer.Typer(
 )
 
 
+def _print_version(is_wanted: bool) -> None:
+    if is_wanted:
+        typer.echo(version_line())
+        raise typer.Exit
+
+
 @app.callback()
 def _shared(
+    *,
     verbose: Annotated[int, typer.Option("-v", "--verbose", count=True, help="Say more; twice for everything.")] = 0,
     project: Annotated[
         str,
-        typer.Option(metavar="FOLDER|URL", help=f"Project to use. [default: ${settings.PROJECT} or .cargobike]"),
+        typer.Option(
+            metavar="FOLDER|URL", help=f"Project to use. [default: ${settings.PROJECT}, or .cargobike here or above]"
+        ),
     ] = "",
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
+    ] = False,
 ) -> None:
     level = (logging.WARNING, logging.INFO, logging.DEBUG)[min(verbose, 2)]
-    logging.basicConfig(level=level, format="%(levelname)s %(name)s: %(message)s", stream=sys.stderr)
+    # Which module says something matters only to people who look for the cause of a problem.
+    form = "%(levelname)s %(name)s: %(message)s" if verbose else "%(levelname)s: %(message)s"
+    logging.basicConfig(level=level, format=form, stream=sys.stderr)
     if project:
         project_door.use(project)
 
 
 def main() -> None:
     """Run the command line and exit: 0 if all went well, 1 if it did not, 2 if it was called wrongly."""
-    app()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a path, or what a function printed, may be no text
+    with answered_shell():
+        app(prog_name="cargobike")

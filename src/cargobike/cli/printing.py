@@ -5,17 +5,19 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Mapping
-from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
+from cargobike.cli.grid import Grid
 from cargobike.cli.terminal import neutralized
 from cargobike.core.facts import pack_number
+from cargobike.core.values.times import on_calendar
 from cargobike.core.values.words import number
+
+_NO_EDGE: Final = 10_000
 
 
 def print_json(value: object) -> None:
@@ -26,27 +28,52 @@ def print_json(value: object) -> None:
 
 def console() -> Console:
     """Return where tables go; made when needed, because tests and pipes replace standard output."""
-    plain_width = None if sys.stdout.isatty() else 10_000  # one row is one line for a program that reads a pipe
+    plain_width = None if sys.stdout.isatty() else _NO_EDGE  # one row is one line for a program that reads a pipe
     return Console(highlight=False, markup=False, emoji=False, width=plain_width, soft_wrap=True)
 
 
-def print_table(grid: Table) -> None:
-    """Print a table; if a program may read it, without the blanks that fill its last column."""
+def print_table(grid: Grid) -> None:
+    """Print a table; if a program may read it, whole and without the blanks that fill its last column."""
     out = console()
     if out.is_terminal:
+        out.width, left_out = grid.fit(out.width)
         out.print(grid)
+        if left_out:
+            names = " and ".join(name.lower() for name in left_out)
+            out.print(Text(f"No room for {names}; a wider terminal shows all.", style="dim"), soft_wrap=True)
         return
     with out.capture() as captured:
         out.print(grid)
     sys.stdout.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
 
 
-def table(*headings: str, right: tuple[str, ...] = ()) -> Table:
-    """Make a table without lines; columns in `right` are numbers, the last column takes what is left."""
-    grid = Table(box=None, pad_edge=False, header_style="bold", show_edge=False)
+def table(
+    *headings: str,
+    right: tuple[str, ...] = (),
+    shortened: tuple[str, ...] = (),
+    folded: tuple[str, ...] = (),
+    optional: tuple[str, ...] = (),
+) -> Grid:
+    """Make a table without lines.
+
+    Args:
+        *headings: One for each column, each different from the others.
+        right: Columns of numbers.
+        shortened: Columns whose texts are cut with `…` where a terminal is too narrow.
+        folded: Columns whose texts go on in the next line there. If there are neither, that is the last column, unless
+            it holds numbers.
+        optional: Columns that are left out there, the first one first, if the others would not be whole.
+    """
+    if not shortened and not folded and headings[-1] not in right:
+        folded = headings[-1:]
+    grid = Grid(shortened=shortened, folded=folded, optional=optional)
     for heading in headings:
-        last = heading == headings[-1]
-        grid.add_column(heading, justify="right" if heading in right else "left", no_wrap=not last, overflow="fold")
+        grid.add_column(
+            heading,
+            justify="right" if heading in right else "left",
+            no_wrap=heading not in folded,
+            overflow="fold",
+        )
     return grid
 
 
@@ -72,17 +99,19 @@ def age(since_s: float) -> str:
 
 def moment(at_s: float) -> str:
     """Write a time on the clock, such as `2026-11-15 22:01:45`."""
-    return datetime.fromtimestamp(at_s).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    return on_calendar(at_s, None).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def utc(at_s: float | None) -> str | None:
     """Write a time for programs, such as `2026-11-15T21:01:45.000+00:00`."""
-    return None if at_s is None else datetime.fromtimestamp(at_s, UTC).isoformat(timespec="milliseconds")
+    return None if at_s is None else on_calendar(at_s).isoformat(timespec="milliseconds")
 
 
 def _packed(value: object) -> object:
     if isinstance(value, float):
         return pack_number(value)
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()  # a path may be no text
     if isinstance(value, Mapping):
         return {str(key): _packed(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

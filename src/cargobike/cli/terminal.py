@@ -14,7 +14,8 @@ _CONTROL: Final = {
     **{code: chr(0x2400 + code) for code in range(0x20) if chr(code) not in _KEPT},
     0x7F: "\u2421",
     **{code: f"\\x{code:02x}" for code in range(0x80, 0xA0)},
-    **{code: f"\\u{code:04x}" for code in _REORDERING},
+    **{code: f"\\u{code:04x}" for code in (*_REORDERING, *range(0xD800, 0xE000))},
+    **{code: f"\\x{code - 0xDC00:02x}" for code in range(0xDC80, 0xDD00)},  # bytes of a name that is not UTF-8
     0x2028: "\n",
     0x2029: "\n",
 }

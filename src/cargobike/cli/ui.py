@@ -7,15 +7,22 @@ from typing import Annotated
 
 import typer
 
+from cargobike.cli.completing import complete_things
 from cargobike.core import settings
 from cargobike.core.errors import InvalidInputError, MissingLibraryError, NotFoundError
-from cargobike.core.registering.products import load, products
+from cargobike.core.registering.lazy import load
+from cargobike.core.registering.products import products
 from cargobike.store.files import project
 
 
 def ui(
     experiment: Annotated[
-        str, typer.Argument(metavar="ID", help="Show this one: id, start or end of one, name, or `last`.")
+        str,
+        typer.Argument(
+            metavar="ID",
+            help="Show this one: id, start or end of one, name, or `last`.",
+            autocompletion=complete_things,
+        ),
     ] = "",
     *,
     host: Annotated[str, typer.Option(help="Address to listen on; any but loopback needs a token.")] = "127.0.0.1",
@@ -40,10 +47,6 @@ def ui(
         ) from error
     page = _find_page(experiment) if experiment else "/"
     folder = project.current()
-    if not folder.root.is_dir():
-        raise InvalidInputError(
-            f"There is no project in {folder.root} yet. Run an experiment first, or choose a project with --project."
-        )
     token = settings.take_ui_token() or (new_token() if with_token else None)
     if token is not None and len(token) < 16:
         raise InvalidInputError(f"The token in {settings.UI_TOKEN} is too easy to guess; give at least 16 characters.")

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from cargobike.cli.printing import print_json
-from cargobike.core.version import __version__
+from cargobike.core.version import __version__, version_line
 
 
 def version(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
@@ -16,4 +16,4 @@ def version(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")]
     if as_json:
         print_json({"cargobike": __version__, "python": platform.python_version()})
     else:
-        typer.echo(f"cargobike {__version__} (Python {platform.python_version()})")
+        typer.echo(version_line())

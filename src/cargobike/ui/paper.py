@@ -9,7 +9,11 @@ from pathlib import Path
 
 from cargobike.analysis.figures.look import Spec
 from cargobike.analysis.plots import as_figure, plotly_script
+from cargobike.core.errors import InvalidInputError
+from cargobike.core.values.kinds import read_path
 from cargobike.ui.markup import data_block, script, security_policy, text
+
+_NO_PAGES = (".csv", ".docx", ".ipynb", ".jpg", ".json", ".md", ".pdf", ".png", ".svg", ".txt")
 
 
 class Figures:
@@ -97,7 +101,11 @@ def lay_out(
 
 def write_page(page: str, path: str | os.PathLike[str]) -> Path:
     """Write a page and return its path: missing folders are made, an existing file is replaced."""
-    target = Path(path).absolute()
+    target = Path(read_path("path", path)).absolute()
+    if target.is_dir():
+        raise InvalidInputError(f"{target} is a folder; name a file in it, such as {target / 'report.html'}.")
+    if target.suffix.lower() in _NO_PAGES:
+        raise InvalidInputError(f"A report is a page of HTML; call it {target.with_suffix('.html').name}.")
     target.parent.mkdir(parents=True, exist_ok=True)
     draft = target.with_name(f".{target.name}.{os.getpid()}.draft")
     try:

@@ -20,7 +20,8 @@
     const figure = figures[element.dataset.figure];
     drawn.add(element);
     Plotly.react(element, figure.data, dressed(figure, element), {
-      responsive: true, displaylogo: false, modeBarButtonsToRemove: ["lasso2d", "select2d", "autoScale2d"],
+      responsive: true, displaylogo: false, showSendToCloud: false, plotlyServerURL: "",
+      modeBarButtonsToRemove: ["lasso2d", "select2d", "autoScale2d"],
       displayModeBar: narrow.matches || figure.layout.height < 300 ? false : "hover",
     });
   }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
@@ -18,6 +19,8 @@ from cargobike.ui.web.section import Section, registered_sections
 from cargobike.ui.web.state import ServerState
 from cargobike.ui.web.static import static_routes
 from cargobike.ui.web.templates import Templates
+
+_log = logging.getLogger(__name__)
 
 
 def create_app(state: ServerState, sections: Sequence[Section] | None = None) -> FastAPI:
@@ -57,6 +60,8 @@ def create_app(state: ServerState, sections: Sequence[Section] | None = None) ->
         app.include_router(pages, include_in_schema=False)
     app.include_router(static_routes(sections), include_in_schema=False)
     app.add_exception_handler(CargobikeError, _told)
+    for unreadable in (OSError, RecursionError, ArithmeticError):
+        app.add_exception_handler(unreadable, _unreadable)
     app.add_exception_handler(HTTPException, _refused)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_middleware(Guard, access=state.access)
@@ -66,6 +71,12 @@ def create_app(state: ServerState, sections: Sequence[Section] | None = None) ->
 def _told(request: Request, error: Exception) -> Response:
     status = 404 if isinstance(error, NotFoundError) else 422 if isinstance(error, InvalidInputError) else 503
     return _answer(request, status, str(error))
+
+
+def _unreadable(request: Request, error: Exception) -> Response:
+    """Answer for what lies in the project and cannot be shown: a file out of reach, nesting without end."""
+    _log.warning("%s cannot be shown", request.scope["path"], exc_info=error)
+    return _answer(request, 503, f"This cannot be shown: {error}.")
 
 
 def _refused(request: Request, error: Exception) -> Response:
@@ -91,4 +102,4 @@ def _answer(request: Request, status: int, why: str) -> Response:
 
 
 def _is_page(request: Request) -> bool:
-    return not request.url.path.startswith("/api/")
+    return not str(request.scope["path"]).startswith("/api/")  # of the whole address, the query may not be UTF-8

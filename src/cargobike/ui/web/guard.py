@@ -80,6 +80,8 @@ class Guard:
             return 421, "This server does not answer to that host name; start it with --allow-host NAME if it should."
         if len(scope.get("raw_path") or b"") + len(scope["query_string"]) > LONGEST_TARGET:
             return 414, f"The address is longer than {LONGEST_TARGET} bytes."
+        if not _is_text(scope["query_string"]):
+            return 400, "What follows the ? of the address is not UTF-8; write other bytes as %XX."
         length = headers.get("content-length", "0")
         if not length.isdigit() or int(length) > LONGEST_BODY:
             return 413, f"The body is longer than {LONGEST_BODY} bytes."
@@ -117,6 +119,14 @@ def cookie_name(scope: Scope) -> str:
     """Return the name of our cookie: with the port, because browsers share cookies between the ports of a host."""
     server = scope.get("server") or ("", 0)
     return f"cargobike_{server[1]}"
+
+
+def _is_text(query: bytes) -> bool:
+    try:
+        query.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 async def _read_body(receive: Receive) -> bytes | None:

@@ -8,7 +8,8 @@ from typing import Any
 
 from fastapi import APIRouter
 
-from cargobike.core.registering.products import load, products
+from cargobike.core.registering.lazy import load
+from cargobike.core.registering.products import products
 from cargobike.ui.web.state import ServerState
 
 

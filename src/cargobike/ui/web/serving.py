@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import logging
 import os
+import resource
 import signal
 import socket
 import threading
-from collections.abc import Sequence
-from typing import Final
+import time
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
 
 import uvicorn
 
@@ -16,20 +19,48 @@ from cargobike.core.errors import CargobikeError, InvalidInputError
 from cargobike.core.layout import ProjectFolder
 from cargobike.ui.web.access import Access
 from cargobike.ui.web.app import create_app
+from cargobike.ui.web.crowd import Crowd
 from cargobike.ui.web.section import Section, registered_sections
 from cargobike.ui.web.state import ServerState
 from cargobike.ui.web.static import load_plotly
 
 DEFAULT_PORT: Final = 8520
 _LOOK_EVERY_S: Final = 0.5
+_MOST_CONNECTIONS: Final = 1000
 
 _log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """A connection of uvicorn, and whether it waits for its client."""
+
+    protocol: Any
+
+    def waits_for(self) -> Hashable | None:
+        """Return what it waits for: a request, its body, or that its answer is read."""
+        protocol = self.protocol
+        if protocol.transport is None:
+            return None
+        cycle = protocol.cycle
+        has_answered = cycle is None or cycle.response_complete
+        if has_answered or cycle.more_body or protocol.flow.write_paused:
+            return id(cycle), has_answered, protocol.transport.get_write_buffer_size()
+        return None
+
+    def close(self) -> None:
+        """Close it now."""
+        self.protocol.transport.abort()
+
+
 class DashboardServer(uvicorn.Server):
-    """A server that tells its open streams when it is about to end, so that it need not wait for them."""
+    """A server that tells its open streams when it is about to end, so that it need not wait for them.
+
+    Clients that take too long to send a request or to read its answer are not waited for, least of all when many do.
+    """
 
     def __init__(self, state: ServerState, sections: Sequence[Section]) -> None:
+        soft_limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         config = uvicorn.Config(
             create_app(state, sections),
             access_log=False,
@@ -37,11 +68,17 @@ class DashboardServer(uvicorn.Server):
             timeout_graceful_shutdown=2,
             timeout_keep_alive=15,
             server_header=False,
-            limit_concurrency=300,
+            limit_concurrency=min(_MOST_CONNECTIONS, soft_limit // 2),
             ws="none",
         )
         super().__init__(config)
         self._state = state
+        self._crowd = Crowd()
+
+    async def on_tick(self, counter: int) -> bool:
+        """Look after the connections, some times a second."""
+        self._crowd.thin_out([_Held(one) for one in self.server_state.connections], time.monotonic())
+        return await super().on_tick(counter)
 
     def end(self) -> None:
         """End soon; may be called from any thread."""

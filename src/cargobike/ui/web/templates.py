@@ -11,6 +11,7 @@ from starlette.responses import HTMLResponse, Response
 
 from cargobike.core.layout import ProjectFolder
 from cargobike.core.version import __version__
+from cargobike.store.files.shared import shared_url
 from cargobike.ui.web.section import Section
 
 
@@ -50,8 +51,8 @@ class Templates:
 
 def project_name(project: ProjectFolder) -> str:
     """Return a project's name for people: its address on shared storage, or the folder that it lies in."""
-    if project.remote_url.exists():
-        return project.remote_url.read_text("utf-8").strip()
+    if url := shared_url(project):
+        return url
     return (project.root.parent if project.root.name == ".cargobike" else project.root).name or str(project.root)
 
 

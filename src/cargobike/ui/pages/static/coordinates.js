@@ -2,7 +2,7 @@
 import { make, plain } from "/static/shell.js";
 
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-const TOP = 58, BOTTOM = 26, SIDE = 46, LEAST = 96;
+const TOP = 58, BOTTOM = 26, SIDE = 64, LEAST = 110, TICK = 5;
 
 function mixed(stops, share) {
   const at = Math.min(1, Math.max(0, share));
@@ -35,7 +35,7 @@ export class Coordinates {
     this.onBrush = onBrush;
     this.ranges = new Map();
     this.canvas = make("canvas");
-    this.scroll = make("div", { class: "coordinates" }, this.canvas);
+    this.scroll = make("div", { class: "coordinates", tabindex: "0", role: "group", "aria-label": "Parallel coordinates, scrollable" }, this.canvas);
     this.status = make("p", { class: "soft", role: "status" });
     this.keys = make("div", { class: "controls", role: "group", "aria-label": "Select by keyboard" });
     place.replaceChildren(this.scroll, make("details", {}, make("summary", {}, "Select without a pointer"), this.keys), this.status);
@@ -126,9 +126,12 @@ export class Coordinates {
 
   axes(context) {
     const ink = css("--figure-ink"), ground = css("--card");
-    context.textAlign = "center";
     this.dimensions.forEach((dimension, index) => {
-      const x = this.x(index);
+      const x = this.x(index), isLast = index === this.dimensions.length - 1 && index > 0;
+      // Beside the axis, so that neither the axis nor the lines run through the numbers; the last one's inside the card.
+      const side = isLast ? -1 : 1;
+      const room = this.gap - 16;
+      context.textAlign = "center";
       context.strokeStyle = ink;
       context.beginPath();
       context.moveTo(x, TOP - 6);
@@ -136,19 +139,26 @@ export class Coordinates {
       context.stroke();
       context.fillStyle = css("--ink");
       context.font = `600 13px ${css("--sans")}`;
-      context.fillText(this.name(dimension), x, 18, this.gap - 8);
+      context.fillText(this.name(dimension), x, 18, Math.min(this.gap - 8, 2 * SIDE - 6));
       context.font = `11px ${css("--sans")}`;
       const ticks = dimension.tickvals || [dimension.range[0], (dimension.range[0] + dimension.range[1]) / 2, dimension.range[1]];
       ticks.forEach((tick, place) => {
         const text = dimension.ticktext?.[place] ?? Number(tick.toPrecision(4)).toString();
         const y = this.y(dimension, tick);
+        context.strokeStyle = ink;
+        context.beginPath();
+        context.moveTo(x, y);
+        context.lineTo(x + side * TICK, y);
+        context.stroke();
+        context.textAlign = isLast ? "right" : "left";
+        const at = x + side * (TICK + 3);
         context.strokeStyle = ground;
-        context.lineWidth = 3;
+        context.lineWidth = 4;
         context.lineJoin = "round";
-        context.strokeText(text, x, y + 4, this.gap - 12);
+        context.strokeText(text, at, y + 4, room);
         context.lineWidth = 1;
         context.fillStyle = ink;
-        context.fillText(text, x, y + 4, this.gap - 12);
+        context.fillText(text, at, y + 4, room);
       });
       const range = this.ranges.get(index);
       if (range) {
@@ -278,7 +288,7 @@ class SvgRecorder {
     node.textContent = text;
     const [, weight, size, family] = /^(\d+ )?([\d.]+)px (.*)$/.exec(this.font) || [null, "", "11", "sans-serif"];
     const safe = new XMLSerializer().serializeToString(node).replace(/^<text[^>]*>|<\/text>$/g, "").replace(/^<text[^>]*\/>$/, "");
-    this.parts.push(`<text x="${x.toFixed(1)}" y="${y.toFixed(1)}" text-anchor="middle" font-size="${size}" font-weight="${(weight || "400").trim()}" font-family="${family.replaceAll('"', "'")}" ${paint}>${safe}</text>`);
+    this.parts.push(`<text x="${x.toFixed(1)}" y="${y.toFixed(1)}" text-anchor="${{ left: "start", right: "end" }[this.textAlign] ?? "middle"}" font-size="${size}" font-weight="${(weight || "400").trim()}" font-family="${family.replaceAll('"', "'")}" ${paint}>${safe}</text>`);
   }
   strokeText(text, x, y) { this.text(text, x, y, `fill="none" stroke="${this.strokeStyle}" stroke-width="${this.lineWidth}" stroke-linejoin="round"`); }
   fillText(text, x, y) { this.text(text, x, y, `fill="${this.fillStyle}"`); }

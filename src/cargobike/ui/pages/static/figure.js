@@ -49,7 +49,9 @@ export class FigureCard {
     this.plot = make("div", { class: "plot busy" });
     this.data = make("div", { class: "data", tabindex: "0", role: "region", "aria-label": `${title}: data` });
     this.details = make("details", { ontoggle: () => this.details.open && this.fillTable() }, make("summary", {}, "Data as a table"), this.data);
-    this.controls = make("div", { class: "controls" }, ...(options.controls || []),
+    this.isLog = false;
+    this.smoothing = 0;
+    this.controls = make("div", { class: "controls" }, ...(options.controls || []), ...this.viewControls(),
       make("button", { type: "button", onclick: () => this.savePicture("svg"), "aria-label": `${title}: save as SVG` }, "SVG"),
       make("button", { type: "button", onclick: () => this.savePicture("png"), "aria-label": `${title}: save as PNG` }, "PNG"),
       make("button", { type: "button", onclick: () => this.saveCsv(), "aria-label": `${title}: save the data as CSV` }, "CSV"));
@@ -57,6 +59,20 @@ export class FigureCard {
       make("header", {}, make("div", {}, this.titleElement, this.hint), this.controls), this.plot, this.details);
     cards.add(this);
     watcher.observe(this.element);
+  }
+
+  /** How curves are looked at: on a log axis, smoothed. Nothing is asked of the server for it. */
+  viewControls() {
+    const made = [];
+    if (this.options.isCurve || this.options.hasLog) {
+      made.push(make("label", {}, make("input", { type: "checkbox", onchange: (event) => { this.isLog = event.target.checked; this.show(); } }), "log axis"));
+    }
+    if (this.options.isCurve) {
+      const select = make("select", { onchange: () => { this.smoothing = Number(select.value); this.show(); } },
+        ...[["0", "not smoothed"], ["0.6", "smoothed a little"], ["0.9", "smoothed"], ["0.98", "smoothed a lot"]].map(([value, word]) => make("option", { value }, word)));
+      made.push(make("label", {}, make("span", { class: "hidden" }, "Smoothing"), select));
+    }
+    return made;
   }
 
   get isBusy() { return !!this.asking; }
@@ -92,7 +108,8 @@ export class FigureCard {
     if (!this.figure) return;
     const { title } = this.figure.layout;
     this.titleElement.textContent = plain(title?.text);
-    this.hint.textContent = plain(title?.subtitle?.text);
+    const hidden = this.isLog && this.figure.data.some((trace) => (trace.y || []).some((value) => typeof value === "number" && value <= 0));
+    this.hint.textContent = plain(title?.subtitle?.text) + (hidden ? " · values of 0 and less have no place on a log axis" : "");
     const first = this.figure.data[0];
     if (first?.type === "parcoords") {
       this.drawing ??= new Coordinates(this.plot, this.options.onBrush);
@@ -100,7 +117,8 @@ export class FigureCard {
     } else {
       const Plotly = await loadPlotly();
       await Plotly.react(this.plot, this.dressedData(), this.dressedLayout(), {
-        responsive: true, displaylogo: false, displayModeBar: narrow.matches ? false : "hover",
+        responsive: true, displaylogo: false, showSendToCloud: false, plotlyServerURL: "",
+        displayModeBar: narrow.matches ? false : "hover",
         modeBarButtonsToRemove: ["lasso2d", "select2d", "autoScale2d", "toImage"],
       });
       if (this.options.onPick && !this.isListening) {
@@ -114,14 +132,15 @@ export class FigureCard {
     }
     // Of parallel coordinates only the canvas: what can be operated beside it must not be hidden from screen readers.
     const image = this.drawing?.canvas ?? this.plot;
-    image.setAttribute("role", "img");
+    // What can be operated inside, as Plotly's buttons, must not be hidden by the role of an image.
+    image.setAttribute("role", this.drawing ? "img" : "figure");
     image.setAttribute("aria-label", `${this.titleElement.textContent}. ${this.hint.textContent}. The data follows as a table.`);
     if (this.details.open) this.fillTable();
   }
 
   dressedData() {
     // Traces of several thousand marks are left to the graphics card only if that needs no eval: so never.
-    return this.figure.data.map((trace) => ({ ...trace }));
+    return this.figure.data.map((trace) => (this.smoothing && trace.type === "scatter" && trace.mode?.includes("lines") ? { ...trace, y: smoothed(trace.y, this.smoothing) } : { ...trace }));
   }
 
   dressedLayout() {
@@ -133,6 +152,9 @@ export class FigureCard {
     if (narrow.matches) {
       layout.margin = { ...layout.margin, l: 44, r: 6 };
       if (layout.grid?.columns > 1) Object.assign(layout, this.stacked(layout));
+    }
+    if (this.isLog) {
+      for (const key of Object.keys(layout).filter((each) => /^yaxis\d*$/.test(each))) layout[key] = { ...layout[key], type: "log", range: undefined, autorange: true };
     }
     layout.font = { color: style("--figure-ink"), family: style("--sans") };
     layout.paper_bgcolor = style("--card");
@@ -202,6 +224,17 @@ export class FigureCard {
       say(`The picture could not be made: ${error.message ?? error}`);
     }
   }
+}
+
+/* A moving average that forgets exponentially; a gap starts it anew, and the first points are not drawn to zero. */
+export function smoothed(values, weight) {
+  let sum = 0, mass = 0;
+  return values.map((value) => {
+    if (typeof value !== "number" || !Number.isFinite(value)) { sum = mass = 0; return value; }
+    sum = weight * sum + (1 - weight) * value;
+    mass = weight * mass + (1 - weight);
+    return sum / mass;
+  });
 }
 
 function pngOf(url) {
