@@ -8,7 +8,8 @@ import msgspec
 
 from cargobike.core.facts import Fact, Facts
 
-VERSION: Final = 1
+VERSION: Final = 2
+"""2: lines are numbered and chained."""
 
 
 class TableWritten(Fact, frozen=True, tag="table-written"):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import getpass
 import time
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 from cargobike.core.errors import NotFoundError, StoreError, nearest
 from cargobike.core.layout import ProjectFolder
+from cargobike.core.values.times import on_calendar
 from cargobike.data.facts import TableRemoved, TableWritten
 from cargobike.data.kind import DATA
 from cargobike.store.index.opening import open_database
@@ -118,4 +118,4 @@ def user_name() -> str:
 
 
 def _utc(at_s: float) -> str:
-    return datetime.fromtimestamp(at_s, UTC).isoformat(timespec="milliseconds")
+    return on_calendar(at_s).isoformat(timespec="milliseconds")

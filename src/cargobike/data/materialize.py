@@ -8,7 +8,7 @@ import shutil
 import socket
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +19,13 @@ from cargobike.core.errors import InvalidInputError
 from cargobike.core.layout import ProjectFolder
 from cargobike.core.registering.feeding import Feed
 from cargobike.core.version import __version__
+from cargobike.data import parts
 from cargobike.data.facts import TableWritten
 from cargobike.data.keeping import user_name
 from cargobike.data.kind import DATA
+from cargobike.data.spark_types import for_arrow
+from cargobike.engines.spark.pythons import python_for_tasks
 from cargobike.store.journal.journal import JournalWriter
-
-_ROWS_PER_GROUP = 1 << 16
-_BYTES_PER_FILE = 128 << 20
 
 
 def materialize(data: object, project: ProjectFolder) -> Feed:
@@ -46,10 +46,10 @@ def materialize(data: object, project: ProjectFolder) -> Feed:
         if hasattr(data, "mapInArrow"):
             _write_spark(data, building)
         elif isinstance(data, pa.Table):
-            _write(iter(data.to_batches()), data.schema, building, "part-00000")
+            _write(iter(data.to_batches()), data.schema, building)
         elif type(data).__module__.partition(".")[0] == "pandas" and hasattr(data, "columns"):
             table = pa.Table.from_pandas(data, preserve_index=False)
-            _write(iter(table.to_batches()), table.schema, building, "part-00000")
+            _write(iter(table.to_batches()), table.schema, building)
         else:
             raise InvalidInputError(
                 f"data={type(data).__name__} was given; give a Spark DataFrame, a pandas DataFrame or a pyarrow Table."
@@ -87,22 +87,27 @@ def _record(folder: Path, table_id: str, files: dict[str, int], source: str) -> 
 
 def _write_spark(data: Any, folder: Path) -> None:
     """Have executors write if they see the folder, else fetch the data here piece by piece; both keep the order."""
-    if _is_seen_by_executors(data.sparkSession.sparkContext, folder):
-        data.write.mode("append").parquet(folder.as_uri())
+    from pyspark import cloudpickle  # noqa: PLC0415 - with a Spark DataFrame it is loaded already
+
+    cloudpickle.register_pickle_by_value(parts)
+    frame = for_arrow(data)
+    context = data.sparkSession.sparkContext
+    if _is_seen_by_executors(context, folder):
+        with python_for_tasks(context):
+            names = frame.mapInArrow(parts.PartWriter(str(folder)), "name string")
+        rows = names.collect()
+        for number, row in enumerate(rows):
+            (folder / row.name).rename(folder / f"part-{number:06d}-0000.parquet")
+        for path in folder.glob("part-*-*-*.parquet"):
+            path.unlink()  # a task that ran twice has written it
         return
-
-    def to_bytes(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            sink = pa.BufferOutputStream()
-            with pa.ipc.new_stream(sink, batch.schema) as writer:
-                writer.write_batch(batch)
-            yield pa.RecordBatch.from_pydict({"piece": [sink.getvalue().to_pybytes()]})
-
-    pieces = (pa.ipc.open_stream(row.piece) for row in data.mapInArrow(to_bytes, "piece binary").toLocalIterator())
-    batches = itertools.chain.from_iterable(pieces)
+    with python_for_tasks(context):
+        pieces = frame.mapInArrow(parts.as_bytes, "piece binary")
+    rows = pieces.toLocalIterator()
+    batches = itertools.chain.from_iterable(pa.ipc.open_stream(row.piece) for row in rows)
     first = next(batches, None)
     if first is not None:
-        _write(itertools.chain([first], batches), first.schema, folder, "part-00000")
+        _write(itertools.chain([first], batches), first.schema, folder)
 
 
 def _is_seen_by_executors(context: Any, folder: Path) -> bool:
@@ -113,20 +118,14 @@ def _is_seen_by_executors(context: Any, folder: Path) -> bool:
     path = str(marker)
     try:
         tasks = 2 * max(2, context.defaultParallelism)
-        return all(context.parallelize(range(tasks), tasks).map(lambda _: os.path.exists(path)).collect())
+        looks = context.parallelize(range(tasks), tasks).map(lambda _: os.path.exists(path))
+        with python_for_tasks(context):
+            _ = looks._jrdd  # now its Python is chosen
+        return all(looks.collect())
     finally:
         marker.unlink()
 
 
-def _write(batches: Iterator[pa.RecordBatch], schema: pa.Schema, folder: Path, first_name: str) -> None:
-    """Write batches to files that are small enough to be transferred."""
-    for number in itertools.count():
-        size = 0
-        with pq.ParquetWriter(folder / f"{first_name}-{number:04d}.parquet", schema) as writer:
-            for batch in batches:
-                writer.write_batch(batch, row_group_size=_ROWS_PER_GROUP)
-                size += batch.nbytes
-                if size > _BYTES_PER_FILE:
-                    break
-            else:
-                return
+def _write(batches: Iterable[pa.RecordBatch], schema: pa.Schema, folder: Path) -> None:
+    for _ in parts.write_parts(batches, schema, str(folder), "part-000000"):
+        pass

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cargobike.core.errors import InvalidInputError, MissingLibraryError
+from cargobike.core.errors import InvalidInputError, MissingLibraryError, nearest
 from cargobike.core.registering.feeding import Feed
 
 if TYPE_CHECKING:
@@ -53,15 +53,22 @@ class Shard:
     @property
     def schema(self) -> pa.Schema:
         """Names and types of the columns."""
-        return _parquet().read_schema(self._path(self._files.names[0]))
+        with self._open(self._files.names[0]) as file:
+            return file.schema_arrow
 
     def batches(self, size: int = 1024, *, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """Yield the rows of this rank in order, in Arrow batches of `size` rows; the last one may be smaller.
 
         Only a piece of the data is in memory at a time. May be called again for the next epoch.
+
+        Raises:
+            InvalidInputError: If the size is no number of rows, or there is no such column.
         """
         if size < 1:
             raise InvalidInputError(f"size={size} was given; a batch has at least one row.")
+        return self._batches(size, self._checked(columns))
+
+    def _batches(self, size: int, columns: list[str] | None) -> Iterator[pa.RecordBatch]:
         arrow = _arrow()
         pending: list[Any] = []
         count = 0
@@ -81,17 +88,34 @@ class Shard:
 
     def read(self, columns: Sequence[str] | None = None) -> pa.Table:
         """Return all rows of this rank at once."""
-        pieces = list(self._pieces(columns))
+        names = self._checked(columns)
+        pieces = list(self._pieces(names))
         if pieces:
             return _arrow().Table.from_batches(pieces)
-        table = _parquet().read_table(self._path(self._files.names[0]), columns=columns)
-        return table.slice(0, 0)
+        with self._open(self._files.names[0]) as file:
+            return _in_order(file.read(columns=names), names).slice(0, 0)
 
     def to_pandas(self, columns: Sequence[str] | None = None) -> Any:
         """Return all rows of this rank as a pandas DataFrame."""
         return self.read(columns).to_pandas()
 
-    def _pieces(self, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
+    def _checked(self, columns: Sequence[str] | None) -> list[str] | None:
+        """Return the names of columns, all of which exist; a part of one is named after a dot."""
+        if columns is None:
+            return None
+        if isinstance(columns, str):
+            raise InvalidInputError(f"columns={columns!r} was given; give a list of names: columns=[{columns!r}].")
+        known = self.schema.names
+        names = list(columns)
+        unknown = [name for name in names if name not in known and str(name).partition(".")[0] not in known]
+        if unknown:
+            raise InvalidInputError(
+                f"The data has no such columns; it has {', '.join(map(repr, known))}.",
+                [f"{name!r} is unknown.{nearest(str(name), known)}" for name in unknown],
+            )
+        return names
+
+    def _pieces(self, columns: list[str] | None) -> Iterator[pa.RecordBatch]:
         """Yield the rows of this rank as they lie in the files."""
         first = 0
         for name, rows in zip(self._files.names, self._files.rows, strict=True):
@@ -99,20 +123,29 @@ class Shard:
             first += rows
             if begin >= end:
                 continue
-            with contextlib.closing(_parquet().ParquetFile(self._path(name))) as file:
+            with self._open(name) as file:
                 position = 0
                 for group in range(file.num_row_groups):
                     size = file.metadata.row_group(group).num_rows
                     low, high = max(begin - position, 0), min(end - position, size)
                     if low < high:
-                        table = file.read_row_group(group, columns=None if columns is None else list(columns))
+                        table = _in_order(file.read_row_group(group, columns=columns), columns)
                         yield from table.slice(low, high - low).to_batches()
                     position += size
+
+    def _open(self, name: str) -> contextlib.closing[Any]:
+        # Spark's own files, as projects may still hold them, have timestamps that reach further than nanoseconds do.
+        return contextlib.closing(_parquet().ParquetFile(self._path(name), coerce_int96_timestamp_unit="us"))
 
     def _path(self, name: str) -> Path:
         path = f"{self._files.folder}/{name}"
         self._bring(path)
         return self._root / path
+
+
+def _in_order(table: Any, columns: list[str] | None) -> Any:
+    """Return the columns of a table in the order in which they were asked for; parts of columns come as they lie."""
+    return table if columns is None or set(columns) != set(table.schema.names) else table.select(columns)
 
 
 def _arrow() -> Any:

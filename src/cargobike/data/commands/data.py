@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated
 
 import typer
 
+from cargobike.cli.completing import fitting_in_project
 from cargobike.cli.printing import cell, console, print_json, print_table, table
 from cargobike.core.values.words import MISSING
 from cargobike.data.keeping import find_table, list_tables, remove_table
@@ -14,7 +16,18 @@ from cargobike.store.files import project
 data = typer.Typer(add_completion=False, rich_markup_mode=None, no_args_is_help=True)
 
 _Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-_Id = Annotated[str, typer.Argument(metavar="ID", help="Id, the start of one, or `last`.")]
+
+
+def _complete(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
+    return fitting_in_project(ctx, _names, incomplete)
+
+
+def _names() -> Iterator[tuple[str, str]]:
+    for one in list_tables(project.current()):
+        yield one.id, f"from {one.header.source}"
+
+
+_Id = Annotated[str, typer.Argument(metavar="ID", help="Id, the start of one, or `last`.", autocompletion=_complete)]
 
 
 @data.command("ls")
@@ -30,7 +43,7 @@ def ls(
     if not tables:
         console().print(f"There are no tables in {project.current().root}.")
         return
-    made = table("ID", "ROWS", "COLUMNS", "MB", "FROM", right=("ROWS", "COLUMNS", "MB"))
+    made = table("ID", "ROWS", "COLUMNS", "MB", "FROM", right=("ROWS", "COLUMNS", "MB"), shortened=("FROM",))
     for one in tables:
         size = f"{one.header.size_bytes / 1e6:.1f}" if one.removed_at is None else "removed"
         made.add_row(
@@ -63,7 +76,9 @@ def show(table_id: _Id, as_json: _Json = False) -> None:
 
 @data.command("rm")
 def rm(
-    table_ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Ids, or starts of them.")],
+    table_ids: Annotated[
+        list[str], typer.Argument(metavar="ID...", help="Ids, or starts of them.", autocompletion=_complete)
+    ],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     as_json: _Json = False,
 ) -> None:

@@ -32,6 +32,7 @@ class DataTables(Tables):
     product: ClassVar[str] = "data"
     version: ClassVar[int] = 1
     kind: ClassVar[Kind] = DATA
+    table: ClassVar[str] = data_tables.name
     owners: ClassVar[Mapping[sa.Table, sa.Column[Any]]] = {data_tables: data_tables.c.id}
 
     def begin(self, connection: sa.Connection, folder: Path, row: Row | None, key: str) -> Reading:
@@ -44,7 +45,8 @@ TABLES: Final = DataTables()
 
 class _TableReading(Reading):
     def __init__(self, folder: Path, row: Row | None) -> None:
-        self.reader = JournalReader(folder / DATA.journal, DATA_FACTS, 0 if row is None else row["read_bytes"])
+        start = 0 if row is None else row["read_bytes"]
+        self.reader = JournalReader(folder / DATA.journal, DATA_FACTS, start, of=folder.name)
         self.folder = folder
         self.header = None if row is None else msgspec.json.decode(row["header"], type=TableWritten)
         self.removed_at: float | None = None if row is None else row["removed_at"]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Query
 from pydantic import Field
 from starlette.responses import Response
 
+from cargobike.core.values.times import on_calendar
 from cargobike.data.keeping import KeptTable, list_tables
 from cargobike.ui.web.answering import REFUSALS, Answer, sends
 from cargobike.ui.web.section import Link, Section
@@ -100,7 +100,7 @@ def _described(table: KeptTable) -> Table:
         rows=table.rows,
         files=len(header.files),
         size_bytes=header.size_bytes,
-        written_at=datetime.fromtimestamp(header.at, UTC).isoformat(timespec="milliseconds"),
+        written_at=on_calendar(header.at).isoformat(timespec="milliseconds"),
         source=header.source,
         columns=header.columns,
         is_removed=table.removed_at is not None,
