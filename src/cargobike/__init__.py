@@ -37,6 +37,7 @@ __all__ = [
 
 _DOORS = frozenset(
     {
+        "callbacks",
         "dashboard",
         "devices",
         "engines",

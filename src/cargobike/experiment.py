@@ -12,12 +12,13 @@ Example:
 from __future__ import annotations
 
 from cargobike.data.front import inference
-from cargobike.experiments.front import launch, list, load, reproduce, resume
+from cargobike.experiments.front import command, launch, list, load, reproduce, resume
 from cargobike.experiments.gang_front import allreduce, collective_all_reduce, parameter_server
 
 __all__ = [
     "allreduce",
     "collective_all_reduce",
+    "command",
     "inference",
     "launch",
     "list",

@@ -32,7 +32,8 @@ from cargobike.core.facts import (
 )
 from cargobike.core.record import Attempt, ExperimentRecord, WorkerSeen, fold
 from cargobike.experiments.reading import metrics_of, read_record
-from cargobike.store.journal.journal import JournalReader, JournalWriter, read_header, read_journal, seal
+from cargobike.store.journal.journal import JournalReader, JournalWriter, read_header, read_journal
+from cargobike.store.journal.lines import seal
 
 __all__ = [
     "EXPERIMENT_FACTS",

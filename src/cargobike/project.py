@@ -1,4 +1,4 @@
-"""Where a project lies: `.cargobike/` in the working directory unless chosen otherwise; and what is in it."""
+"""Where a project lies: `.cargobike/` in the working directory or above, unless chosen otherwise; what is in it."""
 
 from __future__ import annotations
 

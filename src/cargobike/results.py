@@ -13,6 +13,7 @@ from cargobike.experiments.results.reforms import Reform
 from cargobike.experiments.results.reproduction import MetricComparison, Reproduction
 from cargobike.experiments.results.result import Result
 from cargobike.experiments.results.trial import RecordedTrial, TrialCheckpoint
+from cargobike.experiments.usage import Sample, Usage
 from cargobike.store.history.annotations import Note
 from cargobike.store.history.environment import Environment
 from cargobike.store.history.snapshot import Snapshot
@@ -32,9 +33,11 @@ __all__ = [
     "Reform",
     "Reproduction",
     "Result",
+    "Sample",
     "Snapshot",
     "Trial",
     "TrialCheckpoint",
     "TrialState",
+    "Usage",
     "compare",
 ]

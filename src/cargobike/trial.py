@@ -15,13 +15,13 @@ Example:
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
-from cargobike.core.errors import TrialPaused, TrialStopped, nearest
+from cargobike.core.errors import InvalidInputError, TrialPaused, TrialStopped, nearest
 from cargobike.core.running import member
+from cargobike.core.values.numbers import read_reported
 from cargobike.experiments.trial.context import current
 
 if TYPE_CHECKING:
@@ -71,29 +71,47 @@ _ATTRIBUTES = (
 )
 
 
-def report(*, step: int | None = None, **metrics: Any) -> None:
+def report(*given: Mapping[str, Any], step: int | None = None, **metrics: Any) -> None:
     """Report metrics at a step; returns at once, except where the optimizer wants to decide.
 
     Args:
-        step: Epoch or step number; counts up by itself when left out.
+        *given: A dict of metrics, instead of or besides those given by name.
+        step: Epoch or step number, of 64 bits; counts up by itself when left out.
         **metrics: Named numbers; NumPy and PyTorch scalars are fine.
 
     Raises:
         TrialStopped: If the trial should end here. Do not catch it; `finally` blocks run.
+        InvalidInputError: If nothing is given, something is no number or has no name, or all of it takes more than
+            1 MiB.
     """
-    current().report(metrics, step)
+    reported = read_reported(given, metrics) if given else metrics
+    if not reported:
+        raise InvalidInputError(
+            "report was given no metric. Name at least one, and the step: report(loss=0.3, step=2)."
+        )
+    current().report(reported, step)
 
 
-def artifact(path: str | os.PathLike[str], name: str | None = None) -> Path:
-    """Keep a file or folder with the trial, and return where its copy lies.
+def artifact(path: Any = None, name: str | None = None, *, text: str | None = None) -> Path:
+    """Keep something to look at with the trial, and return where its file lies; the trial's page shows it.
 
-    What the function writes into its working directory is kept anyway; this is for files elsewhere.
+    What the function writes into its working directory is kept anyway.
 
     Args:
-        path: What to keep.
-        name: A name for the copy, such as `"plots/loss.png"`; by default its own.
+        path: A file or folder, by its path; or an image (PIL, an array or tensor of pixels) or a figure of Matplotlib,
+            which become PNG; or a table (a list of dicts, a DataFrame, an Arrow table), which becomes CSV; or a dict of
+            plain values, which becomes JSON.
+        name: A name for the file, such as `"plots/loss.png"`; by default its own, or one that says what it is.
+        text: A text to keep, instead.
+
+    Raises:
+        InvalidInputError: If there is no such file, it is nothing that can be kept, or the name leads elsewhere.
+
+    Example:
+        >>> artifact([{"word": "bike", "count": 3}], "words").name
+        'words.csv'
     """
-    return current().artifact(path, name)
+    return current().artifact(path, name, text=text)
 
 
 @overload

@@ -26,8 +26,8 @@ def speed_of(step_seconds: Sequence[float], rows: int) -> Speed:
     median absolute deviation, scaled: single outliers do not move it.
 
     Example:
-        >>> speed_of([0.1, 0.1, 0.1], rows=20)
-        Speed(mean=200.0, uncertainty=0.0, jitter=0.0)
+        >>> speed_of([0.5, 0.5, 0.5], rows=20)
+        Speed(mean=40.0, uncertainty=0.0, jitter=0.0)
     """
     speeds = [rows / seconds for seconds in step_seconds]
     middle = statistics.median(speeds)

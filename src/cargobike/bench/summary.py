@@ -35,7 +35,7 @@ def step_line(step: int, found: Mapping[str, float]) -> str:
 
     Example:
         >>> step_line(10, {"mean": 2997.14, "uncertainty": 12.4, "jitter": 4.3, "loss": 0.5123})
-        '10      images/sec: 2997.1 +/- 12.4 (jitter = 4.3)                  0.512'
+        '10      images/sec: 2997.1 +/- 12.4 (jitter = 4.3)          0.512'
     """
     speed = f"images/sec: {found['mean']:.1f} +/- {found['uncertainty']:.1f} (jitter = {found['jitter']:.1f})"
     return f"{step:<8}{speed:<52}{found['loss']:.3f}"

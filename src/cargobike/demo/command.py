@@ -51,4 +51,5 @@ def demo(
     typer.echo("  cargobike ls               all experiments of this folder")
     typer.echo("  cargobike show last        this one: best parameters, trials, failures")
     typer.echo("  cargobike logs last        what its trials printed")
+    typer.echo("  cargobike ui               all of that in a browser, with figures")
     typer.echo(f"  {Path(__file__).with_name('digits.py')}  the function that was searched")

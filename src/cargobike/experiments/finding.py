@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from cargobike.core.errors import InvalidInputError
 from cargobike.core.facts import EXPERIMENT_FACTS
 from cargobike.core.layout import ExperimentFolder
 from cargobike.store.files.project import current
+from cargobike.store.files.shared import shared_url
 
 
 class HasId(Protocol):
@@ -19,7 +21,7 @@ class HasId(Protocol):
 
 
 ExperimentLike = str | HasId
-"""An id, the unique beginning or end of one, a unique name, `"last"`, or anything that has an id."""
+"""An id, the unique beginning or end of one, a name (of several, the newest), `"last"`, or anything that has an id."""
 
 
 def experiment_ids() -> list[str]:
@@ -28,11 +30,14 @@ def experiment_ids() -> list[str]:
     return sorted(path.parent.name for path in current().journals)
 
 
-def find_experiment(experiment: ExperimentLike, *, with_checkpoints: bool = False) -> ExperimentFolder:
-    """Find an experiment by its id, its unique name, the unique start or end of its id, or `last`; or by its result.
+def find_experiment(
+    experiment: ExperimentLike, *, with_checkpoints: bool = False, is_unique: bool = False
+) -> ExperimentFolder:
+    """Find an experiment by its id, its name, the unique start or end of its id, or `last`; or by its result.
 
     Looks at the folders themselves and needs no index. What lies on shared storage is brought here; checkpoints
-    only if they are wanted.
+    only if they are wanted. Of several with the same name the newest is taken, unless the name must be unique, as it
+    must be for what cannot be undone.
 
     Raises:
         NotFoundError: If none fits, with the nearest one, or several do, with their list.
@@ -45,14 +50,23 @@ def find_experiment(experiment: ExperimentLike, *, with_checkpoints: bool = Fals
         header = read_header(folder.journal, EXPERIMENT_FACTS)
         return "" if header is None else header.name
 
-    text = str(experiment) if isinstance(experiment, str) else experiment.id
+    text = experiment if isinstance(experiment, str) else getattr(experiment, "id", None)
+    if not isinstance(text, str):
+        raise InvalidInputError(
+            f'{experiment!r} names no experiment; give an id, a unique name, "last", or a result. '
+            "`cargobike ls` lists what there is."
+        )
     project = current()
     _refresh()
     journals = sorted(project.journals, reverse=True)  # ids sort by time
     folders = [ExperimentFolder(journal.parent) for journal in journals]
     known = {folder.id for folder in folders}
-    found = text if text in known else resolve(text, [(folder.id, name_of(folder)) for folder in folders])
-    if project.remote_url.exists():
+    found = (
+        text
+        if text in known
+        else resolve(text, [(folder.id, name_of(folder)) for folder in folders], is_unique=is_unique)
+    )
+    if shared_url(project):
         from cargobike.store.files.mirror import fetch  # noqa: PLC0415 - only for shared storage
 
         fetch(project.experiment(found), with_checkpoints=with_checkpoints)
@@ -67,7 +81,7 @@ def find_page(text: str) -> str:
 def _refresh() -> None:
     """Bring what is new on shared storage here, if the project is on one."""
     project = current()
-    if project.remote_url.exists():
+    if shared_url(project):
         from cargobike.store.files.mirror import refresh  # noqa: PLC0415 - only for shared storage
 
         refresh(project, at_once=True)

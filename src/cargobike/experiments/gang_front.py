@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cargobike.experiments.front import STALL_TIMEOUT_S, begin
+from cargobike.experiments.other_words import explains_other_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any, Literal
 
     from cargobike.core.records import Resources
+    from cargobike.core.values.times import Seconds
     from cargobike.engines.engine import Engine
     from cargobike.experiments.driving.request import Callback
     from cargobike.experiments.results.result import Result
@@ -20,6 +22,7 @@ __all__ = ["allreduce", "collective_all_reduce", "parameter_server"]
 # As in `front`, imports stand inside the functions: they load while the first process of the workers boots.
 
 
+@explains_other_words
 def allreduce(
     train: Callable[..., Any] | str,
     *,
@@ -28,12 +31,12 @@ def allreduce(
     roles: Mapping[str, int] | None = None,
     metric: str | None = None,
     engine: str | Engine = "local",
-    resources: Resources | None = None,
+    resources: Resources | Mapping[str, Any] | None = None,
     name: str = "",
     description: str = "",
     seed: int | None = None,
-    timeout_s: float | None = None,
-    stall_timeout_s: float | None = STALL_TIMEOUT_S,
+    timeout_s: Seconds | None = None,
+    stall_timeout_s: Seconds | None = STALL_TIMEOUT_S,
     working_directory: Literal["trial", "launch"] = "trial",
     durability: Literal["process", "power"] = "process",
     data: object = None,
@@ -74,8 +77,8 @@ def allreduce(
         TrialFailedError: If it failed; names the rank, where it was and how far it had come.
     """
     with begin(engine) as place:
-        from cargobike.core.asked import Aim, Asked, Keeping, Limits, Placement, Search  # noqa: PLC0415
-        from cargobike.core.records import Resources  # noqa: PLC0415
+        from cargobike.core.asked import Aim, Asked, Keeping, Placement, Search  # noqa: PLC0415
+        from cargobike.experiments.asking.arguments import read_limits, read_params, read_resources  # noqa: PLC0415
         from cargobike.experiments.asking.gangs import gang_of  # noqa: PLC0415
         from cargobike.experiments.asking.launching import launch_experiment  # noqa: PLC0415
         from cargobike.experiments.asking.resolving import Objects  # noqa: PLC0415
@@ -84,10 +87,10 @@ def allreduce(
         asked = Asked(
             name=name,
             description=description,
-            search=Search(params=dict(params or {}), seed=seed),
+            search=Search(params=read_params(params or {}), seed=seed),
             aim=Aim(metric=metric),
-            placement=Placement(workers=gang.size, gang=gang, resources=resources or Resources()),
-            limits=Limits(timeout_s=timeout_s, stall_timeout_s=stall_timeout_s),
+            placement=Placement(workers=gang.size, gang=gang, resources=read_resources(resources)),
+            limits=read_limits(timeout_s=timeout_s, stall_timeout_s=stall_timeout_s),
             keeping=Keeping(durability=durability, working_directory=working_directory),
         )
         return launch_experiment(asked, Objects(train=train, engine=place, data=data, callbacks=callbacks, quiet=quiet))
@@ -104,12 +107,12 @@ def parameter_server(
     servers: int = 1,
     metric: str | None = None,
     engine: str | Engine = "local",
-    resources: Resources | None = None,
+    resources: Resources | Mapping[str, Any] | None = None,
     name: str = "",
     description: str = "",
     seed: int | None = None,
-    timeout_s: float | None = None,
-    stall_timeout_s: float | None = STALL_TIMEOUT_S,
+    timeout_s: Seconds | None = None,
+    stall_timeout_s: Seconds | None = STALL_TIMEOUT_S,
     working_directory: Literal["trial", "launch"] = "trial",
     durability: Literal["process", "power"] = "process",
     callbacks: Sequence[Callback] = (),
@@ -145,8 +148,8 @@ def parameter_server(
         TrialFailedError: If it failed; names the rank or server, where it was and how far it had come.
     """
     with begin(engine) as place:
-        from cargobike.core.asked import Aim, Asked, Keeping, Limits, Placement, Search  # noqa: PLC0415
-        from cargobike.core.records import Resources  # noqa: PLC0415
+        from cargobike.core.asked import Aim, Asked, Keeping, Placement, Search  # noqa: PLC0415
+        from cargobike.experiments.asking.arguments import read_limits, read_params, read_resources  # noqa: PLC0415
         from cargobike.experiments.asking.gangs import gang_with_servers  # noqa: PLC0415
         from cargobike.experiments.asking.launching import launch_experiment  # noqa: PLC0415
         from cargobike.experiments.asking.resolving import Objects  # noqa: PLC0415
@@ -155,10 +158,10 @@ def parameter_server(
         asked = Asked(
             name=name,
             description=description,
-            search=Search(params=dict(params or {}), seed=seed),
+            search=Search(params=read_params(params or {}), seed=seed),
             aim=Aim(metric=metric),
-            placement=Placement(workers=gang.size, gang=gang, resources=resources or Resources()),
-            limits=Limits(timeout_s=timeout_s, stall_timeout_s=stall_timeout_s),
+            placement=Placement(workers=gang.size, gang=gang, resources=read_resources(resources)),
+            limits=read_limits(timeout_s=timeout_s, stall_timeout_s=stall_timeout_s),
             keeping=Keeping(durability=durability, working_directory=working_directory),
         )
         return launch_experiment(asked, Objects(train=train, engine=place, callbacks=callbacks, quiet=quiet))

@@ -8,6 +8,7 @@ from cargobike.core.registering.products import Command, Product
 
 _COMMANDS: Final = {
     "run": "Search a function in a Python file, or run it once.",
+    "search": "Search the parameters of a program: python train.py --lr {lr}",
     "ls": "List experiments.",
     "show": "Show one experiment: its best parameters, its trials, its failures.",
     "compare": "Show what differs between two experiments: settings, code, environment, results.",
@@ -35,4 +36,5 @@ PRODUCT: Final = Product(
     tables="cargobike.experiments.index.journals:TABLES",
     pages="cargobike.experiments.pages.section:experiment_section",
     find_page="cargobike.experiments.finding:find_page",
+    list_names="cargobike.experiments.commands.naming:list_names",
 )

@@ -330,7 +330,7 @@ class ProcessEngineContract(EngineContract):
         assert isinstance(calculators.await_end(), Ended)
         calculators.begin("w0", 1)
         calculators.ask("w0", 1, "square", 2)
-        calculators.tell("w0", 1, "hang")
+        calculators.ask("w0", 1, "hang")
         calculators.halt("w0", 1, grace_s=0.2)
         end = calculators.await_end()
         assert isinstance(end, Died)

@@ -28,7 +28,8 @@ __all__ = ["Drive", "Fate", "OptimizerContract", "drive"]
 class OptimizerContract:
     """What the driver relies on, in tests that every optimizer passes.
 
-    Override `make_optimizer`, and `make_space` or `make_conditional_space` if the optimizer needs something special.
+    Override `make_optimizer`, and `make_space`, `make_conditional_space` or `make_constrained_space` if the optimizer
+    needs something special.
     """
 
     num_trials = 12
@@ -56,6 +57,17 @@ class OptimizerContract:
             momentum=("DOUBLE", [0.0, 0.9], {"points": 3, "when": {"optimizer": "sgd"}}),
             nesterov=("CATEGORICAL", [True, False], {"when": {"optimizer": "sgd"}}),
             warmup=("INTEGER", [1, 5], {"when": {"nesterov": True}}),
+        )
+
+    def make_constrained_space(self) -> Searchspace:
+        """Return a space with constraints between parameters, which an optimizer may refuse with a `SpaceError`."""
+        return Searchspace(
+            low=("INTEGER", [1, 9]),
+            high=("INTEGER", [1, 9]),
+            rate=("DOUBLE", [0.0, 1.0], {"points": 4}),
+            kind=("CATEGORICAL", ["tree", "line"]),
+            depth=("INTEGER", [1, 9], {"when": {"kind": "tree"}}),
+            constraints=["low < high", "rate * high <= 4.5", "kind == 'line' or depth <= low"],
         )
 
     def objective(self, params: Params) -> float:
@@ -234,6 +246,24 @@ class OptimizerContract:
             return
         for params in result.suggestions:
             space.validate(params)
+
+    def test_constraints_are_kept_or_refused(self) -> None:
+        """Every suggestion keeps the constraints, where the best lies outside of them too; or the space is refused."""
+        space = self.make_constrained_space()
+
+        def score(params: Params) -> float:
+            return float(sum(value for value in params.values() if isinstance(value, int | float)))
+
+        for objective in (score, lambda params: [score(params) * (1 - 0.5**step) for step in range(1, 6)]):
+            try:
+                result = drive(
+                    self.make_optimizer(), objective, space=space, num_trials=self.num_trials + 4, workers=2, seed=3
+                )
+            except SpaceError:
+                return
+            assert result.trials
+            for params in result.suggestions:
+                space.validate(params)
 
     def _curve(self, params: Params) -> list[float]:
         score = self.objective(params)

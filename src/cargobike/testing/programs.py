@@ -38,8 +38,8 @@ class Question(msgspec.Struct, frozen=True):
     """The body of what the driver tells the program.
 
     Attributes:
-        kind: `square` a number, `print` it, `start` a process, `hang` without listening, `crash` with a signal of that
-            number, `raise` an error, or `finish` the session.
+        kind: `square` a number, `print` it, `start` a process, answer and then `hang` without listening, `crash`
+            with a signal of that number, `raise` an error, or `finish` the session.
         number: The number.
     """
 
@@ -96,6 +96,8 @@ class CalculatorProgram:
             number = _answer(told.body)
             answers = [*answers, number][-assign.body.memory :]
             seat.send(Said(assign.task, assign.attempt, Answer(number, os.getpid())))
+            if told.body.kind == "hang":
+                time.sleep(1000)
         return Ended(assign.task, assign.attempt, Answer(sum(answers), os.getpid()))
 
     def leave(self, seat: Seat) -> None:
@@ -107,8 +109,6 @@ def _answer(question: Question) -> int:
         os.kill(os.getpid(), question.number)
     elif question.kind == "raise":
         raise ValueError(f"{question.number} is not a number")
-    elif question.kind == "hang":
-        time.sleep(1000)
     elif question.kind == "start":
         return subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1000)"]).pid
     elif question.kind == "print":

@@ -26,7 +26,7 @@ from cargobike.workers.wire.server import WireServer
 
 Heard = TypeVar("Heard")
 
-PATIENCE_S = 30.0
+PATIENCE_S = 120.0
 """How long anything may take on a machine that has much else to do."""
 
 

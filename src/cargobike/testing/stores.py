@@ -15,7 +15,6 @@ import math
 import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +42,7 @@ from cargobike.experiments.index.index import ExperimentRow, Index, Where
 from cargobike.experiments.reading import read_record
 from cargobike.store.files.locking import DriverLock
 from cargobike.store.history.annotations import annotate
-from cargobike.store.journal.journal import JournalWriter, seal
+from cargobike.store.journal.journal import JournalWriter
 from cargobike.testing.journals import first_fact
 
 __all__ = ["IndexContract", "JournalBuilder", "assert_rows_equal_record"]
@@ -198,16 +197,49 @@ class IndexContract(ABC):
 
     def test_syncing_after_every_fact_equals_syncing_once(self, index: Index, project: ProjectFolder) -> None:
         """Reading on from an offset gives what reading the whole gives."""
-        done = _lively(project, "20270101-000000-aaaa").folder
-        lines = done.journal.read_bytes().splitlines(keepends=True)
-        grown = project.experiment("20270101-000001-bbbb")
-        grown.root.mkdir(parents=True)
+        grown = _lively(project, "20270101-000000-aaaa").folder
+        index.sync()
+        at_once = index.experiment(grown.id)
+        lines = grown.journal.read_bytes().splitlines(keepends=True)
+        grown.journal.unlink()
+        index.sync()
         for line in lines:
             with grown.journal.open("ab") as file:
                 file.write(line)
             index.sync()
         assert_rows_equal_record(index, grown)
-        assert _without_identity(index.experiment(grown.id)) == _without_identity(index.experiment(done.id))
+        assert index.experiment(grown.id) == at_once
+
+    def test_what_a_resumed_experiment_makes_anew_is_counted_once(self, index: Index, project: ProjectFolder) -> None:
+        """Index after every fact, while reports take the place of others and an interrupted trial goes on."""
+        journal = JournalBuilder(project, "20270101-000000-aaaa")
+        number = journal.start(x=1)
+        made = [1, 2, 3, 4, 2, 3, 1, 2]
+        for report in made[:6]:
+            metrics = pack_numbers({"score": float(report)} if report % 2 else {"loss": 0.5})
+            journal.add(Reported(at=journal.tick(), trial=number, step=report, metrics=metrics, number=report))
+            index.sync()
+        reason = "interrupted by the user"
+        journal.add(AttemptLost(at=journal.tick(), trial=number, attempt=1, reason=reason, interrupted=True))
+        journal.add(ExperimentEnded(at=journal.tick(), state="interrupted", reason=reason))
+        index.sync()
+        [trial] = index.trials(journal.folder.id)
+        assert (trial.points, trial.last_step, trial.state, trial.error) == (2, 3, TrialState.STOPPED, reason)
+        journal.add(ExperimentResumed(at=journal.tick()))
+        index.sync()
+        [trial] = index.trials(journal.folder.id)
+        assert (trial.points, trial.state, trial.error) == (2, TrialState.PENDING, None)
+        journal.attempt(number, 2)
+        for report in made[6:]:
+            metrics = pack_numbers({"score": float(report)} if report % 2 else {"loss": 0.5})
+            journal.add(
+                Reported(at=journal.tick(), trial=number, step=report, metrics=metrics, number=report, attempt=2)
+            )
+            index.sync()
+        [trial] = index.trials(journal.folder.id)
+        assert (trial.points, trial.last_step) == (1, 1)
+        assert_rows_equal_record(index, journal.folder)
+        journal.let_go()
 
     def test_experiments_are_found_by_name_tag_and_time(self, index: Index, project: ProjectFolder) -> None:
         """Conditions are added up, and letters that patterns know stand for themselves."""
@@ -264,7 +296,10 @@ class IndexContract(ABC):
         """Half a line is not a fact."""
         journal = JournalBuilder(project, "20270101-000000-aaaa")
         number = journal.start(lr=0.1)
-        line = seal(TrialEnded(at=journal.tick(), trial=number, state="completed", value=0.25))
+        before = journal.folder.journal.read_bytes()
+        journal.finish(number, 0.25)
+        line = journal.folder.journal.read_bytes()[len(before) :]
+        journal.folder.journal.write_bytes(before)
         with journal.folder.journal.open("ab") as file:
             file.write(line[:30])
         index.sync()
@@ -280,7 +315,7 @@ class IndexContract(ABC):
         first.complete(0.9, lr=0.1)
         first.end()
         index.sync()
-        other = JournalBuilder(project, "20270101-000001-bbbb", direction="min")
+        other = JournalBuilder(ProjectFolder(project.root / "copies"), first.folder.id, direction="min")
         for value in (0.3, 0.2, 0.4):
             other.complete(value, lr=0.2)
         other.end()
@@ -288,6 +323,17 @@ class IndexContract(ABC):
         index.sync()
         assert index.experiment(first.folder.id).best_value == 0.2
         assert len(index.trials(first.folder.id)) == 3
+
+    def test_the_journal_of_another_experiment_is_a_problem(self, index: Index, project: ProjectFolder) -> None:
+        """What another experiment found is not shown as the outcome of this one."""
+        own = _lively(project, "20270101-000000-aaaa").folder
+        foreign = project.experiment("20270101-000001-bbbb")
+        foreign.root.mkdir()
+        shutil.copyfile(own.journal, foreign.journal)
+        index.sync()
+        assert index.experiment(own.id).problem == ""
+        assert f"is the journal of {own.id}, not of {foreign.id}" in index.experiment(foreign.id).problem
+        assert index.trials(foreign.id) == []
 
     def test_a_damaged_journal_does_not_hide_the_others(self, index: Index, project: ProjectFolder) -> None:
         """One bad file is one bad row."""
@@ -408,8 +454,9 @@ class IndexContract(ABC):
         assert index.resolve("digits") == first
         assert index.resolve("bbbb") == second
         assert index.resolve("20270103") == third
-        with pytest.raises(NotFoundError, match=rf"fits 2 experiments: {third}, {second}"):
-            index.resolve("mnist")
+        assert index.resolve("mnist") == third, "the newest of several with the same name"
+        with pytest.raises(NotFoundError, match=rf"fits 3 experiments: {third}, {second}, {first}"):
+            index.resolve("2027")
         with pytest.raises(NotFoundError, match="Did you mean 'digits'"):
             index.resolve("digit")
 
@@ -465,10 +512,6 @@ def _lively(project: ProjectFolder, experiment_id: str) -> JournalBuilder:
 
 def _names(rows: list[ExperimentRow]) -> list[str]:
     return [row.name for row in rows]
-
-
-def _without_identity(row: ExperimentRow) -> dict[str, object]:
-    return {one.name: getattr(row, one.name) for one in fields(row) if one.name not in {"id", "torn_bytes"}}
 
 
 def _alike(found: object, wanted: object) -> bool:

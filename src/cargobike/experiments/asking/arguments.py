@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import math
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -9,15 +11,20 @@ from typing import Any
 
 import msgspec
 
+from cargobike.core.asked import Asked, Limits
 from cargobike.core.errors import InvalidInputError, nearest
 from cargobike.core.records import Direction, Params, Resources
+from cargobike.core.values.kinds import read_flag, read_mapping, read_several, read_text
 from cargobike.core.values.plain import check_plain
+from cargobike.core.values.times import Seconds, read_seconds
 from cargobike.engines.capabilities import ChecksWorkers
 from cargobike.engines.engine import NO_LIMIT, Engine
 from cargobike.experiments.driving.request import Callback
 from cargobike.search.optimizers.listed import read_sets
 from cargobike.search.optimizers.optimizer import AbstractOptimizer
 from cargobike.search.spaces.space import Searchspace
+
+log = logging.getLogger(__name__)
 
 SpaceLike = Searchspace | Mapping[str, Any] | Sequence[Mapping[str, Any]] | str | os.PathLike[str]
 
@@ -101,7 +108,11 @@ def number_of_trials(
 ) -> int | None:
     """Return how many trials to run, `None` for as many as the optimizer suggests."""
     if num_trials is not None:
-        return at_least_one("num_trials", num_trials)
+        at_least_one("num_trials", num_trials)
+        there = len(subject.listed) if subject.listed is not None else optimizer.count_trials(subject.space)
+        if there is not None and num_trials > there:
+            log.warning("num_trials=%d was asked for, but there are only %d to try.", num_trials, there)
+        return num_trials
     if subject.listed is not None:
         return len(subject.listed)
     if subject.num_trials is not None:
@@ -121,6 +132,9 @@ def number_of_workers(
 ) -> int:
     """Return how many workers to start: a multiple of the gang, and no more than there can be."""
     asked = workers if workers is not None else subject.workers
+    if runs_here(asked):
+        check_here(engine, is_gang=gang > 1)
+        return 0
     if asked is not None:
         at_least_one("workers", asked)
         if isinstance(engine, ChecksWorkers):
@@ -150,6 +164,22 @@ def number_of_workers(
     return wanted - wanted % gang if wanted >= gang else wanted
 
 
+def runs_here(workers: object) -> bool:
+    """Tell whether trials are to run in the driver's process: `workers=0`."""
+    return type(workers) is int and workers == 0
+
+
+def check_here(engine: Engine, *, is_gang: bool) -> None:
+    """Refuse to run trials in the driver's process if they need more than that."""
+    mistakes = []
+    if is_gang:
+        mistakes.append("ranks that train together need a process each")
+    if engine.name != "local":
+        mistakes.append(f"engine={engine.name!r} has workers; leave it out")
+    if mistakes:
+        raise InvalidInputError("workers=0 runs one trial after the other in this process:", mistakes)
+
+
 def check_choices(**words: str) -> None:
     """Refuse words that are not allowed, all of them at once."""
     allowed = {
@@ -167,9 +197,31 @@ def check_choices(**words: str) -> None:
         raise InvalidInputError("Some arguments are not understood:", mistakes)
 
 
+def read_params(given: Mapping[str, Any]) -> Params:
+    """Return the parameters of a single run."""
+    return read_mapping("params", given, "{'lr': 0.1}")
+
+
+def read_constraints(given: str | Sequence[str]) -> tuple[str, ...]:
+    """Return limits on metrics, of which one may be given alone."""
+    return (given,) if isinstance(given, str) else read_several("constraints", given, "['latency_ms <= 50']")
+
+
+def check_words(asked: Asked, *, quiet: object) -> Asked:
+    """Return what was asked for with its texts; refuse what is no text, and what is neither true nor false."""
+    texts: dict[str, Any] = {"name": asked.name, "description": asked.description}
+    texts = {name: "" if text is None else read_text(name, text) for name, text in texts.items()}
+    if asked.aim.metric is not None:
+        read_text("metric", asked.aim.metric)
+    read_flag("deterministic", asked.search.deterministic)
+    read_flag("tensorboard", asked.keeping.tensorboard)
+    read_flag("quiet", quiet)
+    return msgspec.structs.replace(asked, **texts)
+
+
 def check_callbacks(callbacks: Sequence[Callback]) -> None:
     """Refuse callbacks that cannot be called."""
-    for callback in callbacks:
+    for callback in read_several("callbacks", callbacks, "[MyCallback()]"):
         if not callable(getattr(callback, "on_facts", None)):
             raise InvalidInputError(f"callbacks: {callback!r} has no method on_facts(facts); give objects with one.")
 
@@ -190,8 +242,43 @@ def at_least_one(name: str, value: object) -> int:
     return value
 
 
-def positive(name: str, seconds: float | None) -> float | None:
-    """Return a length of time, refusing one that is not above 0."""
-    if seconds is not None and not seconds > 0:
-        raise InvalidInputError(f"{name} must be above 0, {seconds!r} was given; leave it out for no limit.")
-    return seconds
+def read_limits(
+    *,
+    timeout_s: Seconds | None = None,
+    trial_timeout_s: Seconds | None = None,
+    stall_timeout_s: Seconds | None = None,
+    max_failures: int | None = None,
+) -> Limits:
+    """Return when to give up, refusing what is no limit."""
+    return Limits(
+        timeout_s=read_seconds("timeout_s", timeout_s),
+        trial_timeout_s=read_seconds("trial_timeout_s", trial_timeout_s),
+        stall_timeout_s=read_seconds("stall_timeout_s", stall_timeout_s),
+        max_failures=None if max_failures is None else whole("max_failures", max_failures),
+    )
+
+
+def read_resources(given: Resources | Mapping[str, Any] | None) -> Resources:
+    """Return what each worker gets; a dict with the same names will do.
+
+    Raises:
+        InvalidInputError: If it cannot be used, with every mistake.
+    """
+    if given is None:
+        return Resources()
+    names = Resources.__struct_fields__
+    if isinstance(given, Mapping):
+        unknown = [f"{name!r} is unknown.{nearest(str(name), names)}" for name in given if name not in names]
+        if unknown:
+            raise InvalidInputError(f"resources={dict(given)!r} was given; it may have {' and '.join(names)}.", unknown)
+        given = Resources(**given)
+    if not isinstance(given, Resources):
+        raise InvalidInputError(f"resources must be Resources(cpus=…, gpus=…), {given!r} was given.")
+    mistakes = []
+    if given.cpus is not None and (type(given.cpus) is not int or given.cpus < 1):
+        mistakes.append(f"cpus={given.cpus!r}; give a whole number of at least 1, or None for a fair share")
+    if given.gpus is not None and (type(given.gpus) not in (int, float) or not 0 <= given.gpus < math.inf):
+        mistakes.append(f"gpus={given.gpus!r}; give a number of at least 0, such as 0.5, or None")
+    if mistakes:
+        raise InvalidInputError("resources cannot be used:", mistakes)
+    return given

@@ -15,6 +15,8 @@ import msgspec
 from cargobike.core.errors import InvalidInputError, StoreError
 from cargobike.core.layout import ExperimentFolder
 from cargobike.core.package import PACKAGE_PARENT
+from cargobike.core.records import Trial
+from cargobike.core.values.undecodable import UNDECODABLE
 from cargobike.experiments.finding import ExperimentLike, find_experiment
 from cargobike.experiments.results.reproduction import Reproduction
 from cargobike.store.files import project
@@ -26,7 +28,7 @@ _INSTALL_S = 3600.0
 def reproduce_in_fresh_environment(
     experiment_id: ExperimentLike,
     *,
-    trial: int | str | None,
+    trial: Trial | int | str | None,
     tolerance: float,
     workers: int | None,
     engine: object,
@@ -42,7 +44,7 @@ def reproduce_in_fresh_environment(
     python = make_environment(folder, snapshot)
     command = [str(python), "-m", "cargobike.cli", "--project", str(project.current().root), "reproduce", folder.id]
     command += ["--json", "--tolerance", repr(tolerance)]
-    command += [] if trial is None else ["--trial", str(trial)]
+    command += [] if trial is None else ["--trial", str(trial.number if isinstance(trial, Trial) else trial)]
     command += [] if workers is None else ["--workers", str(workers)]
     process = subprocess.run(
         command,
@@ -54,7 +56,7 @@ def reproduce_in_fresh_environment(
     )
     try:
         return msgspec.json.decode(process.stdout, type=Reproduction)
-    except msgspec.DecodeError:
+    except UNDECODABLE:
         output = (process.stderr or process.stdout).decode(errors="replace").strip()
         raise StoreError(f"{folder.id} could not be repeated in {python.parents[1]}:\n{output}") from None
 

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import functools
-import importlib.util
 import inspect
 import os
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-import cloudpickle
-
 from cargobike.core.errors import FunctionError, SignatureError, nearest
+from cargobike.experiments.asking.importing import load_from_file
+from cargobike.experiments.trial.command import Program
+from cargobike.experiments.trial.command.arguments import ALL_PARAMETERS, SURROUNDINGS
 
 _REPORTER = "reporter"
 TrainFunction = Callable[..., Any]
@@ -57,7 +56,7 @@ class Train:
 def find_train(train: object) -> Train:
     """Accept a callable or `"file.py:function"`."""
     if isinstance(train, str):
-        train = _load_elsewhere(train) if "://" in train or ".ipynb" in train else _load(train)
+        train = _load_elsewhere(train) if "://" in train or ".ipynb" in train else load_from_file(train)
     if not callable(train):
         raise FunctionError(
             f"train must be a function, {train!r} ({type(train).__name__}) was given; "
@@ -74,46 +73,9 @@ def _load_elsewhere(reference: str) -> TrainFunction:
     return load_function(reference)
 
 
-def _load(reference: str) -> TrainFunction:
-    path_text, _, name = reference.rpartition(":")
-    path = Path(path_text).expanduser()
-    if not path_text or not name:
-        raise FunctionError(f'{reference!r} names no function; write "file.py:function"')
-    if path.suffix != ".py" or not path.is_file():
-        raise FunctionError(f"{path_text!r} is not a Python file; looked in {Path.cwd()}")
-    module_name = _module_name(path)
-    spec = importlib.util.spec_from_file_location(module_name, path.resolve())
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    folder = str(path.resolve().parent)
-    is_first = sys.path[:1] == [folder]  # from an earlier launch
-    if not is_first:
-        sys.path.insert(0, folder)
-    sys.modules[module_name] = module
-    try:
-        spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:
-        del sys.modules[module_name]
-        if not is_first:
-            del sys.path[0]
-        raise FunctionError(f"{path_text} cannot be imported: {type(error).__name__}: {error}") from error
-    names = [key for key, value in vars(module).items() if inspect.isfunction(value)]
-    if not callable(getattr(module, name, None)):
-        raise FunctionError(f"{path_text} has no function {name!r}; it has {names}.{nearest(name, names)}")
-    cloudpickle.register_pickle_by_value(module)
-    function: TrainFunction = getattr(module, name)
-    return function
-
-
-def _module_name(path: Path) -> str:
-    """Return the name that the file would be imported by, or another one if a different module has that name."""
-    loaded = getattr(sys.modules.get(path.stem), "__file__", None)
-    is_taken = path.stem in sys.modules and (loaded is None or Path(loaded).resolve() != path.resolve())
-    return f"{path.stem}_of_{path.resolve().parent.name}" if is_taken else path.stem
-
-
 def _title(train: TrainFunction) -> str:
+    if isinstance(train, Program):
+        return train.title
     function: Any = train
     while isinstance(function, functools.partial):
         function = function.func
@@ -143,10 +105,13 @@ def check_signature(train: Train, names: Iterable[str], *, optional_names: Colle
     Raises:
         SignatureError: With every name that does not fit, and the nearest one that would.
     """
+    wanted = list(names)
+    if isinstance(train.function, Program):
+        _check_places(train.function, wanted)
+        return
     parameters = _parameters(train.function)
     if parameters is None:
         return
-    wanted = list(names)
     kinds = inspect.Parameter
     named = {
         key
@@ -159,6 +124,8 @@ def check_signature(train: Train, names: Iterable[str], *, optional_names: Colle
     for name in wanted:
         if name == _REPORTER and train.wants_reporter:
             mistakes.append(f"{name!r} is filled by Cargobike and cannot be searched")
+        elif name in parameters and parameters[name].kind is kinds.POSITIONAL_ONLY:
+            mistakes.append(f"{name!r} is positional-only, and parameters are given by name: remove the `/` behind it")
         elif name not in named and not takes_any:
             mistakes.append(f"{name!r} is given, but the function has no such parameter.{nearest(name, free)}")
     for key in optional_names:
@@ -174,3 +141,24 @@ def check_signature(train: Train, names: Iterable[str], *, optional_names: Colle
     if mistakes:
         signature = ", ".join(key for key in parameters)
         raise SignatureError(f"The parameters do not fit the function {train.title}({signature}):", mistakes)
+
+
+def _check_places(program: Program, names: Collection[str]) -> None:
+    """Make sure that a command line has a place for each parameter, and a parameter for each place."""
+    free = [name for name in program.places if name not in (*names, *SURROUNDINGS)]
+    mistakes = [
+        f"{name!r} is given, but nothing in the command stands for it: write {{{name}}} where it belongs, "
+        f"or {{flags}} or {{overrides}} for all parameters.{nearest(name, free)}"
+        for name in names
+        if name not in program.places and not program.takes_any
+    ]
+    for name in free:
+        if name in ALL_PARAMETERS:
+            mistakes.append(f"{{{name}}} stands for all parameters only as an argument of its own")
+        else:
+            mistakes.append(
+                f"{{{name}}} is in the command, but there is no such parameter; "
+                f"braces that mean themselves are doubled: {{{{{name}}}}}"
+            )
+    if mistakes:
+        raise SignatureError(f"The parameters do not fit the command {program!r}:", mistakes)

@@ -63,6 +63,10 @@ def check_start_points(points: Sequence[Mapping[str, Any]], subject: Subject) ->
         return ()
     if subject.listed is not None or subject.is_grid:
         raise InvalidInputError("start_points were given, but all trials are listed already; leave them out.")
+    if isinstance(points, Mapping | str) or not all(isinstance(point, Mapping) for point in points):
+        raise InvalidInputError(
+            f"start_points={points!r} was given; give a list of dicts, such as [{{'lr': 0.01}}]: one for each point."
+        )
     mistakes = []
     accepted: list[Params] = []
     for number, point in enumerate(points):

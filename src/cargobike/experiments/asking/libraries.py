@@ -1,23 +1,23 @@
 """Which libraries a train function will import: read from its source, so that workers can load them ahead.
 
 Only installed libraries count. The user's own modules may compute at import, and a process that has computed cannot be
-forked safely; they are imported in the process of each trial.
+forked safely; they are imported in the process of each trial. Nor does what may never be run: a library of gigabytes in
+a branch for another kind of model is left to the trials that take it.
 """
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import importlib.util
 import inspect
 import os
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
 from cargobike.core.installed import is_in_library
 from cargobike.experiments.asking.function import Train
+from cargobike.experiments.asking.imports import imports_run
 
 _MOST_FILES = 50
 
@@ -34,10 +34,12 @@ def libraries_needed(train: Train) -> list[str]:
     names: dict[str, None] = {}
     seen: set[str] = set()
     chooses_backend = False
-    waiting = [text for text in (_source_around(train),) if text]
+    around = _source_around(train)
+    waiting = [around] if around else []
+    functions = {getattr(train.plain, "__name__", None) or type(train.plain).__name__}
     while waiting and len(seen) < _MOST_FILES:
         text = waiting.pop()
-        for name in _imports(text):
+        for name in imports_run(text, functions, is_theirs=text is around):
             top = name.partition(".")[0]
             if name in names or name in seen or top in sys.stdlib_module_names or top == "cargobike":
                 continue
@@ -72,24 +74,6 @@ def _source_around(train: Train) -> str:
     return "\n".join([*mentioned, inspect.cleandoc(train.source()) if train.source() else ""])
 
 
-def _imports(text: str) -> Iterator[str]:
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError):
-        return
-    waiting: list[ast.AST] = [tree]
-    while waiting:
-        node = waiting.pop(0)
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
-            waiting += node.orelse
-            continue
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            yield node.module
-        waiting += ast.iter_child_nodes(node)
-
-
 def _is_installed(top: str) -> bool:
     module = sys.modules.get(top)
     try:
@@ -97,7 +81,7 @@ def _is_installed(top: str) -> bool:
     except (ImportError, ValueError, AttributeError):
         return False
     paths = [getattr(spec, "origin", None) or "", *(getattr(spec, "submodule_search_locations", None) or [])]
-    return any(is_in_library(path) for path in paths)
+    return any(is_in_library(os.fspath(path)) for path in paths)
 
 
 def _source_of_own(name: str) -> str:

@@ -13,6 +13,7 @@ from types import ModuleType
 
 from cargobike.core.installed import is_in_library
 from cargobike.core.package import PACKAGE_FOLDER
+from cargobike.core.source_code import parse_module
 
 _NOT_OWN = (*{sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib")}, PACKAGE_FOLDER + os.sep)
 _MOST_BYTES = 32 << 20
@@ -88,7 +89,7 @@ def _source_of(file: str | None) -> str:
 def _imported_by(source: str) -> Iterator[str]:
     """Yield what a source imports, top-level or inside functions, as far as it may be the user's own."""
     try:
-        tree = ast.parse(source)
+        tree = parse_module(source)
     except (SyntaxError, ValueError):
         return
     for node in ast.walk(tree):

@@ -17,10 +17,12 @@ from msgspec.structs import replace
 
 from cargobike.core.asked import Asked
 from cargobike.core.errors import CargobikeError, StoreError
-from cargobike.core.facts import ExperimentStarted
+from cargobike.core.facts import ExperimentStarted, Whole
 from cargobike.core.layout import ExperimentFolder
 from cargobike.core.records import Curve, Params, Trial, TrialState
+from cargobike.core.values.exact import pack_exactly, unpack_exactly
 from cargobike.core.values.packed_numbers import Number, pack_number, pack_numbers, unpack_numbers
+from cargobike.core.values.undecodable import UNDECODABLE
 from cargobike.core.version import __version__
 from cargobike.experiments.asking.setup import Setup
 from cargobike.search.optimizers.listed import Listed
@@ -43,7 +45,7 @@ class PastTrial(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     state: TrialState
     value: float | None = None
     metrics: dict[str, Number] = msgspec.field(default_factory=dict)
-    curve: list[tuple[int, Number]] = msgspec.field(default_factory=list)
+    curve: list[tuple[Whole, Number]] = msgspec.field(default_factory=list)
     violation: Number = 0.0
 
 
@@ -68,9 +70,9 @@ def recipe_files(setup: Setup) -> dict[str, bytes | None]:
     recipe = Recipe(
         version=RECIPE_VERSION,
         cargobike=__version__,
-        asked=setup.asked,
+        asked=setup.asked.packed(),
         names=setup.names,
-        start_points=setup.start_points,
+        start_points=tuple(map(pack_exactly, setup.start_points)),
         past=tuple(map(_pack, setup.past)),
         pickled=tuple(objects),
     )
@@ -95,7 +97,7 @@ def read_recipe(folder: Path) -> Setup:
             f"There is no recipe in {folder}: the experiment ended before it had begun, or it repeats another one. "
             "Launch it anew."
         ) from None
-    except (OSError, msgspec.DecodeError) as error:
+    except (OSError, *UNDECODABLE) as error:
         raise StoreError(f"The recipe {path} cannot be read: {error}") from error
     if recipe.version > RECIPE_VERSION:
         raise StoreError(f"The recipe {path} was written by a newer Cargobike {recipe.cargobike}; upgrade this one.")
@@ -118,13 +120,14 @@ def asked_for(header: ExperimentStarted, folder: ExperimentFolder) -> Asked:
 
 
 def _setup(recipe: Recipe, objects: dict[str, Any]) -> Setup:
-    space = Searchspace.from_description(recipe.asked.search.space or ())
+    asked = recipe.asked.unpacked()
+    space = Searchspace.from_description(asked.search.space or ())
     return Setup(
-        asked=recipe.asked,
+        asked=asked,
         space=space,
         names=recipe.names,
-        optimizer=objects["optimizer"] if "optimizer" in objects else _optimizer(recipe.asked),
-        stop_rules=_stop_rules(recipe.asked, objects),
+        optimizer=objects["optimizer"] if "optimizer" in objects else _optimizer(asked),
+        stop_rules=_stop_rules(asked, objects),
         start_points=tuple(_in_space(params, space) for params in recipe.start_points),
         past=tuple(_unpack(trial, space) for trial in recipe.past),
     )
@@ -132,7 +135,7 @@ def _setup(recipe: Recipe, objects: dict[str, Any]) -> Setup:
 
 def _in_space(params: Params, space: Searchspace) -> Params:
     """Return parameters as the space has them, with tuples where JSON has lists."""
-    return space.validate({name: from_json(value) for name, value in params.items()})
+    return space.validate({name: from_json(unpack_exactly(value)) for name, value in params.items()})
 
 
 def _optimizer(asked: Asked) -> AbstractOptimizer:
@@ -193,7 +196,7 @@ def _unpickle(path: Path) -> dict[str, Any]:
 
 def _pack(trial: Trial) -> PastTrial:
     return PastTrial(
-        params=trial.params,
+        params=pack_exactly(trial.params),
         state=trial.state,
         value=trial.value,
         metrics=pack_numbers(trial.metrics),

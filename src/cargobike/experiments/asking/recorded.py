@@ -16,6 +16,7 @@ import msgspec
 from cargobike.core.errors import StoreError
 from cargobike.core.layout import ExperimentFolder
 from cargobike.core.package import PACKAGE_PARENT
+from cargobike.core.values.undecodable import UNDECODABLE
 from cargobike.experiments.trial.payload import Payload
 from cargobike.store.files.resources import safe_name
 from cargobike.store.history.snapshot import Snapshot
@@ -38,7 +39,7 @@ def recorded_payload(folder: ExperimentFolder, snapshot: Snapshot | None) -> Pay
         raise StoreError(
             f"The code of {folder.id} was not kept ({path}: {error.strerror}): it ended before it had begun."
         ) from error
-    except (msgspec.DecodeError, msgspec.ValidationError) as error:
+    except UNDECODABLE as error:
         raise StoreError(f"{path} cannot be understood: {error}. Was it written by another Cargobike?") from error
     roots = unpack_sources(folder, snapshot) if snapshot is not None else {}
     launch_dir = payload.launch_dir

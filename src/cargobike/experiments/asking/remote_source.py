@@ -15,6 +15,8 @@ from typing import Any
 import cloudpickle
 
 from cargobike.core.errors import FunctionError, MissingLibraryError, nearest
+from cargobike.core.source_code import parse_module
+from cargobike.experiments.asking.importing import importing
 
 _URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+://")
 _DEFAULT = "train"
@@ -32,7 +34,7 @@ def load_function(reference: str) -> Callable[..., Any]:
     location, name = _split(reference)
     source = _read(location)
     try:
-        tree = ast.parse(_code_of_notebook(source) if location.endswith(".ipynb") else source)
+        tree = parse_module(_code_of_notebook(source) if location.endswith(".ipynb") else source)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise FunctionError(f"{location} cannot be read as Python: {error}") from error
     if location.endswith(".ipynb"):
@@ -46,14 +48,14 @@ def load_function(reference: str) -> Callable[..., Any]:
         sys.path.insert(
             0, str(Path(location).expanduser().resolve().parent)
         )  # so that it can import the files beside it
-    try:
+    with importing(location):
         exec(compile(source, location, "exec"), vars(module))  # noqa: S102 - it is the user's own code, as with any import
-    except (Exception, SystemExit) as error:
-        raise FunctionError(f"{location} cannot be imported: {type(error).__name__}: {error}") from error
     names = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
     function = getattr(module, name, None)
     if not callable(function):
-        raise FunctionError(f"{location} has no function {name!r}; it has {names}.{nearest(name, names)}")
+        raise FunctionError(
+            f"{location} has no function {name!r}; it has {', '.join(names) or 'none'}.{nearest(name, names)}"
+        )
     cloudpickle.register_pickle_by_value(module)
     return function  # type: ignore[no-any-return]
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import index
 from pathlib import Path
 
 from msgspec.structs import replace
 
 from cargobike.core.asked import Named, Search
 from cargobike.core.errors import InvalidInputError, NotFoundError, StoreError
-from cargobike.core.facts import EXPERIMENT_FACTS, TrialSuggested
+from cargobike.core.facts import TrialSuggested
 from cargobike.core.layout import ExperimentFolder
 from cargobike.core.record import ExperimentRecord
 from cargobike.core.records import Trial, TrialState
+from cargobike.core.values.kinds import is_number
 from cargobike.engines.engine import Engine
 from cargobike.engines.local.boot import Boot
 from cargobike.experiments.asking import arguments
@@ -24,7 +26,7 @@ from cargobike.experiments.asking.setup import Setup
 from cargobike.experiments.driving.conduct import conduct
 from cargobike.experiments.driving.request import KeptCode
 from cargobike.experiments.finding import ExperimentLike, find_experiment
-from cargobike.experiments.reading import read_record
+from cargobike.experiments.reading import facts_of, read_record
 from cargobike.experiments.results.comparison import environment_changes, package_changes
 from cargobike.experiments.results.reproduction import Reproduction, compare_trials
 from cargobike.experiments.trial.payload import Payload
@@ -33,7 +35,6 @@ from cargobike.search.spaces.space import Searchspace
 from cargobike.store.files.resources import hash_file
 from cargobike.store.history.environment import read_environment
 from cargobike.store.history.snapshot import Snapshot, read_snapshot
-from cargobike.store.journal.journal import read_journal
 
 _MOST_NAMED = 10
 
@@ -42,15 +43,15 @@ def reproduce_experiment(
     place: Boot | str | Engine,
     experiment_id: ExperimentLike,
     *,
-    trial: int | str | None,
+    trial: Trial | int | str | None,
     tolerance: float,
     workers: int | None,
     quiet: bool,
 ) -> Reproduction:
     """Run trials again, and compare what they report and return."""
-    if not 0 <= tolerance < 1:
+    if not is_number(tolerance, lambda number: 0 <= number < 1):
         raise InvalidInputError(
-            f"tolerance={tolerance} was given; it must be at least 0 and less than 1, such as 1e-6."
+            f"tolerance={tolerance!r} was given; it must be at least 0 and less than 1, such as 1e-6."
         )
     folder = find_experiment(experiment_id)
     record, snapshot = read_record(folder), read_snapshot(folder)
@@ -77,13 +78,13 @@ def reproduce_experiment(
     )
 
 
-def choose_trials(record: ExperimentRecord, which: int | str | None) -> list[Trial]:
+def choose_trials(record: ExperimentRecord, which: Trial | int | str | None) -> list[Trial]:
     """Return the trials to repeat: all that completed, the best one, or one by its number.
 
     Raises:
         NotFoundError: If there is no such trial, or it did not complete.
     """
-    completed = [trial for trial in record.trials.values() if trial.state is TrialState.COMPLETED]
+    completed = [trial for trial in record.runs.values() if trial.state is TrialState.COMPLETED]
     if which is None:
         if not completed:
             raise NotFoundError(f"No trial of {record.id} completed: there is nothing to compare with.")
@@ -91,19 +92,21 @@ def choose_trials(record: ExperimentRecord, which: int | str | None) -> list[Tri
     if which == "best":
         if record.best is None:
             raise NotFoundError(f"{record.id} has no best trial; give the number of one that completed.", wanted="best")
-        return [record.best]
+        # With repeats the best trial is the mean of several runs: they are what can be repeated.
+        numbers = record.best.repeats or (record.best.number,)
+        return [trial for trial in completed if trial.number in numbers]
     try:
-        number = int(which)
-    except ValueError:
-        raise InvalidInputError(f"trial={which!r} was given; it must be a number or 'best'.") from None
-    if number not in record.trials:
-        words = f"There is no trial {number} in {record.id}; it has {len(record.trials)}, counted from 0."
+        number = which.number if isinstance(which, Trial) else int(which) if isinstance(which, str) else index(which)
+    except (TypeError, ValueError):
+        raise InvalidInputError(f"trial={which!r} was given; it must be a trial, its number, or 'best'.") from None
+    if number not in record.runs:
+        words = f"There is no trial {number} in {record.id}; it has {len(record.runs)}, counted from 0."
         raise NotFoundError(words, wanted=number)
-    if record.trials[number].state is not TrialState.COMPLETED:
-        state = record.trials[number].state.value
+    if record.runs[number].state is not TrialState.COMPLETED:
+        state = record.runs[number].state.value
         words = f"Trial {number} of {record.id} is {state}: only one that completed can be repeated."
         raise NotFoundError(words, wanted=number)
-    return [record.trials[number]]
+    return [record.runs[number]]
 
 
 def _setup(
@@ -169,7 +172,7 @@ def _trial_warnings(folder: ExperimentFolder, trials: Sequence[Trial]) -> list[s
     numbers = {trial.number for trial in trials}
     warnings = []
     try:
-        for fact in read_journal(folder.journal, EXPERIMENT_FACTS):
+        for fact in facts_of(folder):
             if isinstance(fact, TrialSuggested) and fact.trial in numbers and fact.copy_checkpoint_of is not None:
                 warnings.append(
                     f"trial {fact.trial} began from a checkpoint of trial {fact.copy_checkpoint_of}, now from nothing"

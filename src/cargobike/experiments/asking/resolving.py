@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from cargobike.core.asked import Aim, Asked, Limits, Named, Placement
+from cargobike.core.asked import Aim, Asked, Named, Placement
 from cargobike.core.errors import InvalidInputError
 from cargobike.core.ids import random_seed
 from cargobike.core.records import Params, Trial
@@ -29,7 +29,7 @@ from cargobike.experiments.finding import ExperimentLike, find_experiment
 from cargobike.experiments.reading import read_record
 from cargobike.search.optimizers.listed import Listed
 from cargobike.search.optimizers.optimizer import AbstractOptimizer
-from cargobike.search.optimizers.registry import describe_optimizer, resolve_optimizer
+from cargobike.search.optimizers.registry import describe_optimizer, resolve_optimizer, restore_optimizer
 from cargobike.search.rules.stop_rule import StopRule
 
 StopRules = str | StopRule | Sequence[str | StopRule]
@@ -81,10 +81,10 @@ def resolve(asked: Asked, objects: Objects, engine: Engine) -> tuple[Setup, Trai
     # 5. Words and numbers that need no object.
     _check_words(asked, aim)
     arguments.check_callbacks(objects.callbacks)
-    limits = _limits(asked.limits)
     keeping = replace(asked.keeping, versioned_resources=_resources_to_keep(objects.versioned_resources))
     # 6. How many workers, in what gangs.
-    placement = _placement(asked.placement, subject, num_trials, engine)
+    runs = None if num_trials is None else num_trials * search.repeats
+    placement = _placement(asked.placement, subject, runs, engine)
     # 7. What is there to begin with: start points, and earlier experiments to learn from.
     points = check_start_points(objects.start_points, subject)
     past, repeated, origins = _learned(objects.warm_start, subject, aim, num_trials)
@@ -106,7 +106,6 @@ def resolve(asked: Asked, objects: Objects, engine: Engine) -> tuple[Setup, Trai
         ),
         aim=aim,
         placement=placement,
-        limits=limits,
         keeping=keeping,
     )
     setup = Setup(
@@ -144,7 +143,9 @@ def _described(rules: Sequence[StopRule]) -> tuple[Named, ...]:
 def _optimizer(subject: Subject, optimizer: str | AbstractOptimizer | None) -> AbstractOptimizer:
     """Return the optimizer that was asked for, or the one that fits the space."""
     if subject.listed is None:
-        return resolve_optimizer(optimizer or ("gridsearch" if subject.is_grid else "randomsearch"))
+        if optimizer is not None:
+            return resolve_optimizer(optimizer)
+        return resolve_optimizer("gridsearch") if subject.is_grid else _default_optimizer()
     if optimizer is not None:
         raise InvalidInputError(
             f"optimizer={optimizer!r} was given, but the parameters to try are listed already; "
@@ -153,21 +154,17 @@ def _optimizer(subject: Subject, optimizer: str | AbstractOptimizer | None) -> A
     return Listed(subject.listed)
 
 
+def _default_optimizer() -> AbstractOptimizer:
+    """Return what searches a space for which no optimizer was chosen; it ends no trial, for that was not asked for."""
+    return restore_optimizer(Named("auto", settings={"stops_trials": False}))
+
+
 def _check_words(asked: Asked, aim: Aim) -> None:
     arguments.check_choices(
         isolation=asked.placement.isolation,
         working_directory=asked.keeping.working_directory,
         durability=asked.keeping.durability,
         direction=aim.direction or "max",
-    )
-
-
-def _limits(limits: Limits) -> Limits:
-    return Limits(
-        timeout_s=arguments.positive("timeout_s", limits.timeout_s),
-        trial_timeout_s=arguments.positive("trial_timeout_s", limits.trial_timeout_s),
-        stall_timeout_s=arguments.positive("stall_timeout_s", limits.stall_timeout_s),
-        max_failures=None if limits.max_failures is None else arguments.whole("max_failures", limits.max_failures),
     )
 
 
@@ -189,6 +186,8 @@ def _placement(placement: Placement, subject: Subject, num_trials: int | None, e
             f"isolation={placement.isolation!r} was given, but ranks that train together need processes of their own: "
             "what they joined once they cannot join again. Leave isolation out."
         )
+    if arguments.runs_here(placement.workers):
+        arguments.check_here(engine, is_gang=is_distributed or bool(gang.servers))
     size = gang.size or arguments.number_of_workers(subject, placement.workers, None, engine, resources)
     workers = arguments.number_of_workers(subject, placement.workers, num_trials, engine, resources, gang=size)
     return replace(

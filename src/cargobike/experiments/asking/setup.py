@@ -40,6 +40,15 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
         """Whether large values are good, or small ones."""
         return self.asked.aim.direction or "max"
 
+    @property
+    def judged_by_reports(self) -> bool:
+        """Whether what was chosen compares running trials: it cannot without the objective in their reports."""
+        return self.optimizer.needs_reports or self._rules_judge
+
+    @property
+    def _rules_judge(self) -> bool:
+        return any(getattr(rule, "judges_steps", True) for rule in self.stop_rules)
+
     def plan(self) -> Plan:
         """Return the scheduler's instructions."""
         search, place, limits = self.asked.search, self.asked.placement, self.asked.limits
@@ -53,10 +62,10 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
             is_distributed=gang.is_distributed,
             stall_timeout_s=limits.stall_timeout_s,
             num_trials=search.num_trials,
+            ask_ahead=0 if place.workers == 0 else 1,
             seed=search.seed or 0,
             deterministic=search.deterministic,
-            every_report_is_milestone=self.optimizer.wants_every_report
-            or any(getattr(rule, "judges_steps", True) for rule in self.stop_rules),
+            every_report_is_milestone=self.optimizer.wants_every_report or self._rules_judge,
             max_failures=limits.max_failures,
             fail_fast=0 if self.asked.is_single else 3,
             trial_timeout_s=limits.trial_timeout_s,

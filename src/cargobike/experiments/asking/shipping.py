@@ -37,7 +37,14 @@ class Shipment(msgspec.Struct, frozen=True, kw_only=True):
     file: str = ""
 
 
-def make_payload(asked: Asked, shipment: Shipment, *, data: Feed | None = None, travels: bool = False) -> Payload:
+def make_payload(
+    asked: Asked,
+    shipment: Shipment,
+    *,
+    data: Feed | None = None,
+    travels: bool = False,
+    judged_by_reports: bool = False,
+) -> Payload:
     """Return what a runner needs to call the function; `travels` if it may run where the user's modules are not."""
     goals = asked.aim.goals
     return Payload(
@@ -48,6 +55,7 @@ def make_payload(asked: Asked, shipment: Shipment, *, data: Feed | None = None, 
         preload=list(shipment.libraries),
         sources=unsaved_sources(),
         metric=asked.aim.metric,
+        judged_by_reports=judged_by_reports,
         direction=asked.aim.direction or "max",
         value_is_optional=asked.is_single or bool(goals.objectives),
         needed_metrics=list(goals.names),

@@ -17,18 +17,21 @@ from typing import Annotated, Final, Literal
 import typer
 
 from cargobike.cli.printing import cell, print_json, print_table, table
-from cargobike.core import layout
-from cargobike.core.errors import CargobikeError
+from cargobike.core import layout, settings
+from cargobike.core.errors import CargobikeError, InvalidInputError
 from cargobike.core.layout import ProjectFolder
 from cargobike.core.package import PACKAGE_FOLDER
 from cargobike.core.records import ExperimentState
 from cargobike.core.version import __version__
 from cargobike.engines.local import devices
+from cargobike.engines.local.leftovers import end_orphans
+from cargobike.experiments.commands.opening import unread_folders
 from cargobike.experiments.index.index import ExperimentRow
 from cargobike.experiments.index.opening import open_index
 from cargobike.store.files import project
-from cargobike.store.files.locking import is_held
-from cargobike.store.index.opening import rebuild_all
+from cargobike.store.history.environment import without_credentials
+from cargobike.store.index.consent import allow, is_allowed
+from cargobike.store.index.opening import rebuild_all, url_in_settings
 
 _LIBRARIES: Final = (
     "msgspec",
@@ -62,22 +65,34 @@ class Check:
 
 def doctor(
     reindex: Annotated[bool, typer.Option("--reindex", help="Make the index anew from all journals.")] = False,
+    allow_index: Annotated[
+        bool, typer.Option("--allow-index", help="Use the index that the project's settings name, from now on.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Look for problems with this machine and this project; exits with 1 if there are any."""
+    if allow_index:
+        _allow_index(project.current())
     checks = list(_checks(project.current(), reindex=reindex))
     is_healthy = all(check.status != "problem" for check in checks)
     if as_json:
         items = [{"name": check.name, "status": check.status, "detail": check.detail} for check in checks]
         print_json({"healthy": is_healthy, "checks": items})
     else:
-        grid = table("", "", "")
+        grid = table("STATUS", "CHECK", "DETAIL")
         grid.show_header = False
         for check in checks:
             grid.add_row(cell(check.status, _STYLES[check.status]), cell(check.name), cell(check.detail))
         print_table(grid)
     if not is_healthy:
         raise typer.Exit(1)
+
+
+def _allow_index(folder: ProjectFolder) -> None:
+    url = url_in_settings(folder)
+    if not url:
+        raise InvalidInputError(f"{folder.settings} names no index, so there is nothing to allow.")
+    allow(folder, url)
 
 
 def _checks(folder: ProjectFolder, *, reindex: bool) -> Iterator[Check]:
@@ -90,6 +105,8 @@ def _checks(folder: ProjectFolder, *, reindex: bool) -> Iterator[Check]:
     yield from _folder_checks(folder)
     yield from _experiment_checks(folder, reindex=reindex)
     yield from _stale_checks(folder)
+    if count := end_orphans():
+        yield Check("processes", "ok", f"ended what trials of {count} killed drivers had left running")
 
 
 def _folder_checks(folder: ProjectFolder) -> Iterator[Check]:
@@ -119,15 +136,15 @@ def _experiment_checks(folder: ProjectFolder, *, reindex: bool) -> Iterator[Chec
     except CargobikeError as error:
         yield Check("index", "problem", str(error))
         return
+    if not settings.index_url() and (url := url_in_settings(folder)) and not is_allowed(folder, url):
+        detail = f"{folder.settings} names {without_credentials(url)}, which you have not allowed: --allow-index"
+        yield Check("index", "warning", detail)
     word = "made anew" if reindex else "up to date"
     yield Check("index", "ok", f"{word}, {len(rows)} experiments, {sum(row.trials for row in rows)} trials")
     for row in rows:
         yield from _row_checks(row)
-    ids = {row.id for row in rows}
-    for entry in sorted(folder.experiments.glob("[!.]*")):
-        if entry.name not in ids and not is_held(folder.experiment(entry.name)):
-            detail = f"has no journal that can be read; remove it: cargobike rm {entry.name}"
-            yield Check(entry.name, "problem", detail)
+    for name, why in unread_folders(folder, {row.id for row in rows}):
+        yield Check(name, "problem", why)
 
 
 def _row_checks(row: ExperimentRow) -> Iterator[Check]:

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from cargobike.cli.printing import print_json
+from cargobike.experiments.commands.naming import ExperimentId
 from cargobike.experiments.finding import find_experiment
 from cargobike.experiments.results.mlflow_tree import write_mlflow
 from cargobike.store.history.archive import write_archive
@@ -22,7 +23,7 @@ class Format(StrEnum):
 
 
 def export(
-    experiment: Annotated[str, typer.Argument(metavar="ID", help="Id, start or end of one, name, or `last`.")],
+    experiment: ExperimentId,
     target: Annotated[Path, typer.Argument(metavar="FILE", help="The archive to write; for MLflow a folder (mlruns).")],
     *,
     kind: Annotated[Format, typer.Option("--format", help="What to write.")] = Format.ARCHIVE,

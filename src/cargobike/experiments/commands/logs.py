@@ -13,20 +13,19 @@ import typer
 
 from cargobike.cli.terminal import is_terminal, neutralized
 from cargobike.core.errors import NotFoundError
-from cargobike.core.facts import EXPERIMENT_FACTS
 from cargobike.core.layout import ExperimentFolder
 from cargobike.core.record import ExperimentRecord, fold
 from cargobike.core.records import ExperimentState
+from cargobike.experiments.commands.naming import ExperimentId
 from cargobike.experiments.finding import find_experiment
-from cargobike.experiments.reading import settle
-from cargobike.store.journal.journal import JournalReader
+from cargobike.experiments.reading import journal_reader, settle
 
 _LOOK_EVERY_S: Final = 0.2
 _CHUNK_BYTES: Final = 1 << 16
 
 
 def logs(
-    experiment: Annotated[str, typer.Argument(metavar="ID", help="Id, start or end of one, name, or `last`.")],
+    experiment: ExperimentId,
     *,
     trial: Annotated[int | None, typer.Option(min=0, help="Only this trial.")] = None,
     rank: Annotated[int, typer.Option(min=0, help="Of this rank, if trials ran on several workers.")] = 0,
@@ -36,18 +35,18 @@ def logs(
 ) -> None:
     """Print what the trials of an experiment wrote."""
     folder = find_experiment(experiment)
-    reader = JournalReader(folder.journal, EXPERIMENT_FACTS)
+    reader = journal_reader(folder)
     record = fold(reader.read_new())
     settle(record, reader, folder)
-    if trial is not None and trial not in record.trials:
-        available = f"trials 0 to {len(record.trials) - 1}" if record.trials else "no trials yet"
+    if trial is not None and trial not in record.runs:
+        available = f"trials 0 to {len(record.runs) - 1}" if record.runs else "no trials yet"
         raise NotFoundError(f"There is no trial {trial} in {folder.id}; it has {available}.", wanted=trial)
     streams = [name for name, wanted in (("stdout", stdout), ("stderr", stderr)) if wanted or stdout == stderr]
     output = _Output(folder, streams, only=trial, rank=rank)
     while True:
         # Asked before copying: so everything that was written before the end is copied.
         is_over = not follow or _is_over(record, trial)
-        output.copy_new(record.trials)
+        output.copy_new(record.runs)
         if is_over:
             break
         time.sleep(_LOOK_EVERY_S)
@@ -59,7 +58,7 @@ def logs(
 def _is_over(record: ExperimentRecord, trial: int | None) -> bool:
     if record.state is not ExperimentState.RUNNING:
         return True
-    return trial is not None and record.trials[trial].state.is_final
+    return trial is not None and record.runs[trial].state.is_final
 
 
 class _Output:

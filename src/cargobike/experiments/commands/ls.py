@@ -12,8 +12,9 @@ import typer
 
 from cargobike.cli.printing import age, cell, console, print_json, print_table, table
 from cargobike.core.records import ExperimentState
-from cargobike.core.values.words import duration, number
-from cargobike.experiments.commands.opening import synced_index
+from cargobike.core.values.words import count, duration, number
+from cargobike.experiments.commands.naming import complete_tag
+from cargobike.experiments.commands.opening import synced_index, unread_folders
 from cargobike.experiments.commands.printing import experiment_as_json, spent_s, state_cell
 from cargobike.experiments.index.index import EVERYWHERE, ExperimentRow, Where
 from cargobike.store.files import project
@@ -34,7 +35,9 @@ def ls(
     *,
     state: Annotated[list[ExperimentState] | None, typer.Option(help="Only these; may be repeated.")] = None,
     name: Annotated[str, typer.Option(help="Only names that contain this, or fit a pattern with * and ?.")] = "",
-    tag: Annotated[list[str] | None, typer.Option(help="Only with this tag; may be repeated.")] = None,
+    tag: Annotated[
+        list[str] | None, typer.Option(help="Only with this tag; may be repeated.", autocompletion=complete_tag)
+    ] = None,
     user: Annotated[str, typer.Option(help="Only those of this user.")] = "",
     since: Annotated[str, typer.Option(metavar="WHEN", help="Only newer: 30min, 12h, 7d, or 2026-11-15.")] = "",
     until: Annotated[str, typer.Option(metavar="WHEN", help="Only older.")] = "",
@@ -51,7 +54,12 @@ def ls(
         rows = index.experiments(
             states=state or (), where=where, sort=key.value, descending=not ascending, limit=limit or None
         )
-        total = len(index.names())
+        names = index.names()
+    total = len(names)
+    unread = sum(1 for _ in unread_folders(project.current(), {one for one, _ in names}))
+    if unread:
+        left = f"{count(unread, 'folder')} that cannot be read {'is' if unread == 1 else 'are'} left out"
+        typer.secho(f"{left}; cargobike doctor says why.", fg="yellow", err=True)
     if as_json:
         print_json([experiment_as_json(row) for row in rows])
         return
@@ -61,6 +69,8 @@ def ls(
         out.print(f"There are {answer} in {project.current().root}.")
         return
     _print(rows)
+    if project.lies_above():
+        typer.secho(f"The project is {project.current().root}.", dim=True, err=True)
     if state is None and where == EVERYWHERE and total > len(rows):
         out.print(f"{total - len(rows)} more; --limit 0 shows all.", style="dim")
 
@@ -83,7 +93,14 @@ def read_time(text: str) -> float | None:
 def _print(rows: list[ExperimentRow]) -> None:
     headings = ["ID", "STATE", "NAME", "TRIALS", "BEST", "DURATION", "STARTED"]
     has_tags = any(row.tags for row in rows)
-    grid = table(*headings, *(["TAGS"] if has_tags else []), right=("TRIALS", "BEST"))
+    tags = ["TAGS"] if has_tags else []
+    grid = table(
+        *headings,
+        *tags,
+        right=("TRIALS", "BEST"),
+        shortened=("NAME", "TAGS"),
+        optional=("STARTED", "DURATION", "TAGS"),  # ids begin with the time of the start
+    )
     for row in rows:
         wanted = row.header.num_trials or row.trials
         grid.add_row(

@@ -8,12 +8,13 @@ import typer
 
 from cargobike.cli.printing import moment, print_json
 from cargobike.cli.terminal import neutralized
+from cargobike.experiments.commands.naming import ExperimentId
 from cargobike.experiments.finding import find_experiment
 from cargobike.store.history.annotations import annotate
 
 
 def note(
-    experiment: Annotated[str, typer.Argument(metavar="ID", help="Id, start or end of one, name, or `last`.")],
+    experiment: ExperimentId,
     text: Annotated[str, typer.Argument(help="What to write down; left out, all notes are printed.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:

@@ -30,7 +30,7 @@ def state_cell(state: ExperimentState | TrialState) -> Text:
 
 def spent_s(row: ExperimentRow) -> float:
     """Return how long an experiment took, or has been taking until now."""
-    return time.time() - row.started_at if row.state is ExperimentState.RUNNING else row.duration_s
+    return row.lasted_s(time.time())
 
 
 def experiment_as_json(row: ExperimentRow) -> dict[str, Any]:
@@ -70,6 +70,7 @@ def trial_as_json(row: TrialRow) -> dict[str, Any]:
         "value": row.value,
         "params": row.params,
         "metrics": row.metrics,
+        "extras": row.extras,
         "last_step": row.last_step,
         "last_value": row.last_value,
         "points": row.points,

@@ -10,13 +10,14 @@ import typer
 from cargobike.cli.printing import cell, console, print_json, print_table, table
 from cargobike.cli.terminal import neutralized
 from cargobike.experiments import front as experiment
+from cargobike.experiments.commands.naming import ExperimentId
 from cargobike.experiments.results.reproduction import MetricComparison, Reproduction
 
 _MOST_SHOWN = 50
 
 
 def reproduce(
-    which: Annotated[str, typer.Argument(metavar="ID", help="Id, start or end of one, name, or `last`.")],
+    which: ExperimentId,
     *,
     trial: Annotated[str | None, typer.Option(metavar="NUMBER|best", help="Only this one. [default: all]")] = None,
     tolerance: Annotated[float, typer.Option(help="By which share of itself a number may differ.")] = 0.0,
@@ -41,7 +42,7 @@ def reproduce(
 
 def _print(reproduction: Reproduction) -> None:
     out = console()
-    grid = table("TRIAL", "METRIC", "", "THEN", "NOW", "", right=("THEN", "NOW"))
+    grid = table("TRIAL", "METRIC", "KIND", "THEN", "NOW", "VERDICT", right=("THEN", "NOW"))
     shown = [*reproduction.differences, *(one for one in reproduction.comparisons if one.is_same)][:_MOST_SHOWN]
     for one in sorted(shown, key=lambda one: one.trial):
         grid.add_row(

@@ -11,16 +11,20 @@ import typer
 from cargobike.cli.printing import print_json
 from cargobike.core.errors import CargobikeError, InvalidInputError, NotFoundError, StoreError
 from cargobike.core.layout import ExperimentFolder, ProjectFolder
+from cargobike.experiments.commands.naming import complete_experiment
 from cargobike.experiments.finding import find_experiment
 from cargobike.store.files import project
-from cargobike.store.files.locking import DriverLock, holder, is_held
+from cargobike.store.files.locking import DriverLock, clear_strange, holder, is_held
 from cargobike.store.files.mirror import share_removal
 from cargobike.store.files.resources import sweep_pool
 
 
 def rm(
     experiments: Annotated[
-        list[str], typer.Argument(metavar="ID", help="Ids, starts or ends of some, names, or `last`.")
+        list[str],
+        typer.Argument(
+            metavar="ID", help="Ids, starts or ends of some, names, or `last`.", autocompletion=complete_experiment
+        ),
     ],
     yes: Annotated[bool, typer.Option("-y", "--yes", help="Do not ask.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON; needs --yes.")] = False,
@@ -60,7 +64,7 @@ def _find_all(project_folder: ProjectFolder, texts: list[str]) -> list[Experimen
 
 def _find(project_folder: ProjectFolder, text: str) -> ExperimentFolder:
     try:
-        return find_experiment(text)
+        return find_experiment(text, is_unique=True)
     except NotFoundError:
         # A driver that died before it wrote its first line has left a folder without a journal.
         if text in _entries(project_folder):
@@ -76,6 +80,8 @@ def _entries(project_folder: ProjectFolder) -> set[str]:
 
 
 def _check(project_folder: ProjectFolder, folder: ExperimentFolder) -> None:
+    if not folder.root.is_dir():
+        return  # a file, a pipe or a link to nothing
     if folder.root.is_symlink() or folder.root.resolve().parent != project_folder.experiments.resolve():
         raise InvalidInputError(
             f"{folder.id} is a link out of the project, to {folder.root.resolve()}; "
@@ -88,6 +94,10 @@ def _check(project_folder: ProjectFolder, folder: ExperimentFolder) -> None:
 def _remove(folder: ExperimentFolder) -> None:
     doomed = folder.root.with_name(f".removing-{folder.id}-{os.getpid()}")
     try:
+        if not folder.root.is_dir():
+            folder.root.unlink()
+            return
+        clear_strange(folder)
         # Held, so that no driver resumes it meanwhile; renamed, so that no reader ever sees half of it.
         with DriverLock(folder):
             folder.root.rename(doomed)

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import Annotated, Any
 
 import msgspec
 import typer
 
-from cargobike.cli.printing import cell, console, moment, parameters, print_json, print_table, table
+from cargobike.cli.printing import cell, console, moment, parameters, print_json, print_table, table, utc
 from cargobike.cli.terminal import neutralized
-from cargobike.core.records import TrialState
-from cargobike.core.values.words import duration, number
+from cargobike.core.layout import ExperimentFolder
+from cargobike.core.records import ExperimentState, TrialState
+from cargobike.core.seen import SpaceChanged
+from cargobike.core.values.words import count, duration, number
+from cargobike.experiments.commands.naming import ExperimentId
 from cargobike.experiments.commands.opening import synced_index
 from cargobike.experiments.commands.printing import experiment_as_json, spent_s, state_cell, trial_as_json
+from cargobike.experiments.display.snapshot import reason_line
 from cargobike.experiments.index.index import ExperimentRow, TrialRow
+from cargobike.experiments.space_changes import change_in_words, differences, taken_up_before
+from cargobike.experiments.usage import in_words, read_usage
 from cargobike.store.files import project
 from cargobike.store.history.annotations import read_annotations
 from cargobike.store.history.snapshot import Snapshot, read_snapshot
 
 
 def show(
-    experiment: Annotated[str, typer.Argument(metavar="ID", help="Id, start or end of one, name, or `last`.")],
+    experiment: ExperimentId,
     trials: Annotated[int, typer.Option(min=0, help="How many trials to list, the best ones first.")] = 10,
     everything: Annotated[bool, typer.Option("--all", help="List all trials, in order.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
@@ -34,7 +41,10 @@ def show(
             listed = index.trials(row.id, sort="best", limit=trials) if trials else []
         failed = index.trials(row.id, states=[TrialState.FAILED], sort="ended", limit=1)
     folder = project.current().experiment(row.id)
-    snapshot, notes = read_snapshot(folder), read_annotations(folder).notes
+    said = read_annotations(folder)
+    snapshot, notes = read_snapshot(folder), said.notes
+    taken_up = taken_up_before(folder)
+    changes = [] if taken_up is None else taken_up.space_changes
     if as_json:
         first = trial_as_json(failed[0]) if failed else None
         header = {
@@ -50,20 +60,22 @@ def show(
             "host": row.header.host,
             "cargobike": row.header.cargobike,
             "space": row.header.space,
+            "space_changes": [_change_as_json(change) for change in changes],
             "params": row.header.params,
+            "hidden": sorted(said.hidden),
             "notes": [{"at": one.at, "by": one.by, "text": one.text} for one in notes],
             "snapshot": _without_files(snapshot),
         }
         print_json(
             experiment_as_json(row)
             | header
-            | {"first_failure": first, "trial_list": [trial_as_json(one) for one in listed]}
+            | {"first_failure": first, "trial_list": [_with_usage(trial_as_json(one), folder) for one in listed]}
         )
         return
-    _print_header(row, snapshot)
+    _print_header(row, snapshot, changes, hidden=len(said.hidden))
     for note in notes:
         console().print(cell(f"{moment(note.at)} {note.by}: {note.text}", "italic"))
-    _print_trials(row, listed)
+    _print_trials(row, listed, folder)
     if failed:
         _print_failure(row, failed[0])
 
@@ -98,14 +110,29 @@ def _facts_of(snapshot: Snapshot) -> dict[str, str]:
     return facts
 
 
-def _print_header(row: ExperimentRow, snapshot: Snapshot | None) -> None:
+def _change_as_json(change: SpaceChanged) -> dict[str, Any]:
+    return {
+        "at": utc(change.at),
+        "after_trials": change.trials,
+        "before": change.before,
+        "space": change.space,
+        "defaults": change.defaults,
+        "changed": differences(change),
+    }
+
+
+def _print_header(row: ExperimentRow, snapshot: Snapshot | None, changes: Sequence[SpaceChanged], hidden: int) -> None:
     out, header = console(), row.header
-    out.print(cell(f"{row.name or row.id}", "bold"), state_cell(row.state), cell(row.reason))
+    out.print(cell(f"{row.name or row.id}", "bold"), state_cell(row.state), cell(reason_line(row.reason)))
     if header.description:
         out.print(cell(header.description))
-    search = f"{header.optimizer or 'one run'}, {header.direction} {row.metric or 'value'}, seed {header.seed}"
+    goals = header.objectives or {row.metric or "value": header.direction}
+    words = [header.optimizer or "one run", *(f"{way} {name}" for name, way in goals.items()), f"seed {header.seed}"]
+    if header.repeats > 1:
+        words.append(f"each run {header.repeats} times")
+    search = ", ".join(words)
     workers = f"{header.workers} × {header.engine}" + (f" in gangs of {header.gang}" if header.gang > 1 else "")
-    counts = ", ".join(f"{count} {state.value}" for state, count in row.counts.items() if count)
+    counts = ", ".join(f"{many} {_word(state, row.state)}" for state, many in row.counts.items() if many)
     facts = {
         "id": row.id,
         "function": header.function,
@@ -116,6 +143,10 @@ def _print_header(row: ExperimentRow, snapshot: Snapshot | None) -> None:
         "by": f"{header.user}@{header.host}, process {header.pid}",
         "trials": f"{counts or 'none'}" + (f" of {header.num_trials}" if header.num_trials else ""),
     }
+    if hidden:
+        facts["hidden"] = f"{count(hidden, 'trial')}, left out of figures and reports"
+    if changes:
+        facts["space changed"] = "\n".join(change_in_words(change) for change in changes)
     if header.asked.reproduces:
         facts["repeats"] = header.asked.reproduces
     if row.best_trial is not None:
@@ -125,7 +156,7 @@ def _print_header(row: ExperimentRow, snapshot: Snapshot | None) -> None:
         facts["tags"] = ", ".join(row.tags)
     if snapshot is not None:
         facts |= _facts_of(snapshot)
-    grid = table("", "")
+    grid = table("FACT", "DETAIL")
     grid.show_header = False
     for name, text in facts.items():
         grid.add_row(cell(name, "dim"), cell(text))
@@ -134,31 +165,70 @@ def _print_header(row: ExperimentRow, snapshot: Snapshot | None) -> None:
         out.print(cell(row.problem, "red"))
 
 
-def _print_trials(row: ExperimentRow, listed: list[TrialRow]) -> None:
+def _word(state: TrialState, of: ExperimentState) -> str:
+    """Return the word for the state of a trial: what waits in an experiment that has ended was never run."""
+    return "not run" if state is TrialState.PENDING and of is not ExperimentState.RUNNING else state.value
+
+
+def _with_usage(trial: dict[str, Any], folder: ExperimentFolder) -> dict[str, Any]:
+    """Add what a trial has used to what is said about it, for programs."""
+    usage = read_usage(folder.trial(trial["trial"]).usage)
+    if not usage:
+        return trial
+    numbers = {"mean_cpus": usage.mean_cpus, "peak_memory_bytes": usage.peak_memory_bytes}
+    gpus = {"mean_gpu": usage.mean_gpu, "peak_gpu_memory_bytes": usage.peak_gpu_memory_bytes}
+    return trial | {"usage": numbers | {name: value for name, value in gpus.items() if value is not None}}
+
+
+def _print_trials(row: ExperimentRow, listed: list[TrialRow], folder: ExperimentFolder) -> None:
     if not listed:
         return
     out = console()
     out.print()
-    grid = table("TRIAL", "STATE", "VALUE", "LAST", "STEP", "TIME", "PARAMETERS", right=("VALUE", "LAST", "STEP"))
+    goals = tuple(row.header.objectives)
+    scores = goals or ("VALUE",)
+    used = {one.number: in_words(read_usage(folder.trial(one.number).usage)) for one in listed}
+    more = ("USED",) if any(used.values()) else ()
+    grid = table(
+        *("TRIAL", "STATE", *scores, "LAST", "STEP", "TIME", *more, "PARAMETERS"),
+        right=(*scores, "LAST", "STEP"),
+        optional=(*more, "TIME", "LAST", "STEP"),
+    )
     for one in listed:
         is_best = one.number == row.best_trial
         grid.add_row(
             cell(f"{one.number:04d}", "bold" if is_best else ""),
             state_cell(one.state),
-            cell(number(one.value), "bold" if is_best else ""),
+            *(cell(number(one.metrics.get(goal))) for goal in goals),
+            *([] if goals else [cell(_score(one), "bold" if is_best else "")]),
             cell(number(one.last_value)),
             cell("–" if one.last_step is None else one.last_step),
             cell(duration(one.duration_s)),
+            *(cell(used[one.number] or "–") for _ in more),
             cell(parameters(one.params)),
         )
     print_table(grid)
+    for one in listed:
+        if one.extras:
+            out.print(cell(f"{one.number:04d} also returned {parameters(one.extras)}"))
     if row.trials > len(listed):
         out.print(f"{row.trials - len(listed)} more; --all shows all.", style="dim")
 
 
+def _score(one: TrialRow) -> str:
+    """Return a trial's value; with repeats also how far they differ, and how many of them failed."""
+    repeated = one.info.get("repeated")
+    if not isinstance(repeated, dict):
+        return number(one.value)
+    spread = repeated.get("spread")
+    words = number(one.value) + (f" ± {number(spread)}" if spread is not None else "")
+    failures = repeated.get("failures") or 0
+    return f"{words} ({failures} failed)" if failures else words
+
+
 def _print_failure(row: ExperimentRow, first: TrialRow) -> None:
-    out, count = console(), row.counts[TrialState.FAILED]
-    what = "The only failure" if count == 1 else f"The first of {count} failures"
+    out, failed = console(), row.counts[TrialState.FAILED]
+    what = "The only failure" if failed == 1 else f"The first of {failed} failures"
     out.print()
     out.print(cell(f"{what}: trial {first.number:04d}, {parameters(first.params)}", "red"))
     out.print(neutralized(first.error or "(it left no error message)").rstrip())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from typing import Annotated, Final
 
@@ -12,6 +13,8 @@ from cargobike.core.errors import StoreError, WaitError
 from cargobike.core.layout import ExperimentFolder
 from cargobike.core.record import ExperimentRecord
 from cargobike.core.records import ExperimentState
+from cargobike.core.values.times import read_seconds
+from cargobike.experiments.commands.naming import ExperimentId
 from cargobike.experiments.finding import find_experiment
 from cargobike.experiments.reading import read_record
 from cargobike.store.files import project
@@ -22,16 +25,19 @@ _LOOK_EVERY_S: Final = 0.05
 
 
 def stop(
-    experiment: Annotated[str, typer.Argument(metavar="ID", help="Id, start or end of one, name, or `last`.")],
-    timeout_s: Annotated[float, typer.Option("--timeout", min=0, help="Seconds to wait for its end.")] = 30.0,
+    experiment: ExperimentId,
+    timeout_s: Annotated[
+        str, typer.Option("--timeout", help="How long to wait for its end: seconds, or such as 5m.")
+    ] = "30",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Ask a running experiment to stop, and wait until it has."""
-    folder = find_experiment(experiment)
+    wait_s = read_seconds("--timeout", timeout_s, may_be_zero=True)
+    folder = find_experiment(experiment, is_unique=True)
     record = read_record(folder)
     was_running = record.state is ExperimentState.RUNNING
     if was_running:
-        record = _stop(folder, timeout_s)
+        record = _stop(folder, math.inf if wait_s is None else wait_s)
     done = sum(count for state, count in record.counts.items() if state.is_final)
     if as_json:
         print_json({"id": folder.id, "state": record.state.value, "was_running": was_running, "trials_done": done})

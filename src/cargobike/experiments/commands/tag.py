@@ -8,13 +8,16 @@ import typer
 
 from cargobike.cli.printing import print_json
 from cargobike.cli.terminal import neutralized
+from cargobike.experiments.commands.naming import ExperimentId, complete_tag
 from cargobike.experiments.finding import find_experiment
 from cargobike.store.history.annotations import annotate
 
 
 def tag(
-    experiment: Annotated[str, typer.Argument(metavar="ID", help="Id, start or end of one, name, or `last`.")],
-    tags: Annotated[list[str] | None, typer.Argument(metavar="TAG...", help="Tags to add.")] = None,
+    experiment: ExperimentId,
+    tags: Annotated[
+        list[str] | None, typer.Argument(metavar="TAG...", help="Tags to add.", autocompletion=complete_tag)
+    ] = None,
     remove: Annotated[list[str] | None, typer.Option(metavar="TAG", help="Take a tag away; may be repeated.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:

@@ -9,18 +9,8 @@ from typing import Protocol, TextIO
 
 from cargobike.core.facts import Fact
 from cargobike.core.record import ExperimentRecord
-from cargobike.experiments.display.notebook import NotebookDisplay
-from cargobike.experiments.display.plain import PlainDisplay
-from cargobike.experiments.display.terminal import TerminalDisplay
 
-__all__ = [
-    "Display",
-    "NotebookDisplay",
-    "PlainDisplay",
-    "QuietDisplay",
-    "TerminalDisplay",
-    "choose_display",
-]
+__all__ = ["Display", "QuietDisplay", "choose_display"]
 
 
 class Display(Protocol):
@@ -60,22 +50,34 @@ class QuietDisplay:
         """Do nothing."""
 
 
-def choose_display(record: ExperimentRecord, *, quiet: bool, stream: TextIO | None = None) -> Display:
+def choose_display(
+    record: ExperimentRecord, *, quiet: bool, stream: TextIO | None = None, plain: bool = False
+) -> Display:
     """Return the display that fits: for a notebook, a terminal, plain lines, or one that shows nothing.
 
     Args:
         record: The experiment to show; the caller keeps it up to date.
         quiet: Show nothing.
         stream: Where to draw outside a notebook; standard error if not given.
+        plain: Write lines only, where a debugger may need the screen.
     """
     stream = sys.stderr if stream is None else stream
     if quiet:
         return QuietDisplay()
-    if _is_in_notebook():
+    # Only the display that is used is loaded: the first trial waits for it.
+    if _is_in_notebook() and not plain:
+        from cargobike.experiments.display.notebook import NotebookDisplay  # noqa: PLC0415
+
         return NotebookDisplay(record)
     if stream is None:  # a process without a console has no standard error
         return QuietDisplay()
-    return TerminalDisplay(record, stream) if _can_animate(stream) else PlainDisplay(record, stream)
+    if not plain and _can_animate(stream):
+        from cargobike.experiments.display.terminal import TerminalDisplay  # noqa: PLC0415
+
+        return TerminalDisplay(record, stream)
+    from cargobike.experiments.display.plain import PlainDisplay  # noqa: PLC0415
+
+    return PlainDisplay(record, stream)
 
 
 def _is_in_notebook() -> bool:

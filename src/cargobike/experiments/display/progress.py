@@ -14,7 +14,7 @@ from cargobike.core.goals import pareto_front
 from cargobike.core.record import ExperimentRecord
 from cargobike.core.records import ExperimentState, Trial, TrialState
 from cargobike.experiments.display.pace import Pace
-from cargobike.experiments.display.snapshot import Failure, LatestReport, ProgressSnapshot, failure_line
+from cargobike.experiments.display.snapshot import Failure, LatestReport, ProgressSnapshot, failure_line, reason_line
 
 STARTING_WORKERS = "starting workers"
 SEARCHING = "searching"
@@ -23,7 +23,7 @@ STOPPING = "stopping"
 _FINAL_PHASES = {
     ExperimentState.COMPLETED: "finished",
     ExperimentState.INTERRUPTED: "interrupted",
-    ExperimentState.FAILED: "given up",
+    ExperimentState.FAILED: "failed",
 }
 _FAILURES_KEPT = 3
 
@@ -99,7 +99,7 @@ class Progress:
             name=header.name,
             state=record.state,
             phase=_FINAL_PHASES.get(record.state, self._phase),
-            reason=record.reason,
+            reason=reason_line(record.reason),
             direction=header.direction,
             metric=header.metric,
             objectives=record.goals.objectives,
@@ -139,9 +139,12 @@ class Progress:
             self._phase = RUNNING if self._total == 1 else SEARCHING
 
     def _trial_ended(self, fact: TrialEnded) -> None:
+        settings = self._record.settings
+        trial = self._record.trials[fact.trial] if settings is None else settings.of(fact.trial)
+        if not trial.state.is_final:
+            return  # other repeats of it are still to come
         self._pace.count(fact.at)
-        trial = self._record.trials[fact.trial]
-        if fact.state == "failed":
+        if trial.state is TrialState.FAILED:
             self._failures.append(trial)
         elif self._record.goals.objectives:
             self._rivals.append(trial)

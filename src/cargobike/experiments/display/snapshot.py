@@ -92,3 +92,14 @@ def failure_line(error: str | None) -> str:
                 return line.strip()
         return lines[-1].strip(" |+-")
     return lines[0].strip() if lines else "no reason given"
+
+
+def reason_line(reason: str) -> str:
+    r"""Return why an experiment ended on one line: of a traceback, the line that says most.
+
+    Example:
+        >>> reason_line("all failed, the first one with:\nTraceback (most recent call last):\n  …\nValueError: no")
+        'all failed, the first one with: ValueError: no'
+    """
+    summary, _, error = reason.partition("\n")
+    return f"{summary} {failure_line(error)}" if error else summary

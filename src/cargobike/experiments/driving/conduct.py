@@ -6,38 +6,45 @@ import contextlib
 import getpass
 import os
 import socket
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import msgspec
 
-from cargobike.core.errors import CargobikeError
-from cargobike.core.facts import EXPERIMENT_FACTS, ExperimentEnded, ExperimentStarted
+from cargobike.core.errors import CargobikeError, InvalidInputError
+from cargobike.core.facts import ExperimentEnded, ExperimentStarted
 from cargobike.core.ids import experiment_id
 from cargobike.core.layout import ExperimentFolder
 from cargobike.core.record import ExperimentRecord
 from cargobike.core.records import Resources
+from cargobike.core.running.descriptors import enough_descriptors
+from cargobike.core.running.forks import end_copy
 from cargobike.core.running.member import Role
 from cargobike.engines.capabilities import Elsewhere
 from cargobike.engines.engine import WorkerSpec
 from cargobike.experiments.display.display import Display, choose_display
+from cargobike.experiments.driving.feeding import IndexFeeder
 from cargobike.experiments.driving.interrupt import InterruptWatch
 from cargobike.experiments.driving.keeping import CodeKeeper
 from cargobike.experiments.driving.loop import Clock, Loop, Parts
 from cargobike.experiments.driving.optimizer_thread import OptimizerThread
 from cargobike.experiments.driving.request import Callback, Request
 from cargobike.experiments.driving.worker_pool import WorkerPool
+from cargobike.experiments.reading import facts_of
 from cargobike.experiments.scheduling.optimizer_session import OptimizerSession
 from cargobike.experiments.scheduling.replay import Replay
 from cargobike.experiments.scheduling.scheduler import Scheduler
 from cargobike.experiments.trial import WORKER_PROGRAM
 from cargobike.experiments.trial.messages import FromWorker, decode_from_worker
 from cargobike.store.files.locking import DriverLock
-from cargobike.store.journal.journal import JournalWriter, read_journal
+from cargobike.store.files.shared import shared_url
+from cargobike.store.journal.journal import JournalWriter
 from cargobike.workers.wire.connection import AgentConfig
 from cargobike.workers.wire.server import WireServer
 
 if TYPE_CHECKING:
+    from cargobike.experiments.driving.file_server import FileServer
     from cargobike.experiments.tensorboard.server import TensorboardKeeper
 
 _WITHOUT_GPU = Resources(gpus=0)  # what a parameter server gets
@@ -46,7 +53,7 @@ _WITHOUT_GPU = Resources(gpus=0)  # what a parameter server gets
 def conduct(request: Request) -> tuple[ExperimentRecord, ExperimentFolder]:
     """Run a new experiment to its end; returns its record, folded from its journal, and its folder."""
     clock = Clock()
-    folder = request.project.experiment(experiment_id(clock.now()))
+    folder = ExperimentFolder(request.project.experiment(experiment_id(clock.now())).root.absolute())
     folder.root.mkdir(parents=True)
     with contextlib.ExitStack() as exits:
         exits.enter_context(DriverLock(folder))
@@ -59,35 +66,51 @@ def conduct(request: Request) -> tuple[ExperimentRecord, ExperimentFolder]:
         scheduler = Scheduler(request.plan, record)
         keeper = _keeper(request, folder)
         exits.callback(keeper.close)
-        stage = _Stage(request, folder, journal, clock, (keeper,))
-        _run(stage, scheduler, session, exits)
+        stage = _Stage(request, folder, journal, clock, scheduler, session, (keeper,))
+        _run(stage, exits)
     return record, folder
 
 
 def take_up(request: Request, folder: ExperimentFolder) -> ExperimentRecord:
     """Continue an experiment from the end of its journal, and run it to its end."""
+    from cargobike.experiments.driving.served_files import sweep_trials  # noqa: PLC0415 - not for new ones
+
     clock = Clock()
+    folder = ExperimentFolder(folder.root.absolute())
     with contextlib.ExitStack() as exits:
         exits.enter_context(DriverLock(folder))
         _share(folder, exits)
         folder.stop_request.unlink(missing_ok=True)
-        header, *past = read_journal(folder.journal, EXPERIMENT_FACTS)
+        sweep_trials(folder)
+        header, *past = facts_of(folder)
         assert isinstance(header, ExperimentStarted)
         journal = exits.enter_context(JournalWriter(folder.journal, durability=request.asked.keeping.durability))
         record = ExperimentRecord(header)
         session = _session(request, record)
         replay = Replay(request.plan, record, session)
         replay.run(past)
+        _refuse_fewer(request.plan.num_trials, record)
+        if request.new_space is not None:
+            session.change_space(*request.new_space)
         scheduler = Scheduler(request.plan, record)
-        scheduler.take_up(replay, clock.now())
+        scheduler.take_up(replay, clock.now(), request.new_space)
         keepers: tuple[CodeKeeper, ...] = ()
         if not folder.snapshot.exists():
             keeper = CodeKeeper(folder, {}, remark="the snapshot was taken when the experiment was taken up again")
             exits.callback(keeper.close)
             keepers = (keeper,)
-        stage = _Stage(request, folder, journal, clock, keepers)
-        _run(stage, scheduler, session, exits)
+        stage = _Stage(request, folder, journal, clock, scheduler, session, keepers)
+        _run(stage, exits)
     return record
+
+
+def _refuse_fewer(num_trials: int | None, record: ExperimentRecord) -> None:
+    """Refuse to go on with an experiment up to a number of trials that it has passed already."""
+    if num_trials is not None and num_trials < len(record.trials):
+        raise InvalidInputError(
+            f"num_trials={num_trials} was given, but {record.id} has {len(record.trials)} trials already, "
+            f"and they count; give at least {len(record.trials)}, or leave it out."
+        )
 
 
 class _Stage(msgspec.Struct, frozen=True):
@@ -97,64 +120,119 @@ class _Stage(msgspec.Struct, frozen=True):
     folder: ExperimentFolder
     journal: JournalWriter
     clock: Clock
+    scheduler: Scheduler
+    session: OptimizerSession
     callbacks: tuple[Callback, ...]
 
 
-def _run(
-    stage: _Stage,
-    scheduler: Scheduler,
-    session: OptimizerSession,
-    exits: contextlib.ExitStack,
-) -> None:
+def _run(stage: _Stage, exits: contextlib.ExitStack) -> None:
     request, clock, journal = stage.request, stage.clock, stage.journal
-    interrupt = InterruptWatch()
-    display = choose_display(scheduler.record, quiet=request.quiet)
+    record = stage.scheduler.record
+    display = choose_display(record, quiet=request.quiet, plain=request.in_process)
     exits.callback(_close_display, display, clock)
-    display.phase(_what_takes_time(request))
-    elsewhere = request.engine if isinstance(request.engine, Elsewhere) else None
-    server = WireServer(decode_from_worker, elsewhere.listening if elsewhere else None)
-    exits.callback(server.close)
-    callbacks = [*stage.callbacks, *request.callbacks]
+    feeder = IndexFeeder(stage.folder)
+    exits.callback(feeder.close)
+    callbacks = [*stage.callbacks, feeder, *request.callbacks]
     if request.asked.keeping.tensorboard:
         board = _board(stage.folder, display)
         exits.callback(board.close)
         callbacks.append(board)
-    travel = _serve_files(request, elsewhere, server, stage.folder, exits) if elsewhere else NO_TRAVEL
+    put_together = _in_process if request.in_process else _with_workers
+    loop, finish = put_together(stage, display, callbacks, exits)
+    me = os.getpid()
+    try:
+        loop.run()
+    except BaseException as error:
+        if os.getpid() != me:
+            end_copy(error)  # a callback or an optimizer forked it: nothing here is its own
+        _close_record(record, journal, display, clock, error)
+        raise
+    finish()
+
+
+class _Runs(Protocol):
+    """What runs an experiment to its end."""
+
+    def run(self) -> None:
+        """Run it."""
+
+
+_PutTogether = tuple[_Runs, Callable[[], None]]
+
+
+def _with_workers(
+    stage: _Stage,
+    display: Display,
+    callbacks: Sequence[Callback],
+    exits: contextlib.ExitStack,
+) -> _PutTogether:
+    """Return the loop that runs trials on workers, and what to do after it."""
+    request = stage.request
+    exits.enter_context(enough_descriptors())
+    interrupt = InterruptWatch()
+    display.phase(_what_takes_time(request))
+    elsewhere = request.engine if isinstance(request.engine, Elsewhere) else None
+    server = WireServer(decode_from_worker, elsewhere.listening if elsewhere else None)
+    exits.callback(server.close)
+    travel = _serve_files(request, elsewhere, server, stage.folder, exits) if elsewhere else _Travel()
     make_spec = _spec_maker(request, server, stage.folder, travel)
-    optimizer_thread = OptimizerThread(session)
+    optimizer_thread = OptimizerThread(stage.session)
     exits.callback(optimizer_thread.close)
     loop = Loop(
         Parts(
-            scheduler=scheduler,
+            scheduler=stage.scheduler,
             optimizer_thread=optimizer_thread,
             pool=WorkerPool(request.engine, server, make_spec, request.patience),
             server=server,
-            journal=journal,
+            journal=stage.journal,
             folder=stage.folder,
             display=display,
-            clock=clock,
-            files_travel=bool(travel.address),
+            clock=stage.clock,
+            file_server=travel.server,
             interrupt=interrupt,
             callbacks=callbacks,
         )
     )
-    try:
-        loop.run()
-    except BaseException as error:
-        _close_record(scheduler.record, journal, display, clock, error)
-        raise
-    optimizer_thread.finish()
-    exits.callback(interrupt.pass_on)
+
+    def finish() -> None:
+        optimizer_thread.finish()
+        exits.callback(interrupt.pass_on)
+
+    return loop, finish
+
+
+def _in_process(
+    stage: _Stage,
+    display: Display,
+    callbacks: Sequence[Callback],
+    _: contextlib.ExitStack,
+) -> _PutTogether:
+    """Return the loop that runs trials in this process, and what to do after it."""
+    # Only for `workers=0`: all others would wait longer for their first trial.
+    from cargobike.experiments.driving.in_process import HereParts, InProcess  # noqa: PLC0415
+
+    parts = HereParts(
+        scheduler=stage.scheduler,
+        session=stage.session,
+        payload=stage.request.payload,
+        function=stage.request.function,
+        journal=stage.journal,
+        folder=stage.folder,
+        display=display,
+        clock=stage.clock,
+        callbacks=callbacks,
+    )
+    return InProcess(parts), stage.session.finish
 
 
 def _share(folder: ExperimentFolder, exits: contextlib.ExitStack) -> None:
     """Copy the experiment to shared storage while it runs, if its project is shared."""
     project = folder.project
-    if project.remote_url.exists():
+    if url := shared_url(project):
         from cargobike.store.files.remote import open_remote  # noqa: PLC0415 - only for shared storage
         from cargobike.store.files.uploading import Uploader  # noqa: PLC0415
 
-        remote = open_remote(project.remote_url.read_text("utf-8").strip())
+        remote = open_remote(url)
         exits.callback(Uploader(folder, remote).close)
 
 
@@ -164,14 +242,13 @@ def _board(folder: ExperimentFolder, display: Display) -> TensorboardKeeper:
     return TensorboardKeeper(folder, display.phase)
 
 
-class _Travel(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class _Travel:
     """How the files of trials travel to and from workers that do not see the project's disk."""
 
+    server: FileServer | None = None
     address: str = ""
     marker: str = ""
-
-
-NO_TRAVEL = _Travel()
 
 
 def _serve_files(
@@ -184,25 +261,28 @@ def _serve_files(
     """Serve the project to workers that do not see its disk: they find no marker in the experiment's folder."""
     # Not needed for workers on the driver's own machine, which see its disk: every import delays their first trial.
     from cargobike.experiments.driving.file_server import FileServer  # noqa: PLC0415
+    from cargobike.workers.files.requests import MOST_BYTES  # noqa: PLC0415
 
     listening = engine.listening
     port = listening.port + 2 if listening.port else 0
-    router, address = server.open_router(msgspec.structs.replace(listening, port=port))
-    exits.callback(FileServer(router, request.project, folder).close)
+    router, address = server.open_router(msgspec.structs.replace(listening, port=port), most_bytes=MOST_BYTES)
+    file_server = FileServer(router, request.project, folder)
+    exits.callback(file_server.close)
     marker = f".seen-{os.urandom(8).hex()}"
     if engine.may_share_disk:
         (folder.root / marker).touch()
         exits.callback((folder.root / marker).unlink, missing_ok=True)
-    return _Travel(address, marker)
+    return _Travel(file_server, address, marker)
 
 
 def _session(request: Request, record: ExperimentRecord) -> OptimizerSession:
     return OptimizerSession(
         request.optimizer,
-        record.trials,
+        record.runs,
         allowed=request.names,
         stop_rules=request.stop_rules,
         start_points=request.start_points,
+        settings=record.trials,
     )
 
 

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import os
 import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from cargobike.core.errors import StoreError
 from cargobike.core.facts import AttemptStarted, Fact
 from cargobike.core.layout import ExperimentFolder
+from cargobike.core.running.descriptors import FREE_DESCRIPTORS_WITHIN_S, from_reserve, is_out_of_descriptors
 
 log = logging.getLogger(__name__)
 
 HEAD_START_S = 0.2
 PATIENCE_S = 600.0
+_TRY_AGAIN_S = 0.25
 
 
 class CodeKeeper:
@@ -61,10 +66,16 @@ class CodeKeeper:
 
     def _write(self) -> None:
         self._has_written = True
-        self._folder.code.mkdir(exist_ok=True)
-        for name, data in self._files.items():
-            if data:
-                (self._folder.code / name).write_bytes(data)
+        try:
+            self._folder.code.mkdir(exist_ok=True)
+            for name, data in self._files.items():
+                if data:
+                    from_reserve(functools.partial((self._folder.code / name).write_bytes, data))
+        except OSError as error:
+            raise StoreError(
+                f"The code of {self._folder.id} cannot be written to {self._folder.code}: {error.strerror}. "
+                "Without it the experiment could not be resumed; make room or choose another project, and start again."
+            ) from error
 
     def close(self) -> None:
         """Wait until the snapshot is whole; large resources take their time."""
@@ -77,16 +88,25 @@ class CodeKeeper:
 
     def _take(self) -> None:
         self._is_closing.wait(HEAD_START_S)
+        give_up_at = time.monotonic() + FREE_DESCRIPTORS_WITHIN_S
+        while True:
+            try:
+                self._take_now()
+            except Exception as error:  # noqa: BLE001 - an experiment is worth more than its snapshot
+                if is_out_of_descriptors(error) and time.monotonic() < give_up_at:
+                    time.sleep(_TRY_AGAIN_S)
+                    continue
+                log.warning("%s: no snapshot could be taken: %s: %s", self._folder.id, type(error).__name__, error)
+            return
+
+    def _take_now(self) -> None:
         # Loading this module is the largest part of the work, and no trial may wait for it.
         from cargobike.store.history.snapshot import take_snapshot  # noqa: PLC0415
 
-        try:
-            take_snapshot(
-                self._folder,
-                function_file=self._function_file,
-                directory=self._directory,
-                resources=self._resources,
-                remark=self._remark,
-            )
-        except Exception as error:  # noqa: BLE001 - an experiment is worth more than its snapshot
-            log.warning("%s: no snapshot could be taken: %s: %s", self._folder.id, type(error).__name__, error)
+        take_snapshot(
+            self._folder,
+            function_file=self._function_file,
+            directory=self._directory,
+            resources=self._resources,
+            remark=self._remark,
+        )

@@ -8,7 +8,7 @@ takes over after a crash knows everything that workers were told.
 from __future__ import annotations
 
 import contextlib
-import logging
+import os
 import time
 from collections import deque
 from collections.abc import Iterable, Sequence
@@ -19,23 +19,27 @@ from typing import TYPE_CHECKING
 from cargobike.core.facts import Fact
 from cargobike.core.layout import ExperimentFolder
 from cargobike.core.records import ExperimentState
+from cargobike.core.running.forks import end_copy
+from cargobike.core.values.exact import pack_exactly
 from cargobike.experiments.display.display import Display
 from cargobike.experiments.driving.interrupt import InterruptWatch
 from cargobike.experiments.driving.optimizer_thread import OptimizerThread
+from cargobike.experiments.driving.output_files import OutputFiles
+from cargobike.experiments.driving.remarks import Remarks
 from cargobike.experiments.driving.request import Callback
+from cargobike.experiments.driving.translating import event_of_end, event_of_report
+from cargobike.experiments.driving.usage_files import UsageFiles
 from cargobike.experiments.driving.worker_pool import WorkerPool
 from cargobike.experiments.scheduling import events as ev
 from cargobike.experiments.scheduling.scheduler import Scheduler
 from cargobike.experiments.trial import messages
-from cargobike.experiments.trial.death import end_of_dead, with_last_output
 from cargobike.store.journal.journal import JournalWriter
 from cargobike.workers.wire import messages as wire
 from cargobike.workers.wire.server import WireServer
 
 if TYPE_CHECKING:
     from cargobike.experiments.driving.board import Board
-
-log = logging.getLogger(__name__)
+    from cargobike.experiments.driving.file_server import FileServer
 
 POLITE_STOP_S = 1.0
 SERVER_STOP_S = 10.0
@@ -71,7 +75,7 @@ class Parts:
     folder: ExperimentFolder
     display: Display
     clock: Clock
-    files_travel: bool = False
+    file_server: FileServer | None = None
     callbacks: Sequence[Callback] = ()
     interrupt: InterruptWatch = field(default_factory=InterruptWatch)
 
@@ -84,9 +88,14 @@ class Loop:
         self._facts: list[Fact] = []
         self._questions: deque[ev.Ask | ev.Judge] = deque()
         self._now = parts.clock.now()
+        self._pid = os.getpid()
         self._is_stopping = False
+        self._remarks = Remarks(parts.scheduler.plan)
         self._board: Board | None = None
+        self._outputs = OutputFiles()
+        self._usage = UsageFiles(parts.folder, self._outputs)
         self._ranks: dict[str, int] = {}
+        self._given: dict[str, set[int]] = {}
         self._with_peers: set[str] = set()
         self._project = parts.folder.root.absolute().parent.parent
         self._next_refresh = 0.0
@@ -97,6 +106,7 @@ class Loop:
             ev.entry(ev.Judge, self._questions.append),
             ev.entry(ev.Run, self._run),
             ev.entry(ev.Answer, self._answer),
+            ev.entry(ev.Confirm, self._confirm),
             ev.entry(ev.StopAttempt, self._stop_attempt),
             ev.entry(ev.StartWorker, self._start_worker),
             ev.entry(ev.ReleaseWorker, self._release_worker),
@@ -111,9 +121,13 @@ class Loop:
             if p.interrupt.wake_fd is not None:
                 p.server.watch(p.interrupt.wake_fd)
             self._do(p.scheduler.begin(self._now))
-            while not p.scheduler.finished:
-                self._round()
-            self._say_goodbye()
+            try:
+                while not p.scheduler.finished:
+                    self._round()
+                p.journal.check_place()
+                self._say_goodbye()
+            finally:
+                self._outputs.close()
 
     # -- one round -----------------------------------------------------------------------------------------------
 
@@ -137,6 +151,7 @@ class Loop:
                 self._happen(event)
         if self._now >= p.pool.next_check:
             for event in p.pool.check(self._now):
+                self._end_transfers(event.worker)
                 self._happen(event)
         if p.interrupt.requested and not self._is_stopping:
             self._stop("interrupted by the user")
@@ -162,6 +177,7 @@ class Loop:
             p.display.phase(waiting)
         p.display.refresh(self._now)
         p.journal.sync_if_due(self._now)
+        self._outputs.try_again(self._now)
         if self._now >= self._next_ack:
             self._next_ack = self._now + _ACK_EVERY_S
             p.server.acknowledge_all()
@@ -197,6 +213,12 @@ class Loop:
         self._p.display.update(facts)
         for callback in self._p.callbacks:
             callback.on_facts(facts)
+        self._end_copies()
+
+    def _end_copies(self) -> None:
+        """After calling user code: end a copy of the driver that it forked and let out."""
+        if os.getpid() != self._pid:
+            end_copy(None)
 
     # -- hearing -------------------------------------------------------------------------------------------------
 
@@ -218,8 +240,14 @@ class Loop:
         if isinstance(message, wire.Ended | wire.Died):
             return self._ended(worker, message)
         if isinstance(message, wire.Output):
-            self._keep_output(message, self._ranks.get(worker, 0))
+            if message.task in self._given.get(worker, ()):
+                trial = self._p.folder.trial(message.task)
+                self._outputs.append(trial.output(message.stream, self._ranks.get(worker, 0)), message.data)
             return ev.RankActive(at=at, worker=worker, trial=message.task) if self._ranks else None
+        if isinstance(message, wire.Used):
+            if message.task in self._given.get(worker, ()):
+                self._usage.keep(message, self._ranks.get(worker, 0))
+            return None
         if isinstance(message, wire.Quiet):
             return ev.RankQuiet(
                 at=at, worker=worker, trial=message.task, attempt=message.attempt, idle_s=message.idle_s
@@ -227,113 +255,69 @@ class Loop:
         if isinstance(message, wire.Hello):
             return self._p.pool.arrived(worker, message, at)
         if isinstance(message, wire.Bye):
-            self._p.pool.left(worker)
+            self._end_transfers(worker)
+            return self._p.pool.left(worker, at)
         return None
 
     def _said(self, worker: str, message: wire.Said[messages.FromTrial]) -> ev.Event:
-        at, trial, attempt, body = self._now, message.task, message.attempt, message.body
-        if isinstance(body, messages.Point):
-            return ev.PointsReported(
-                at=at,
-                worker=worker,
-                trial=trial,
-                attempt=attempt,
-                step=body.step,
-                metrics=body.metrics,
-                waits=body.waits,
-                again=body.again,
-            )
-        if isinstance(body, messages.Saved):
-            path = str(self._project / body.path)
-            return ev.CheckpointWritten(
-                at=at,
-                worker=worker,
-                trial=trial,
-                attempt=attempt,
-                step=body.step,
-                path=path,
-                size_bytes=body.size_bytes,
-            )
+        trial, attempt, body = message.task, message.attempt, message.body
+        if isinstance(body, messages.Point | messages.Saved):
+            return event_of_report(worker, message, body, at=self._now, project=self._project)
         for other, answer in self._board.take(worker, trial, attempt, body) if self._board is not None else ():
             self._p.server.send(other, wire.Tell(trial, attempt, answer, droppable=True))
-        return ev.RankActive(at=at, worker=worker, trial=trial)
+        return ev.RankActive(at=self._now, worker=worker, trial=trial)
 
     def _ended(self, worker: str, message: wire.Ended[messages.AttemptEnd] | wire.Died) -> ev.Event:
-        if isinstance(message, wire.Died):
-            end = end_of_dead(message, has_peers=worker in self._with_peers)
-            self._p.pool.trial_ended(worker, died=end.outcome != "stopped")
-        else:
-            end = message.body
-            self._p.pool.trial_ended(worker, died=False)
-        return ev.AttemptEnded(
-            at=self._now,
-            worker=worker,
-            trial=message.task,
-            attempt=message.attempt,
-            outcome=end.outcome,
-            value=end.value,
-            metrics=end.metrics,
-            error=with_last_output(end.error, message.last_output),
-            alike=end.alike,
-            peak_memory_bytes=end.peak_memory_bytes,
-            is_symptom=end.is_symptom,
-            stack=message.stack,
-        )
+        self._end_transfers(worker)
+        event = event_of_end(worker, message, at=self._now, has_peers=worker in self._with_peers)
+        died = isinstance(message, wire.Died) and event.outcome != "stopped"
+        self._p.pool.trial_ended(worker, message.task, message.attempt, died=died)
+        self._remarks.ended(event, self._p.scheduler.record.runs)
+        return event
 
-    def _keep_output(self, message: wire.Output, rank: int) -> None:
-        path = self._p.folder.trial(message.task).output(message.stream, rank)
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with path.open("ab") as file:
-                file.write(message.data)
-        except OSError as error:
-            log.warning("output of trial %s could not be kept: %s", message.task, error)
+    def _end_transfers(self, worker: str) -> None:
+        """Serve no more files to a worker until its next trial: what it had to send, it has sent, or it is lost."""
+        if self._p.file_server is not None:
+            self._p.file_server.disallow(worker)
 
     # -- doing ---------------------------------------------------------------------------------------------------
 
     def _ask(self, command: ev.Ask | ev.Judge) -> None:
         answer = self._p.optimizer_thread.put(command, self._now)
+        self._end_copies()
         if answer is not None:
             self._now = max(self._now, answer.at)
             self._happen(answer)
 
     def _run(self, command: ev.Run) -> None:
         p = self._p
-        trial = p.scheduler.record.trials[command.trial]
+        trial = p.scheduler.record.runs[command.trial]
         source = p.scheduler.start_from(command.trial)
         checkpoints = p.folder.trial(source).checkpoints if source is not None else None
         start_from = self._inside(checkpoints) if checkpoints is not None else None
         members = self._introduce(command) if command.hosts else [None]
         world_size = len(command.workers) - command.servers
+        params = pack_exactly(trial.params)
         for index, (worker, membership) in enumerate(zip(command.workers, members, strict=True)):
             is_server = index >= world_size
+            self._given.setdefault(worker, set()).add(command.trial)
             assignment = messages.Assignment(
-                trial.params,
+                params,
                 trial.seed,
                 index - world_size if is_server else index,
                 world_size,
                 p.scheduler.milestones(command.trial),
                 start_from,
                 membership,
+                trial.reports,
             )
             quiet_after_s = membership.stall_timeout_s if membership is not None and len(membership.roles) > 1 else None
-            files = self._files(command.trial, start_from, prunes=index == 0) if p.files_travel else None
+            files = p.file_server.allow(worker, command.trial, source, prunes=index == 0) if p.file_server else None
             p.server.send(worker, wire.Assign(command.trial, command.attempt, assignment, quiet_after_s, files))
 
     def _inside(self, path: Path) -> str:
         """Return a path relative to the project, as workers on other machines need it."""
         return path.absolute().relative_to(self._project).as_posix()
-
-    def _files(self, number: int, start_from: str | None, *, prunes: bool) -> wire.Files:
-        """Return which files travel with a trial; only rank 0 deletes checkpoints."""
-        trial = self._p.folder.trial(number)
-        logs, checkpoints = self._inside(trial.logs), self._inside(trial.checkpoints)
-        return wire.Files(
-            bring=(checkpoints, start_from) if start_from is not None else (checkpoints,),
-            follow=logs,
-            deliver=(logs, self._inside(trial.files)),
-            prune=checkpoints if prunes else "",
-        )
 
     def _introduce(self, command: ev.Run) -> Sequence[messages.Membership | None]:
         """Open the board of a gang; returns what each member has to know about the others."""
@@ -350,6 +334,11 @@ class Loop:
             wire.Tell(command.trial, command.attempt, messages.Verdict(command.step, command.decision.value)),
         )
 
+    def _confirm(self, command: ev.Confirm) -> None:
+        # A later one says the same and more: a function that does not report any more must not be waited for.
+        confirmed = messages.Confirmed(command.number)
+        self._p.server.send(command.worker, wire.Tell(command.trial, command.attempt, confirmed, droppable=True))
+
     def _stop(self, reason: str) -> None:
         self._is_stopping = True
         self._p.display.phase("stopping")
@@ -360,6 +349,9 @@ class Loop:
         if command.stack and not command.is_server:
             grace_s = STACK_S  # a limit only: it is ended as soon as it has sent its stack
         self._p.server.send(command.worker, wire.Halt(command.trial, command.attempt, grace_s, command.stack))
+        patience = self._p.pool.patience
+        within_s = grace_s + (patience.end_s if self._p.file_server is None else patience.deliver_s)
+        self._p.pool.told_to_end(command.worker, command.trial, command.attempt, self._now + within_s)
 
     def _start_worker(self, command: ev.StartWorker) -> None:
         self._p.pool.start(command.worker, command.role, self._now)

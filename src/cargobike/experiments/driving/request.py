@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 
@@ -33,11 +33,15 @@ class Patience(msgspec.Struct, frozen=True, kw_only=True):
         join_s: From its start to its first message.
         silence_s: Without any message, although its connection is open (its machine hangs, its process is stopped).
         reconnect_s: After its connection closed, if the engine says that it is alive (the network was cut).
+        end_s: After it should have ended its trial, although it is heard of (it cannot, or does not obey).
+        deliver_s: The same where it first sends the files of the trial.
     """
 
     join_s: float = 120.0
     silence_s: float = 30.0
     reconnect_s: float = 10.0
+    end_s: float = 60.0
+    deliver_s: float = 600.0
 
 
 class KeptCode(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,6 +69,10 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
         names: The parameters that trials may have.
         payload: The train function, as it is sent to workers.
         libraries: The libraries that the function imports, for workers to load ahead.
+        in_process: Whether trials run in the driver's process, without workers.
+        function: The train function itself, for that; taken from the payload if it is not given.
+        new_space: The space in which an experiment that is taken up goes on, if that is another one: described, and
+            what its trials so far had for parameters that are new in it.
     """
 
     asked: Asked
@@ -81,4 +89,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     code: KeptCode = KeptCode()
     callbacks: Sequence[Callback] = ()
     quiet: bool = False
+    in_process: bool = False
+    function: Callable[..., Any] | None = None
+    new_space: tuple[list[dict[str, Any]], Params] | None = None
     patience: Patience = msgspec.field(default_factory=Patience)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -11,6 +12,8 @@ from cargobike.core.errors import NotFoundError, nearest_names
 from cargobike.core.facts import ExperimentStarted
 from cargobike.core.record import ExperimentRecord
 from cargobike.core.records import ExperimentState, Params, TrialState
+
+log = logging.getLogger(__name__)
 
 ExperimentSort = Literal["started", "name", "state", "best", "duration", "trials"]
 TrialSort = Literal["number", "best", "duration", "ended"]
@@ -25,6 +28,7 @@ class ExperimentRow:
         header: What was asked for.
         metric: The objective's name, as far as it is known.
         last_at: Time of the latest fact.
+        away_s: Time in which no driver ran it, between an end and a resume.
         counts: How many trials are in each state.
         best_value: Value of the best completed trial, always finite; `None` if there is none.
         tags: The tags that people have given it.
@@ -42,6 +46,7 @@ class ExperimentRow:
     started_at: float
     ended_at: float | None = None
     last_at: float = 0.0
+    away_s: float = 0.0
     counts: dict[TrialState, int] = field(default_factory=dict)
     best_trial: int | None = None
     best_value: float | None = None
@@ -65,6 +70,7 @@ class ExperimentRow:
             started_at=record.started_at,
             ended_at=record.ended_at,
             last_at=record.last_at,
+            away_s=record.away_s,
             counts=dict(record.counts),
             best_trial=None if best is None else best.number,
             best_value=None if best is None else best.value,
@@ -89,8 +95,13 @@ class ExperimentRow:
 
     @property
     def duration_s(self) -> float:
-        """Seconds from the start to the end, or to the latest fact while there is no end."""
-        return (self.last_at if self.ended_at is None else self.ended_at) - self.started_at
+        """Seconds that it was run, to its end, or to the latest fact while there is no end."""
+        return (self.last_at if self.ended_at is None else self.ended_at) - self.started_at - self.away_s
+
+    def lasted_s(self, now: float) -> float:
+        """Return how long it was run, or has been running until now."""
+        is_running = self.state is ExperimentState.RUNNING
+        return max(0.0, now - self.started_at - self.away_s) if is_running else self.duration_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +125,7 @@ class TrialRow:
     worker: str | None = None
     peak_memory_bytes: int | None = None
     info: dict[str, Any] = field(default_factory=dict)
+    extras: dict[str, Any] = field(default_factory=dict)
 
     @property
     def duration_s(self) -> float | None:
@@ -203,7 +215,7 @@ class Index(ABC):
         """Close all connections; may be called twice."""
 
     def resolve(self, text: str) -> str:
-        """Return the id that a person meant: full id, unique name, unique start or end of an id, or `last`.
+        """Return the id that a person meant: full id, name, unique start or end of an id, or `last`.
 
         Raises:
             NotFoundError: If nothing fits, with the nearest name, or several do, with their list.
@@ -217,8 +229,11 @@ class Index(ABC):
         self.close()
 
 
-def resolve(text: str, names: Sequence[tuple[str, str]]) -> str:
-    """Choose from `(id, name)` pairs, the newest first, the one that `text` means; see `Index.resolve`."""
+def resolve(text: str, names: Sequence[tuple[str, str]], *, is_unique: bool = False) -> str:
+    """Choose from `(id, name)` pairs, the newest first, the one that `text` means; see `Index.resolve`.
+
+    A script that runs again gives its experiments the same name: the newest is meant, unless it must be unique.
+    """
     if not names:
         raise NotFoundError(
             f"There is no experiment {text!r}: this project has none yet. Start one first.", wanted=text
@@ -229,6 +244,9 @@ def resolve(text: str, names: Sequence[tuple[str, str]]) -> str:
     if text in ids:
         return text
     named = [one for one, name in names if name == text]
+    if len(named) > 1 and not is_unique:
+        log.warning("%d experiments are named %r; this is the newest, %s.", len(named), text, named[0])
+        return named[0]
     matches = named or [one for one in ids if text and (one.startswith(text) or one.endswith(text))]
     if len(matches) == 1:
         return matches[0]

@@ -1,12 +1,11 @@
-"""The index of experiments in a SQL database."""
+"""The index of experiments in a SQL database: what is asked, in SQL that every database has."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 import msgspec
-import sqlalchemy as sa
 
 from cargobike.core.errors import NotFoundError
 from cargobike.core.records import ExperimentState, TrialState
@@ -19,14 +18,29 @@ from cargobike.experiments.index.index import (
     TrialSort,
     Where,
 )
-from cargobike.experiments.index.tables import experiment_row, experiments, trial_row, trials
-from cargobike.store.index.database import Database
+from cargobike.experiments.index.rows import experiment_row, trial_row
+from cargobike.store.index.light import Answers
+from cargobike.store.index.watched import Row
+
+_EXPERIMENT_KEYS: Final[Mapping[ExperimentSort, str]] = {
+    "started": "started_at",
+    "name": "name",
+    "state": "state",
+    "best": "best_value",
+    "duration": "coalesce(ended_at, last_at) - started_at",
+    "trials": " + ".join(state.value for state in TrialState),
+}
+_EVERYTHING: Final = 2**62
+_MINE: Final = "project = :project"
+_OF_ONE: Final = "project = :project AND experiment_id = :experiment"
+
+Parameters = dict[str, Any]
 
 
 class SqlIndex(Index):
     """An `Index` in a database that was opened for the tables of experiments."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Answers) -> None:
         self.database = database
 
     def sync(self) -> None:
@@ -47,28 +61,20 @@ class SqlIndex(Index):
         limit: int | None = None,
     ) -> list[ExperimentRow]:
         """Return experiments, the newest first unless asked otherwise; those without the key come last."""
-        table = experiments.c
-        key: sa.ColumnElement[Any] = {
-            "started": table.started_at,
-            "name": table.name,
-            "state": table.state,
-            "best": table.best_value,
-            "duration": sa.func.coalesce(table.ended_at, table.last_at) - table.started_at,
-            "trials": sum((table[state.value] for state in TrialState), sa.literal(0)),
-        }[sort]
-        query = sa.select(experiments).where(table.project == self.database.key)
-        query = query.order_by(
-            key.is_(None), key.desc() if descending else key.asc(), table.started_at.desc(), table.id.desc()
+        conditions, parameters = _conditions(where)
+        key, way = _EXPERIMENT_KEYS[sort], "DESC" if descending else "ASC"
+        rows = self._select(
+            "experiments",
+            [_MINE, *_one_of("state", states, parameters), *conditions],
+            parameters,
+            order=f"CASE WHEN {key} IS NULL THEN 1 ELSE 0 END, {key} {way}, started_at DESC, id DESC",
+            limit=limit,
         )
-        if states:
-            query = query.where(table.state.in_([state.value for state in states]))
-        query = query.where(*_conditions(where))
-        return [experiment_row(row) for row in self.database.rows(query.limit(limit))]
+        return [experiment_row(row) for row in rows]
 
     def experiment(self, experiment_id: str) -> ExperimentRow:
         """Return one experiment by its full id; raises `NotFoundError`."""
-        mine = sa.and_(experiments.c.project == self.database.key, experiments.c.id == experiment_id)
-        rows = self.database.rows(sa.select(experiments).where(mine))
+        rows = self._select("experiments", [_MINE, "id = :id"], {"id": experiment_id})
         if not rows:
             words = f"There is no experiment {experiment_id!r} in {self.database.project.root}."
             raise NotFoundError(words, wanted=experiment_id)
@@ -83,55 +89,91 @@ class SqlIndex(Index):
         limit: int | None = None,
     ) -> list[TrialRow]:
         """Return trials of one experiment; `sort="best"` puts the best first, for either direction."""
-        table = trials.c
-        query = sa.select(trials).where(table.project == self.database.key, table.experiment_id == experiment_id)
-        if states:
-            query = query.where(table.state.in_([state.value for state in states]))
+        key = {"number": "number", "best": "value", "duration": "ended_at - started_at", "ended": "ended_at"}[sort]
+        is_downward = sort == "duration"
         if sort == "best":
-            upward = self.experiment(experiment_id).header.direction == "max"
-            query = query.order_by(table.value.is_(None), table.value.desc() if upward else table.value.asc())
-        elif sort == "duration":
-            spent = table.ended_at - table.started_at
-            query = query.order_by(spent.is_(None), spent.desc())
-        elif sort == "ended":
-            query = query.order_by(table.ended_at.is_(None), table.ended_at.asc())
-        return [trial_row(row) for row in self.database.rows(query.order_by(table.number.asc()).limit(limit))]
+            is_downward = self.experiment(experiment_id).header.direction == "max"
+        parameters: Parameters = {"experiment": experiment_id}
+        conditions = [_OF_ONE, *_one_of("state", states, parameters)]
+        # In two questions, each of which a table with a hundred thousand rows answers from its own order.
+        rows = self._select(
+            "trials",
+            [*conditions, f"{key} IS NOT NULL"],
+            parameters,
+            order=f"{key} {'DESC' if is_downward else 'ASC'}, number ASC",
+            limit=limit,
+        )
+        left = None if limit is None else limit - len(rows)
+        if sort != "number" and left != 0:
+            without = [*conditions, f"{key} IS NULL"]
+            rows = [*rows, *self._select("trials", without, parameters, order="number ASC", limit=left)]
+        return [trial_row(row) for row in rows]
 
     def scores(self, experiment_id: str) -> list[tuple[int, float]]:
         """Return `(number, value)` of the trials with a finite value, in the order in which they ended."""
-        table = trials.c
-        query = sa.select(table.number, table.value).where(
-            table.project == self.database.key, table.experiment_id == experiment_id, table.value.is_not(None)
+        rows = self._select(
+            "trials",
+            [_OF_ONE, "value IS NOT NULL"],
+            {"experiment": experiment_id},
+            columns="number, value",
+            order="ended_at ASC, number ASC",
         )
-        rows = self.database.rows(query.order_by(table.ended_at.asc(), table.number.asc()))
         return [(row["number"], row["value"]) for row in rows]
 
     def names(self) -> list[tuple[str, str]]:
         """Return `(id, name)` of all experiments, the newest first."""
-        table = experiments.c
-        query = sa.select(table.id, table.name).where(table.project == self.database.key)
-        query = query.order_by(table.started_at.desc(), table.id.desc())
-        return [(row["id"], row["name"]) for row in self.database.rows(query)]
+        rows = self._select("experiments", [_MINE], {}, columns="id, name", order="started_at DESC, id DESC")
+        return [(row["id"], row["name"]) for row in rows]
 
     def close(self) -> None:
         """Close all connections; may be called twice."""
         self.database.close()
 
+    def _select(
+        self,
+        table: str,
+        conditions: Sequence[str],
+        parameters: Mapping[str, Any],
+        *,
+        columns: str = "*",
+        order: str = "1",
+        limit: int | None = None,
+    ) -> Sequence[Row]:
+        name = self.database.name_of(table)
+        query = f"SELECT {columns} FROM {name} WHERE {' AND '.join(conditions)} ORDER BY {order} LIMIT :most"  # noqa: S608
+        most = _EVERYTHING if limit is None else limit
+        return self.database.select(query, {**parameters, "project": self.database.key, "most": most})
 
-def _conditions(where: Where) -> list[sa.ColumnElement[bool]]:
-    table = experiments.c
-    conditions: list[sa.ColumnElement[bool]] = []
+
+def _one_of(column: str, values: Sequence[str], parameters: Parameters) -> list[str]:
+    """Return the condition that a column has one of some values, which are added to the parameters; none for none."""
+    names = {f"{column}{place}": str(value) for place, value in enumerate(values)}
+    parameters |= names
+    return [f"{column} IN ({', '.join(f':{name}' for name in names)})"] if names else []
+
+
+def _conditions(where: Where) -> tuple[list[str], Parameters]:
+    conditions, parameters = list[str](), Parameters()
     if where.name:
-        pattern = where.name.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+        pattern = _literal(where.name)
         is_pattern = "*" in pattern or "?" in pattern
-        pattern = pattern.replace("*", "%").replace("?", "_") if is_pattern else f"%{pattern}%"
-        conditions.append(table.name.ilike(pattern, escape="\\"))
-    for tag in where.tags:
-        conditions.append(table.tags.contains(msgspec.json.encode(tag).decode(), autoescape=True))
-    if where.user:
-        conditions.append(table.user == where.user)
-    if where.since is not None:
-        conditions.append(table.started_at >= where.since)
-    if where.until is not None:
-        conditions.append(table.started_at < where.until)
-    return conditions
+        parameters["name"] = pattern.replace("*", "%").replace("?", "_") if is_pattern else f"%{pattern}%"
+        conditions.append("lower(name) LIKE lower(:name) ESCAPE '!'")
+    for place, tag in enumerate(where.tags):
+        parameters[f"tag{place}"] = f"%{_literal(msgspec.json.encode(tag).decode())}%"
+        conditions.append(f"tags LIKE :tag{place} ESCAPE '!'")
+    for column, sign, value in (
+        ('"user"', "=", where.user or None),
+        ("started_at", ">=", where.since),
+        ("started_at", "<", where.until),
+    ):
+        if value is not None:
+            name = f"limit{len(conditions)}"
+            parameters[name] = value
+            conditions.append(f"{column} {sign} :{name}")
+    return conditions, parameters
+
+
+def _literal(text: str) -> str:
+    """Return a text as a pattern that fits only itself."""
+    return text.replace("!", "!!").replace("%", "!%").replace("_", "!_")

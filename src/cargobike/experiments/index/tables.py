@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from math import isfinite
+from typing import Any, Final
 
 import msgspec
 import sqlalchemy as sa
 
-from cargobike.core.facts import decode_header, encode_fact, pack_number, pack_numbers, unpack_numbers
+from cargobike.core.facts import decode_header, encode_fact, pack_number, pack_numbers
 from cargobike.core.goals import Goals, read_constraints
 from cargobike.core.record import ExperimentRecord, WorkerSeen
 from cargobike.core.records import ExperimentState, Trial, TrialState
-from cargobike.experiments.index.index import ExperimentRow, TrialRow
+from cargobike.core.values.exact import pack_exactly
+from cargobike.experiments.index.rows import trial_row
 from cargobike.store.history.annotations import Annotations
 from cargobike.store.index.tables import Values, journal_columns
+
+_PLAIN: Final = frozenset({int, str, bool})
 
 metadata = sa.MetaData()
 
@@ -31,6 +35,7 @@ experiments = sa.Table(
     sa.Column("started_at", sa.Double, nullable=False, index=True),
     sa.Column("ended_at", sa.Double),
     sa.Column("last_at", sa.Double, nullable=False),
+    sa.Column("away_s", sa.Double, nullable=False),
     *(sa.Column(state.value, sa.Integer, nullable=False) for state in TrialState),
     sa.Column("best_trial", sa.Integer),
     sa.Column("best_value", sa.Double),
@@ -56,6 +61,8 @@ trials = sa.Table(
     sa.Column("value_text", sa.String(4)),
     sa.Column("metrics", sa.Text, nullable=False),
     sa.Column("points", sa.Integer, nullable=False),
+    sa.Column("reports", sa.BigInteger, nullable=False),
+    sa.Column("is_interrupted", sa.Boolean, nullable=False),
     sa.Column("last_step", sa.BigInteger),
     sa.Column("last_value", sa.String(40)),
     sa.Column("attempts", sa.Integer, nullable=False),
@@ -66,6 +73,11 @@ trials = sa.Table(
     sa.Column("worker", sa.Text),
     sa.Column("peak_memory_bytes", sa.BigInteger),
     sa.Column("info", sa.Text, nullable=False),
+    sa.Column("extras", sa.Text, nullable=False),
+    # What is asked of an experiment with very many trials: its best ones, how it went, its first failure.
+    sa.Index("trials_by_value", "project", "experiment_id", "value"),
+    sa.Index("trials_by_end", "project", "experiment_id", "ended_at", "number", "value"),
+    sa.Index("trials_by_state", "project", "experiment_id", "state", "ended_at"),
 )
 
 
@@ -86,10 +98,11 @@ def experiment_values(record: ExperimentRecord) -> Values:
         "started_at": record.started_at,
         "ended_at": record.ended_at,
         "last_at": record.last_at,
+        "away_s": record.away_s,
         **{state.value: count for state, count in record.counts.items()},
         "best_trial": best.number if best else None,
         "best_value": best.value if best else None,
-        "best_params": _dump(best.params) if best else None,
+        "best_params": _dump(pack_exactly(best.params)) if best else None,
     }
 
 
@@ -106,11 +119,13 @@ def trial_values(experiment_id: str, trial: Trial, before: Mapping[str, Any] | N
         "experiment_id": experiment_id,
         "number": trial.number,
         "state": trial.state.value,
-        "params": _dump(trial.params),
+        "params": _dump(trial.params if _is_plain(trial.params) else pack_exactly(trial.params)),
         "value": None if isinstance(packed, str) else packed,
         "value_text": packed if isinstance(packed, str) else None,
-        "metrics": _dump(pack_numbers(trial.metrics)),
+        "metrics": _dump(pack_numbers(trial.metrics) if trial.metrics else {}),
         "points": points,
+        "reports": trial.reports,
+        "is_interrupted": trial.is_interrupted,
         "last_step": step,
         "last_value": last,
         "attempts": trial.attempts,
@@ -121,29 +136,33 @@ def trial_values(experiment_id: str, trial: Trial, before: Mapping[str, Any] | N
         "worker": trial.worker,
         "peak_memory_bytes": trial.peak_memory_bytes,
         "info": _dump(trial.info),
+        "extras": _dump(trial.extras),
     }
 
 
-def restore_record(row: Mapping[str, Any], trial_rows: list[Mapping[str, Any]]) -> ExperimentRecord:
-    """Make the record to which new facts can be added; curves begin empty."""
+def restore_record(row: Mapping[str, Any], best: Sequence[Mapping[str, Any]]) -> ExperimentRecord:
+    """Make the record to which new facts can be added; it holds the best trial alone, and curves begin empty."""
     state = ExperimentState(row["state"])
     header = decode_header(row["header"])
     goals = Goals(constraints=read_constraints(header.constraints))
-    return ExperimentRecord(
+    record = ExperimentRecord(
         header,
-        trials={one["number"]: _restore_trial(one, goals) for one in trial_rows},
+        trials={one["number"]: restore_trial(one, goals) for one in best},
         # "Lost" is concluded by readers; according to the facts it is running.
         state=ExperimentState.RUNNING if state is ExperimentState.LOST else state,
         reason=row["reason"],
         ended_at=row["ended_at"],
         objective=row["objective"],
         last_at=row["last_at"],
+        away_s=row["away_s"],
         past_worker_s=row["past_worker_s"],
         workers={
             name: WorkerSeen(name, "", 0, (), joined_at, lost_at)
             for name, joined_at, lost_at in msgspec.json.decode(row["workers"])
         },
     )
+    record.counts = {state: row[state.value] for state in TrialState}
+    return record
 
 
 def annotation_values(annotations: Annotations) -> Values:
@@ -151,54 +170,8 @@ def annotation_values(annotations: Annotations) -> Values:
     return {"tags": _dump(annotations.tags), "notes": len(annotations.notes)}
 
 
-def experiment_row(row: Mapping[str, Any]) -> ExperimentRow:
-    """Turn a row into the record that callers see."""
-    return ExperimentRow(
-        id=row["id"],
-        header=decode_header(row["header"]),
-        state=ExperimentState(row["state"]),
-        reason=row["reason"],
-        metric=row["objective"] or None,
-        started_at=row["started_at"],
-        ended_at=row["ended_at"],
-        last_at=row["last_at"],
-        counts={state: row[state.value] for state in TrialState},
-        best_trial=row["best_trial"],
-        best_value=row["best_value"],
-        best_params=None if row["best_params"] is None else msgspec.json.decode(row["best_params"]),
-        tags=tuple(msgspec.json.decode(row["tags"])),
-        notes=row["notes"],
-        worker_seconds=row["worker_seconds"],
-        torn_bytes=max(0, row["journal_bytes"] - row["read_bytes"]),
-        problem=row["problem"],
-    )
-
-
-def trial_row(row: Mapping[str, Any]) -> TrialRow:
-    """Turn a row into the record that callers see."""
-    last = row["last_value"]
-    return TrialRow(
-        experiment_id=row["experiment_id"],
-        number=row["number"],
-        state=TrialState(row["state"]),
-        params=msgspec.json.decode(row["params"]),
-        value=_value(row),
-        metrics=unpack_numbers(msgspec.json.decode(row["metrics"])),
-        points=row["points"],
-        last_step=row["last_step"],
-        last_value=None if last is None else float(last),
-        attempts=row["attempts"],
-        error=row["error"],
-        started_at=row["started_at"],
-        ended_at=row["ended_at"],
-        seed=row["seed"],
-        worker=row["worker"],
-        peak_memory_bytes=row["peak_memory_bytes"],
-        info=msgspec.json.decode(row["info"]),
-    )
-
-
-def _restore_trial(row: Mapping[str, Any], goals: Goals) -> Trial:
+def restore_trial(row: Mapping[str, Any], goals: Goals) -> Trial:
+    """Make the trial to which new facts can be added; its curve begins empty."""
     seen = trial_row(row)
     is_limited = bool(goals.constraints) and seen.state is TrialState.COMPLETED
     return Trial(
@@ -216,13 +189,10 @@ def _restore_trial(row: Mapping[str, Any], goals: Goals) -> Trial:
         peak_memory_bytes=seen.peak_memory_bytes,
         violation=goals.violation(seen.metrics) if is_limited else 0.0,
         info=seen.info,
+        extras=seen.extras,
+        reports=row["reports"],
+        is_interrupted=bool(row["is_interrupted"]),
     )
-
-
-def _value(row: Mapping[str, Any]) -> float | None:
-    # SQLite stores NaN as NULL, and databases disagree on how it sorts: it goes into a column of its own.
-    text = row["value_text"]
-    return row["value"] if text is None else float(text)
 
 
 def _text(value: str) -> str:
@@ -230,5 +200,15 @@ def _text(value: str) -> str:
     return value.replace("\0", "\N{SYMBOL FOR NULL}")
 
 
+def _is_plain(params: Mapping[str, Any]) -> bool:
+    """Tell whether parameters are what JSON holds exactly; most are, and a search has very many of them."""
+    return all(
+        (type(value) in _PLAIN or (type(value) is float and isfinite(value))) and name[:1] != "$"
+        for name, value in params.items()
+    )
+
+
 def _dump(value: object) -> str:
+    if value == {}:
+        return "{}"
     return msgspec.json.encode(value, enc_hook=str).decode()

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from cargobike.core.records import ExperimentState, TrialState
+from cargobike.store.history.annotations import Mark
 from cargobike.ui.web.answering import Answer
 
 Number = float | Literal["nan", "inf", "-inf"]
@@ -52,6 +53,17 @@ class ExperimentSummary(Answer):
     tags: list[str]
 
 
+class SpaceChange(Answer):
+    """The experiment went on in another space."""
+
+    at: str
+    after_trials: Annotated[Count, Field(description="How many trials there were by then.")]
+    before: list[dict[str, Any]]
+    space: list[dict[str, Any]]
+    defaults: Annotated[dict[str, Any], Field(description="What those had for parameters that are new.")]
+    changed: Annotated[list[str], Field(description="Each parameter that changed, in words.")]
+
+
 class ExperimentPage(Answer):
     """A part of the list of experiments."""
 
@@ -91,6 +103,8 @@ class ExperimentDetail(ExperimentSummary):
     metrics: Annotated[list[str], Field(description="Names by which trials can be compared.")]
     params: Annotated[list[str], Field(description="Parameters that vary.")]
     points: Count
+    hidden: Annotated[Count, Field(description="How many trials people have hidden; `best` is none of them.")]
+    space_changes: Annotated[list[SpaceChange], Field(description="When it went on in another space, and how.")]
     may_stop: bool
     notes: Annotated[list[Note], Field(description="What people wrote about it, the oldest first.")]
 
@@ -143,6 +157,8 @@ class TrialPage(Answer):
     offset: Count
     limit: Count
     best: int | None
+    marks: Annotated[dict[int, Mark], Field(description="What people marked; hidden trials are listed by mark=hidden.")]
+    hidden: Annotated[Count, Field(description="How many trials people have hidden; `best` is none of them.")] = 0
 
 
 class Attempt(Answer):
@@ -171,6 +187,7 @@ class TrialDetail(Trial):
     experiment_id: str
     version: Count
     info: dict[str, Any]
+    extras: Annotated[dict[str, Any], Field(description="What it returned besides numbers.")]
     tries: list[Attempt]
     checkpoints: list[Checkpoint]
     metric_names: list[str]
@@ -206,6 +223,30 @@ class LogPart(Answer):
     next_offset: Count
     size: Count
     is_over: Annotated[bool, Field(description="Whether nothing will be added any more.")]
+
+
+class UsageSample(Answer):
+    """What the processes of one rank used at a moment of an attempt."""
+
+    after_s: float
+    cpus: Annotated[float | None, Field(description="Busy processors since the sample before.")]
+    memory_bytes: Count
+    gpu: Annotated[float | None, Field(description="How busy the busiest GPU is, from 0 to 1.")]
+    gpu_memory_bytes: Count | None
+    attempt: Count
+    rank: Count
+
+
+class UsageAnswer(Answer):
+    """What a trial used over time."""
+
+    trial: Count
+    summary: Annotated[str, Field(description="The same in a few words.")]
+    mean_cpus: float | None
+    peak_memory_bytes: Count | None
+    mean_gpu: float | None
+    peak_gpu_memory_bytes: Count | None
+    samples: list[UsageSample]
 
 
 class FileEntry(Answer):
@@ -284,6 +325,15 @@ class ComparedExperiments(Answer):
     resources: dict[str, list[Any]]
     results: dict[str, list[Any]]
     warnings: list[str]
+
+
+class AnnotationsAnswer(Answer):
+    """What people added to an experiment: tags, notes, and marks of trials by number."""
+
+    id: str
+    tags: list[str]
+    notes: list[Note]
+    marks: dict[int, Mark]
 
 
 class Stopping(Answer):

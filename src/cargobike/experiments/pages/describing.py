@@ -6,7 +6,6 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -17,11 +16,15 @@ from cargobike.core.facts import CheckpointSaved, ExperimentStarted, pack_number
 from cargobike.core.layout import ExperimentFolder
 from cargobike.core.record import Attempt, ExperimentRecord, WorkerSeen
 from cargobike.core.records import ExperimentState, Trial
+from cargobike.core.seen import SpaceChanged
+from cargobike.core.values.times import on_calendar
+from cargobike.core.visible import visible
 from cargobike.experiments.index.index import ExperimentRow
 from cargobike.experiments.pages import answers
 from cargobike.experiments.pages.listing import few_points
 from cargobike.experiments.pages.live import LiveExperiment
 from cargobike.experiments.pages.log_files import read_part
+from cargobike.experiments.space_changes import differences
 from cargobike.store.history.annotations import Annotations, Note, read_annotations
 from cargobike.store.history.snapshot import read_snapshot
 
@@ -29,9 +32,18 @@ _LONGEST_SOURCE = 200_000
 
 
 def row_of(record: ExperimentRecord, said: Annotations) -> ExperimentRow:
-    """Return a record in the form of a row of the index."""
+    """Return a record in the form of a row of the index; its best trial is one that is not hidden."""
     row = ExperimentRow.of(record)
-    return replace(row, metric=objective_name(record), tags=said.tags, notes=len(said.notes))
+    best = visible(record, said.hidden).best
+    return replace(
+        row,
+        metric=objective_name(record),
+        tags=said.tags,
+        notes=len(said.notes),
+        best_trial=None if best is None else best.number,
+        best_value=None if best is None else best.value,
+        best_params=None if best is None else best.params,
+    )
 
 
 def row_summary(row: ExperimentRow, progress: list[float] | None) -> answers.ExperimentSummary:
@@ -42,7 +54,6 @@ def row_summary(row: ExperimentRow, progress: list[float] | None) -> answers.Exp
         best = answers.Best(
             trial=row.best_trial, value=pack_number(row.best_value), params=packed(row.best_params or {})
         )
-    is_running = row.state is ExperimentState.RUNNING
     return answers.ExperimentSummary(
         id=row.id,
         name=header.name,
@@ -62,7 +73,7 @@ def row_summary(row: ExperimentRow, progress: list[float] | None) -> answers.Exp
         best=best,
         started_at=utc(row.started_at),
         ended_at=None if row.ended_at is None else utc(row.ended_at),
-        duration_s=round(max(0.0, time.time() - row.started_at if is_running else row.duration_s), 3),
+        duration_s=round(row.lasted_s(time.time()), 3),
         user=header.user,
         host=header.host,
         problem=row.problem,
@@ -73,19 +84,21 @@ def row_summary(row: ExperimentRow, progress: list[float] | None) -> answers.Exp
 
 def experiment_summary(live: LiveExperiment, record: ExperimentRecord) -> answers.ExperimentSummary:
     """Return one experiment as a list shows it, from its journal; only inside `live.reading()`."""
-    return row_summary(row_of(record, read_annotations(live.folder)), progress_of(live))
+    said = read_annotations(live.folder)
+    return row_summary(row_of(record, said), progress_of(live, said))
 
 
-def progress_of(live: LiveExperiment) -> list[float] | None:
-    """Return the best value so far as a few points, from the journal; only inside `live.reading()`."""
+def progress_of(live: LiveExperiment, said: Annotations) -> list[float] | None:
+    """Return the best value so far as a few points, without hidden trials; only inside `live.reading()`."""
 
     def find(record: ExperimentRecord) -> list[float] | None:
-        ended = [trial for trial in record.trials.values() if trial.ended_at is not None and not trial.violation > 0]
+        trials = visible(record, said.hidden).trials.values()
+        ended = [trial for trial in trials if trial.ended_at is not None and not trial.violation > 0]
         ended.sort(key=lambda trial: (trial.ended_at, trial.number))
         scores = [trial.value for trial in ended if trial.value is not None and math.isfinite(trial.value)]
         return few_points(scores, record.header)
 
-    progress: list[float] | None = live.made(progress_of, find)[1]
+    progress: list[float] | None = live.made((progress_of, said.hidden), find)[1]
     return progress
 
 
@@ -93,7 +106,7 @@ def experiment_detail(live: LiveExperiment, record: ExperimentRecord, *, may_sto
     """Return everything about an experiment except its trials; only inside `live.reading()`."""
     said = read_annotations(live.folder)
     return answers.ExperimentDetail(
-        **msgspec.structs.asdict(row_summary(row_of(record, said), progress_of(live))),
+        **msgspec.structs.asdict(row_summary(row_of(record, said), progress_of(live, said))),
         version=live.version,
         header=packed(msgspec.to_builtins(_header(record.header), enc_hook=str)),
         workers=[_worker(worker) for worker in record.workers.values()],
@@ -101,7 +114,20 @@ def experiment_detail(live: LiveExperiment, record: ExperimentRecord, *, may_sto
         params=[axis.name for axis in axes_of(record)],
         points=live.points,
         notes=[note_told(note) for note in said.notes],
+        hidden=len(said.hidden & record.trials.keys()),
+        space_changes=[_space_change(change) for change in record.space_changes],
         may_stop=may_stop and record.state is ExperimentState.RUNNING,
+    )
+
+
+def _space_change(change: SpaceChanged) -> answers.SpaceChange:
+    return answers.SpaceChange(
+        at=utc(change.at),
+        after_trials=change.trials,
+        before=packed(change.before),
+        space=packed(change.space),
+        defaults=packed(change.defaults),
+        changed=differences(change),
     )
 
 
@@ -161,6 +187,7 @@ def trial_detail(live: LiveExperiment, record: ExperimentRecord, trial: Trial) -
         experiment_id=record.id,
         version=live.version,
         info=packed(trial.info),
+        extras=packed(trial.extras),
         tries=[_attempt(each) for each in attempts],
         checkpoints=[_checkpoint(each) for each in record.checkpoints.get(trial.number, ())],
         metric_names=list(live.metrics(trial.number)),
@@ -201,10 +228,7 @@ def snapshot_told(folder: ExperimentFolder) -> answers.SnapshotAnswer | None:
 
 def utc(at_s: float) -> str:
     """Return a time as text, also one outside the calendar."""
-    try:
-        return datetime.fromtimestamp(at_s, UTC).isoformat(timespec="milliseconds")
-    except (OverflowError, ValueError, OSError):
-        return str(at_s)
+    return on_calendar(at_s).isoformat(timespec="milliseconds")
 
 
 def packed(value: object) -> Any:

@@ -39,14 +39,13 @@ def sparkline(values: Sequence[float] | None, width: int = 120, height: int = 28
     )
 
 
-def crates(record: ExperimentRecord) -> list[dict[str, Any]]:
+def crates(record: ExperimentRecord, best: int | None) -> list[dict[str, Any]]:
     """Return all trials as crates in their order: one each, or where there are very many one for several.
 
-    A crate for several trials shows the state that most of them are in.
+    A crate for several trials shows the state that most of them are in; `best` is the trial to mark.
     """
     numbers = list(record.trials)
     size = -(-len(numbers) // MOST_CRATES) or 1
-    best = None if record.best is None else record.best.number
     parts: list[dict[str, Any]] = []
     for start in range(0, len(numbers), size):
         group = [record.trials[number] for number in numbers[start : start + size]]

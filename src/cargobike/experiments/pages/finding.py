@@ -4,20 +4,36 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from cargobike.analysis.axes import text_of
 from cargobike.analysis.scores import latest_of, objective_name
-from cargobike.core.errors import InvalidInputError, NotFoundError
+from cargobike.core.errors import InvalidInputError, NotFoundError, nearest
 from cargobike.core.record import ExperimentRecord
 from cargobike.core.records import Trial
 
-PLAIN_COLUMNS = ("trial", "state", "value", "duration", "attempts", "last_value", "last_step", "worker", "started")
+PLAIN_COLUMNS = (
+    "trial",
+    "state",
+    "value",
+    "duration",
+    "attempts",
+    "last_value",
+    "last_step",
+    "worker",
+    "started",
+    "mark",
+)
+_MOST_NAMED = 30
+_NO_MARKS: Mapping[int, str] = {}
 _QUOTED = r'"((?:[^"\\]|\\.)*)"'
 _VALUE = r'((?:"(?:[^"\\]|\\.)*"|[^\s"])*)'
-_TERM = re.compile(rf'(?:{_QUOTED}|([^\s"<>=!|]+))(<=|>=|!=|<|>|=){_VALUE}|{_QUOTED}|(\S+)')
+_TERM = re.compile(rf'(?:{_QUOTED}|([^\s"<>=!|]+))\s*(<=|>=|!=|<|>|=)\s*{_VALUE}|{_QUOTED}|(\S+)')
+_SIGNS = re.compile(r'["<>=]')
+_HOW = "Write conditions such as lr<0.01 or act=relu|gelu, values with blanks or signs in quotes, or plain words."
+_BETWEEN_QUOTES = re.compile(_QUOTED)
 _PIECE = re.compile(r'"((?:[^"\\]|\\.)*)"|([^|"]+)')
 
 
@@ -31,17 +47,31 @@ class Condition:
 
 
 def read_filter(text: str) -> list[Condition]:
-    """Read conditions, all of which must hold; values with blanks are in quotes, several are separated by `|`."""
+    """Read conditions, all of which must hold; values with blanks are in quotes, several are separated by `|`.
+
+    Raises:
+        InvalidInputError: If a part of it is neither a condition nor a word.
+    """
     conditions = []
     for match in _TERM.finditer(text):
         quoted_column, column, operator, value, quoted, word = match.groups()
         if operator:
-            conditions.append(
-                Condition(_unquoted(quoted_column) if quoted_column else column, operator, tuple(_pieces(value)))
-            )
+            wanted = tuple(_pieces(value))
+            name = _unquoted(quoted_column) if quoted_column else column
+            _check(match[0], operator, wanted, bare=_BETWEEN_QUOTES.sub("", value))
+            conditions.append(Condition(name, operator, wanted))
+        elif quoted is None and _SIGNS.search(word):
+            raise InvalidInputError(f"{word!r} in the filter cannot be read. {_HOW}")
         else:
             conditions.append(Condition("", "~", (_unquoted(quoted) if quoted is not None else word,)))
     return conditions
+
+
+def _check(term: str, operator: str, wanted: tuple[str, ...], *, bare: str) -> None:
+    if _SIGNS.search(bare):
+        raise InvalidInputError(f"{term!r} in the filter cannot be read. {_HOW}")
+    if operator not in ("=", "!=") and (len(wanted) > 1 or _number(wanted[0]) is None):
+        raise InvalidInputError(f"{term!r} in the filter compares with no number; write it as lr{operator}0.01.")
 
 
 def _pieces(text: str) -> list[str]:
@@ -59,9 +89,9 @@ def trial_in(record: ExperimentRecord, number: int) -> Trial:
         NotFoundError: If there is no such trial; says which there are.
     """
     try:
-        return record.trials[number]
+        return record.trials[number] if number in record.trials else record.runs[number]
     except KeyError:
-        trials = f"trials 0 to {len(record.trials) - 1}" if record.trials else "no trials yet"
+        trials = f"trials 0 to {len(record.runs) - 1}" if record.runs else "no trials yet"
         raise NotFoundError(f"There is no trial {number} in {record.id}; it has {trials}.") from None
 
 
@@ -72,19 +102,24 @@ def found_trials(
     text: str = "",
     sort: str = "trial",
     descending: bool = False,
+    marks: Mapping[int, str] = _NO_MARKS,
 ) -> list[Trial]:
     """Return the trials that fit, sorted; those without the key come last, equal ones by number.
 
+    Trials that are marked as hidden are left out, unless the filter asks for marks.
+
     Raises:
-        InvalidInputError: If there is no such column to sort by.
+        InvalidInputError: If there is no such column to sort by, or the filter cannot be read or names nothing here.
     """
     conditions = read_filter(text)
-    column = column_of(record, sort)
+    column = column_of(record, sort, marks)
     trials: Iterable[Trial] = record.trials.values()
+    if all(each.column != "mark" for each in conditions):
+        trials = [trial for trial in trials if marks.get(trial.number) != "hidden"]
     if states:
         trials = [trial for trial in trials if trial.state.value in states]
     if conditions:
-        tests = [(_column_or_none(record, each.column), each) for each in conditions]
+        tests = [(_filtered_column(record, each, marks), each) for each in conditions]
         trials = [trial for trial in trials if all(_holds(record, trial, get, each) for get, each in tests)]
     with_key: list[tuple[Any, Trial]] = []
     without: list[Trial] = []
@@ -99,13 +134,13 @@ def found_trials(
     return [trial for _, trial in with_key] + sorted(without, key=lambda trial: trial.number)
 
 
-def column_of(record: ExperimentRecord, name: str) -> Callable[[Trial], Any]:
+def column_of(record: ExperimentRecord, name: str, marks: Mapping[int, str] = _NO_MARKS) -> Callable[[Trial], Any]:
     """Return how to read a column of the table: a plain one, `params.NAME` or `metrics.NAME`.
 
     Raises:
         InvalidInputError: If there is no such column.
     """
-    read = _column_or_none(record, name)
+    read = _column_or_none(record, name, marks)
     if read is None:
         raise InvalidInputError(
             f"There is no column {name!r}; there are {', '.join(PLAIN_COLUMNS)}, params.NAME and metrics.NAME."
@@ -113,7 +148,32 @@ def column_of(record: ExperimentRecord, name: str) -> Callable[[Trial], Any]:
     return read
 
 
-def _column_or_none(record: ExperimentRecord, name: str) -> Callable[[Trial], Any] | None:
+def _filtered_column(
+    record: ExperimentRecord, condition: Condition, marks: Mapping[int, str]
+) -> Callable[[Trial], Any] | None:
+    """Return how to read the column that a condition is about, `None` if it is about all texts."""
+    name = condition.column
+    if condition.operator == "~":
+        return None
+    names = _names(record)
+    read = _column_or_none(record, name, marks)
+    if not record.trials or (read is not None and name.partition(".")[2] in ("", *names)):
+        return read or (lambda _: None)
+    known = list(dict.fromkeys([*names, *PLAIN_COLUMNS]))
+    raise InvalidInputError(
+        f"The filter names {name!r}, which no trial here has.{nearest(name.rpartition('.')[2], known)} "
+        f"There are {', '.join(known[:_MOST_NAMED])}{' …' if len(known) > _MOST_NAMED else ''}."
+    )
+
+
+def _names(record: ExperimentRecord) -> list[str]:
+    """Return the names of all parameters and metrics, those of trials to come included."""
+    of_space = [str(each["name"]) for each in record.header.space or () if "name" in each]
+    of_trials = [name for trial in record.trials.values() for name in (*trial.params, *trial.metrics)]
+    return list(dict.fromkeys([*of_space, *of_trials]))
+
+
+def _column_or_none(record: ExperimentRecord, name: str, marks: Mapping[int, str]) -> Callable[[Trial], Any] | None:
     kind, _, inner = name.partition(".")
     if kind == "params" and inner:
         return lambda trial: trial.params.get(inner)
@@ -129,6 +189,7 @@ def _column_or_none(record: ExperimentRecord, name: str) -> Callable[[Trial], An
         "last_step": lambda trial: trial.curve.steps[-1] if len(trial.curve) else None,
         "worker": lambda trial: trial.worker,
         "started": lambda trial: trial.started_at,
+        "mark": lambda trial: marks.get(trial.number),
     }
     if name in plain:
         return plain[name]

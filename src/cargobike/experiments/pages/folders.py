@@ -11,11 +11,10 @@ from typing import BinaryIO, Literal
 from urllib.parse import quote
 
 from cargobike.core.errors import NotFoundError
+from cargobike.core.open_folder import OpenFolder
 
 _MOST_ENTRIES = 2000
 _BLOCK_BYTES = 1 << 18
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +35,8 @@ def list_folder(root: Path, path: str) -> tuple[list[Entry], int]:
         NotFoundError: If there is no such folder, or the path leads out.
     """
     parts = parts_of(path)
-    fd = _open(root, parts, _FOLDER, path)
-    try:
-        entries = [entry for name in os.listdir(fd) if (entry := _entry(fd, name, parts)) is not None]
-    finally:
-        os.close(fd)
+    with _folder(root, parts, path) as folder:
+        entries = [entry for name in os.listdir(folder.fd) if (entry := _entry(folder, name, parts)) is not None]
     entries.sort(key=lambda entry: (entry.kind != "folder", entry.name))
     return entries[:_MOST_ENTRIES], max(0, len(entries) - _MOST_ENTRIES)
 
@@ -54,12 +50,12 @@ def open_file(root: Path, path: str) -> tuple[BinaryIO, int, str]:
     parts = parts_of(path)
     if not parts:
         raise NotFoundError(f"{path[:200]!r} is not a file.")
-    fd = _open(root, parts, _FILE, path)
-    status = os.fstat(fd)
-    if not stat.S_ISREG(status.st_mode):
-        os.close(fd)
-        raise NotFoundError(f"{path!r} is not a file.")
-    return os.fdopen(fd, "rb"), status.st_size, quote(os.fsencode(parts[-1]), safe="")
+    with _folder(root, parts[:-1], path) as folder:
+        try:
+            fd = folder.open_file(parts[-1])
+        except (OSError, UnicodeEncodeError) as error:
+            raise NotFoundError(f"{path[:200]!r} is not a file that can be shown.") from error
+    return os.fdopen(fd, "rb"), os.fstat(fd).st_size, quote(os.fsencode(parts[-1]), safe="")
 
 
 def read_blocks(file: BinaryIO, size: int) -> Iterator[bytes]:
@@ -82,26 +78,20 @@ def parts_of(path: str) -> list[str]:
     return parts
 
 
-def _open(root: Path, parts: list[str], flags: int, path: str) -> int:
-    """Walk down name by name: each is opened in the folder before it, so that nothing can be swapped underneath."""
+def _folder(root: Path, parts: list[str], path: str) -> OpenFolder:
     try:
-        fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        for index, part in enumerate(parts):
-            is_last = index == len(parts) - 1
-            try:
-                below = os.open(part, flags if is_last else _FOLDER, dir_fd=fd)
-            finally:
-                os.close(fd)
-            fd = below
+        with OpenFolder.at(root) as top:
+            return top.below(parts)
     except (OSError, UnicodeEncodeError) as error:
         raise NotFoundError(f"There is no {path[:200]!r} in this experiment that can be shown.") from error
-    return fd
 
 
-def _entry(fd: int, name: str, parts: list[str]) -> Entry | None:
+def _entry(folder: OpenFolder, name: str, parts: list[str]) -> Entry | None:
     try:
-        status = os.stat(name, dir_fd=fd, follow_symlinks=False)
-    except OSError:  # removed meanwhile
+        status = folder.status(name)
+    except OSError:
+        return None
+    if status is None:  # removed meanwhile
         return None
     kind: Literal["file", "folder", "other"] = "other"
     if stat.S_ISREG(status.st_mode):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from cargobike.core.errors import NotFoundError, StoreError
 from cargobike.core.facts import EXPERIMENT_FACTS, ExperimentStarted
+from cargobike.core.record import ExperimentRecord
 from cargobike.core.records import ExperimentState
 from cargobike.experiments.index.index import ExperimentRow
 from cargobike.experiments.pages import answers
@@ -14,6 +15,7 @@ from cargobike.experiments.pages.describing import note_told, progress_of, row_o
 from cargobike.experiments.pages.drawing import crates
 from cargobike.experiments.pages.live import LiveExperiment
 from cargobike.experiments.pages.state import ExperimentPages
+from cargobike.experiments.space_changes import change_in_words
 from cargobike.store.history.annotations import Annotations, read_annotations
 from cargobike.store.journal.journal import read_header
 
@@ -30,6 +32,7 @@ class Head:
         facts: What was asked for, in words.
         may_stop: Whether it runs and can be stopped from here.
         strip: All trials as crates; `None` before the journal has been read.
+        hidden: How many trials people have hidden.
     """
 
     experiment: answers.ExperimentSummary
@@ -37,6 +40,7 @@ class Head:
     facts: dict[str, str]
     may_stop: bool
     strip: list[dict[str, Any]] | None
+    hidden: int = 0
 
 
 def head_of(state: ExperimentPages, live: LiveExperiment, *, may_wait: bool) -> Head:
@@ -46,10 +50,12 @@ def head_of(state: ExperimentPages, live: LiveExperiment, *, may_wait: bool) -> 
     read, the index says the same about the part that it has read.
     """
     said = read_annotations(live.folder)
-    if may_wait or live.is_read:
+    if may_wait or live.is_read or said.hidden:  # the index does not know what is hidden
         try:
             with live.reading() as record:
-                return _head(state, row_of(record, said), said, progress_of(live), crates(record))
+                row = row_of(record, said)
+                head = _head(state, row, said, progress_of(live, said), crates(record, row.best_trial))
+                return replace(head, facts=head.facts | _later(record), hidden=len(said.hidden & record.trials.keys()))
         except StoreError:
             if state.listing.known(live.folder.id) is None:
                 raise
@@ -85,6 +91,12 @@ def _facts(header: ExperimentStarted) -> dict[str, str]:
         "by": " on ".join(word for word in (header.user, header.host) if word),
     }
     return {name: fact for name, fact in facts.items() if fact}
+
+
+def _later(record: ExperimentRecord) -> dict[str, str]:
+    """Return what was asked for after the beginning, in words."""
+    changes = "; ".join(change_in_words(change) for change in record.space_changes)
+    return {"space changed": changes} if changes else {}
 
 
 def _unread(live: LiveExperiment) -> ExperimentRow:

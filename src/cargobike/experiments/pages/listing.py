@@ -6,13 +6,14 @@ import math
 import threading
 import time
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Final
 
 from cargobike.core.errors import NotFoundError, StoreError
 from cargobike.core.facts import EXPERIMENT_FACTS, ExperimentStarted
 from cargobike.core.goals import Goals, read_constraints
 from cargobike.core.layout import ProjectFolder
-from cargobike.core.records import ExperimentState, TrialState, better
+from cargobike.core.records import ExperimentState, TrialState
 from cargobike.experiments.index.index import ExperimentRow, ExperimentSort, Index
 from cargobike.experiments.index.opening import open_index
 from cargobike.store.files.locking import is_held
@@ -174,14 +175,10 @@ def _text(row: ExperimentRow) -> str:
 
 
 def few_points(scores: Sequence[float], header: ExperimentStarted) -> list[float] | None:
-    """Return the best so far of scores, in the order of trials, as a few points; `None` if there is none to draw."""
+    """Return the best so far of finite scores, in their order, as a few points; `None` if there is none to draw."""
     if header.objectives or not scores:
         return None
-    series: list[float] = []
-    best = float("nan")
-    for score in scores:
-        best = score if better(score, best, header.direction) else best
-        series.append(best)
+    series = list(accumulate(scores, max if header.direction == "max" else min))
     step = max(1, len(series) / MOST_POINTS)
     picked = [series[min(len(series) - 1, round(index * step))] for index in range(min(MOST_POINTS, len(series)))]
     return [*picked[:-1], series[-1]]

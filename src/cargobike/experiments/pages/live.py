@@ -11,13 +11,13 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from cargobike.core.errors import NotFoundError
-from cargobike.core.facts import EXPERIMENT_FACTS, AnyFact, Reported, unpack_number
+from cargobike.core.facts import AnyFact, Reported
 from cargobike.core.layout import ExperimentFolder, ProjectFolder
 from cargobike.core.record import ExperimentRecord, fold
 from cargobike.core.records import Curve, ExperimentState
-from cargobike.experiments.reading import settle
+from cargobike.experiments.reading import Curves, journal_reader, settle
 from cargobike.store.files.mirror import fetch, refresh
-from cargobike.store.journal.journal import JournalReader
+from cargobike.store.files.shared import shared_url
 
 _BYTES_AT_ONCE: Final = 4 << 20
 MOST_EXPERIMENTS: Final = 12
@@ -38,9 +38,9 @@ class LiveExperiment:
         self.version = 0
         self.points = 0
         self._lock = threading.RLock()
-        self._reader = JournalReader(folder.journal, EXPERIMENT_FACTS)
+        self._reader = journal_reader(folder)
         self._record: ExperimentRecord | None = None
-        self._others: dict[int, dict[str, Curve]] = {}
+        self._others: dict[int, Curves] = {}
         self._seen: tuple[int, int] | None = None
         self._made: dict[Any, tuple[int, Any]] = {}
 
@@ -66,9 +66,13 @@ class LiveExperiment:
         """Return every reported point of one trial by metric, the objective first; only inside `reading`."""
         record = self._record
         curves = dict[str, Curve]()
-        if record is not None and trial in record.trials and len(record.trials[trial].curve):
-            curves[record.objective or "value"] = record.trials[trial].curve
-        return curves | self._others.get(trial, {})
+        run = (record.trials.get(trial) or record.runs.get(trial)) if record is not None else None
+        if record is not None and run is not None and len(run.curve):
+            curves[record.objective or "value"] = run.curve
+        others = self._others.get(trial)
+        if others is not None:
+            curves |= {name: curve for name, curve in others.by_metric.items() if len(curve)}
+        return curves
 
     def made(self, key: Any, make: Callable[[ExperimentRecord], Any]) -> tuple[int, Any]:
         """Return what `make` makes of the record, and of which version; made once for each version."""
@@ -90,7 +94,7 @@ class LiveExperiment:
         if record is not None and seen == self._seen and record.state is not ExperimentState.RUNNING:
             return
         if stat.st_size < self._reader.offset:  # replaced by another, as after an import or a repair
-            self._reader = JournalReader(self.folder.journal, EXPERIMENT_FACTS)
+            self._reader = journal_reader(self.folder)
             self._record, self._others, self.points = None, {}, 0
         with _without_collections():
             self._read_all()
@@ -125,17 +129,13 @@ class LiveExperiment:
         assert self._record is not None
         objective, metrics = self._record.objective, fact.metrics
         self.points += len(metrics)
-        if len(metrics) == 1 and objective in metrics:
-            return
         curves = self._others.get(fact.trial)
         if curves is None:
-            curves = self._others[fact.trial] = {}
-        for name, value in metrics.items():
-            if name != objective:
-                curve = curves.get(name)
-                if curve is None:
-                    curve = curves[name] = Curve()
-                curve.add(fact.step, unpack_number(value))
+            if len(metrics) == 1 and objective in metrics:
+                return
+            curves = self._others[fact.trial] = Curves()
+            curves.reports = (fact.number or self._record.runs[fact.trial].reports) - 1
+        curves.add(fact, but=objective)
 
 
 class LiveExperiments:
@@ -150,7 +150,7 @@ class LiveExperiments:
     def with_files(self, experiment_id: str) -> LiveExperiment:
         """Return an experiment like `get`, its logs and files brought here if the project is on shared storage."""
         live = self.get(experiment_id)
-        if self.project.remote_url.exists():
+        if shared_url(self.project):
             now_s = time.monotonic()
             if now_s - self._fetched_at_s.get(experiment_id, -_FETCH_EVERY_S) >= _FETCH_EVERY_S:
                 fetch(live.folder)

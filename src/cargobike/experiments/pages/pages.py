@@ -7,6 +7,8 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Query
 from starlette.responses import RedirectResponse, Response
 
+from cargobike.core import settings
+from cargobike.core.layout import ProjectFolder
 from cargobike.core.records import ExperimentState, TrialState
 from cargobike.experiments.index.index import ExperimentSort, resolve
 from cargobike.experiments.pages.api.inputs import ExperimentId, Limit, Offset, TrialNumber, Words
@@ -15,10 +17,27 @@ from cargobike.experiments.pages.drawing import sparkline
 from cargobike.experiments.pages.finding import trial_in
 from cargobike.experiments.pages.heads import head_of
 from cargobike.experiments.pages.state import State
+from cargobike.store.files.project import DEFAULT
+from cargobike.store.history.annotations import read_annotations
 from cargobike.ui.web.templates import Pages
 
 PAGE_LENGTH: Final = 50
 _PAGE_PATIENCE_S: Final = 0.5
+
+FIRST_PROGRAM: Final = """\
+from cargobike import Searchspace, experiment
+
+
+def train(lr, layers):
+    return 1 - (lr - 0.01) ** 2 - 0.1 * abs(layers - 3)  # your training run, returning its score
+
+
+if __name__ == "__main__":
+    space = Searchspace(lr=("DOUBLE", [1e-4, 1e-1], "log"), layers=("INTEGER", [1, 5]))
+    result = experiment.launch(train, space, num_trials=30, direction="max")
+    print(result.best.params, result.best.value)
+"""
+"""What a page without experiments shows: how to make one."""
 
 routes = APIRouter()
 
@@ -49,7 +68,24 @@ def experiments(
         offset=offset,
         limit=limit,
         sparkline=sparkline,
+        first=_first_steps(state.server.project),
     )
+
+
+def _first_steps(project: ProjectFolder) -> dict[str, str]:
+    """Return what a page without experiments shows: how to make one that lands in this project."""
+    program, demo = "python first.py", "cargobike demo"
+    if project.root.name == DEFAULT:
+        folder = str(project.root.parent)
+        return {"program": FIRST_PROGRAM, "folder": folder, "command": program, "demo": f"cd {folder} && {demo}"}
+    url = project.remote_url.read_text("utf-8").strip() if project.remote_url.exists() else str(project.root)
+    choice = f"{settings.PROJECT}={url}"
+    return {
+        "program": FIRST_PROGRAM,
+        "folder": "any folder",
+        "command": f"{choice} {program}",
+        "demo": f"{choice} {demo}",
+    }
 
 
 @routes.get("/experiments/{experiment_id}")
@@ -65,6 +101,7 @@ def experiment(state: State, templates: Pages, experiment_id: ExperimentId, frag
         head=head,
         states=[each.value for each in TrialState],
         sparkline=sparkline,
+        may_write=state.may_stop,
     )
 
 
@@ -77,9 +114,10 @@ def trial(
     with live.reading() as record:
         detail = trial_detail(live, record, trial_in(record, number))
         summary = experiment_summary(live, record)
-        last = max(record.trials)
+        last = max(record.runs)
     name = "experiments/trial_head.html" if fragment else "experiments/trial.html"
-    return templates.page(name, trial=detail, experiment=summary, last=last)
+    mark = read_annotations(live.folder).marks.get(number, "")
+    return templates.page(name, trial=detail, experiment=summary, last=last, mark=mark, may_write=state.may_stop)
 
 
 @routes.get("/compare")

@@ -7,7 +7,7 @@ from fastapi import APIRouter
 from cargobike.analysis.axes import text_of
 from cargobike.core.values.words import duration
 from cargobike.experiments.pages import pages
-from cargobike.experiments.pages.api import comparing, events, experiments, figures, files, trials
+from cargobike.experiments.pages.api import comparing, events, experiments, figures, files, trials, usage
 from cargobike.experiments.pages.state import NAME, ExperimentPages
 from cargobike.ui.web.section import Link, Section
 from cargobike.ui.web.state import ServerState
@@ -17,7 +17,7 @@ def experiment_section(server: ServerState) -> Section:
     """Make the section of experiments of one server."""
     state = ExperimentPages.of(server)
     api = APIRouter()
-    for module in (experiments, trials, figures, files, comparing, events):
+    for module in (experiments, trials, usage, figures, files, comparing, events):
         api.include_router(module.routes)
     return Section(
         name=NAME,

@@ -1,4 +1,7 @@
-"""An experiment in the format of MLflow's file store: an experiment with one run for each trial."""
+"""An experiment in the format of MLflow's file store: an experiment with one run for each trial.
+
+With repeats, a trial's run holds their mean and spread, and each repeat is a run below it.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +9,20 @@ import hashlib
 import os
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
 from cargobike.core.errors import InvalidInputError, StoreError
-from cargobike.core.facts import EXPERIMENT_FACTS, Reported, unpack_number
+from cargobike.core.facts import Reported, unpack_number
 from cargobike.core.layout import ExperimentFolder
 from cargobike.core.record import ExperimentRecord
 from cargobike.core.records import Trial, TrialState
-from cargobike.experiments.reading import read_record
+from cargobike.experiments.reading import facts_of, read_record
 from cargobike.store.history.annotations import read_annotations
 from cargobike.store.history.snapshot import read_snapshot
-from cargobike.store.journal.journal import read_journal
 
 _STATUS: Final = {
     TrialState.COMPLETED: 3,
@@ -57,7 +59,14 @@ def write_mlflow(folder: ExperimentFolder, target: Path) -> Path:
         for trial in record.trials.values():
             run = temporary / _run_id(record, trial.number)
             _write_run(run, mlflow_folder, record, trial, shared)
-            _copy_artifacts(folder, trial.number, run / "artifacts")
+            for index, repeat in enumerate(trial.repeats):
+                tags = {**shared, "mlflow.parentRunId": run.name, "cargobike.repeat": str(index)}
+                title = f"trial {trial.id} repeat {index}"
+                below = temporary / _run_id(record, repeat, is_repeat=True)
+                _write_run(below, mlflow_folder, record, record.runs[repeat], tags, title=title)
+                _copy_artifacts(folder, repeat, below / "artifacts")
+            if not trial.repeats:
+                _copy_artifacts(folder, trial.number, run / "artifacts")
         _write_points(temporary, folder, record)
         temporary.rename(mlflow_folder)
     except OSError as error:
@@ -105,9 +114,16 @@ def _run_tags(folder: ExperimentFolder, record: ExperimentRecord) -> dict[str, s
 
 
 def _write_run(
-    run: Path, mlflow_folder: Path, record: ExperimentRecord, trial: Trial, shared: Mapping[str, str]
+    run: Path,
+    mlflow_folder: Path,
+    record: ExperimentRecord,
+    trial: Trial,
+    shared: Mapping[str, str],
+    *,
+    title: str = "",
 ) -> None:
     run_id = run.name
+    title = title or f"trial {trial.id}"
     for part in ("artifacts", "metrics", "params", "tags"):
         (run / part).mkdir(parents=True)
     _write_yaml(
@@ -119,7 +135,7 @@ def _write_run(
             "experiment_id": mlflow_folder.name,
             "lifecycle_stage": "active",
             "run_id": run_id,
-            "run_name": f"trial {trial.id}",
+            "run_name": title,
             "run_uuid": run_id,
             "source_name": "",
             "source_type": _LOCAL,
@@ -134,7 +150,7 @@ def _write_run(
         text = value if isinstance(value, str) else repr(value)
         _write_text(run / "params" / _key(name), text[:_LONGEST_VALUE])
     own = {
-        "mlflow.runName": f"trial {trial.id}",
+        "mlflow.runName": title,
         "cargobike.state": trial.state.value,
         "cargobike.seed": str(trial.seed),
     }
@@ -158,26 +174,65 @@ def _links(parent: str, names: list[str]) -> list[str]:
 
 def _write_points(root: Path, folder: ExperimentFolder, record: ExperimentRecord) -> None:
     """Write all reported points, and what was returned as one more point under its own name."""
+    repeated = {number for trial in record.trials.values() for number in trial.repeats}
     lines: dict[tuple[int, str], list[str]] = {}
     last: dict[int, int] = {}
-    for fact in read_journal(folder.journal, EXPERIMENT_FACTS):
-        if isinstance(fact, Reported):
-            last[fact.trial] = max(fact.step, last.get(fact.trial, 0))
-            for name, value in fact.metrics.items():
-                line = f"{_ms(fact.at)} {unpack_number(value)!r} {fact.step}\n"
-                lines.setdefault((fact.trial, name), []).append(line)
-    for trial in record.trials.values():
+    for fact in _surviving_reports(folder):
+        last[fact.trial] = max(fact.step, last.get(fact.trial, 0))
+        for name, value in fact.metrics.items():
+            line = f"{_ms(fact.at)} {unpack_number(value)!r} {fact.step}\n"
+            lines.setdefault((fact.trial, name), []).append(line)
+    for trial in record.runs.values():
         returned = trial.metrics or ({} if trial.value is None else {record.objective or "value": trial.value})
         for name, number in returned.items():
             line = f"{_ms(trial.ended_at or record.last_at)} {number!r} {last.get(trial.number, 0)}\n"
             known = (trial.number, name) in lines
             lines.setdefault((trial.number, f"final.{name}" if known else name), []).append(line)
     for (number, name), text in lines.items():
-        _write_text(root / _run_id(record, number) / "metrics" / _key(name), "".join(text))
+        run = _run_id(record, number, is_repeat=number in repeated)
+        _write_text(root / run / "metrics" / _key(name), "".join(text))
+    for trial in record.trials.values():
+        if trial.repeats:
+            _write_means(root / _run_id(record, trial.number) / "metrics", record, trial)
 
 
-def _run_id(record: ExperimentRecord, number: int) -> str:
-    return hashlib.sha256(f"{record.id}/{number}".encode()).hexdigest()[:32]
+def _write_means(metrics: Path, record: ExperimentRecord, trial: Trial) -> None:
+    """Write the mean of a trial's repeats, how far they differ, how many failed, and the value of each by its index."""
+    at_ms, objective = _ms(trial.ended_at or record.last_at), record.objective or "value"
+    curve = [f"{at_ms} {value!r} {step}\n" for step, value in trial.curve]
+    means = trial.metrics or ({} if trial.value is None else {objective: trial.value})
+    for name, value in means.items():
+        key = f"final.{name}" if curve and name == objective else name
+        _write_text(metrics / _key(key), f"{at_ms} {value!r} 0\n")
+    if curve:
+        _write_text(metrics / _key(objective), "".join(curve))
+    if trial.spread is not None:
+        _write_text(metrics / _key(f"{objective}.spread"), f"{at_ms} {trial.spread!r} 0\n")
+    _write_text(metrics / "failures", f"{at_ms} {float(trial.failures)!r} 0\n")
+    scores = [(index, record.runs[number].value) for index, number in enumerate(trial.repeats)]
+    each = "".join(f"{at_ms} {value!r} {index}\n" for index, value in scores if value is not None)
+    if each:
+        _write_text(metrics / _key(f"{objective}.by_repeat"), each)
+
+
+def _surviving_reports(folder: ExperimentFolder) -> Iterator[Reported]:
+    """Yield the reports of each trial in order, without those in whose place later attempts have made others."""
+    made: dict[int, list[tuple[int, Reported]]] = {}
+    for fact in facts_of(folder):
+        if isinstance(fact, Reported):
+            own = made.setdefault(fact.trial, [])
+            number = fact.number or (own[-1][0] + 1 if own else 1)
+            while own and own[-1][0] >= number:
+                own.pop()
+            own.append((number, fact))
+    for reports in made.values():
+        for _, fact in reports:
+            yield fact
+
+
+def _run_id(record: ExperimentRecord, number: int, *, is_repeat: bool = False) -> str:
+    name = f"{record.id}/{number}/repeat" if is_repeat else f"{record.id}/{number}"
+    return hashlib.sha256(name.encode()).hexdigest()[:32]
 
 
 def _write_tags(folder: Path, tags: Mapping[str, str]) -> None:

@@ -10,9 +10,13 @@ from pathlib import Path
 from cargobike.analysis.catalogue import FIGURES, Options, draw_slice_panels
 from cargobike.analysis.figures.source import FigureSource
 from cargobike.analysis.views import seen_by
+from cargobike.core.errors import InvalidInputError
 from cargobike.core.layout import ExperimentFolder
 from cargobike.core.record import ExperimentRecord
+from cargobike.core.values.kinds import read_several
+from cargobike.core.values.words import count
 from cargobike.experiments.results.report_parts import failures, head, overview, table_of
+from cargobike.store.history.annotations import read_annotations
 from cargobike.ui.markup import as_json, text
 from cargobike.ui.paper import Figures, lay_out, write_page
 
@@ -55,10 +59,13 @@ def write_report(
 
 
 def report_page(record: ExperimentRecord, folder: ExperimentFolder, *, pareto: Sequence[tuple[str, str]] = ()) -> str:
-    """Return an experiment's report as HTML."""
+    """Return an experiment's report as HTML, without the trials that people have hidden."""
+    _check_pairs(pareto)
     figures = Figures()
     pairs = [*combinations(record.goals.objectives, 2)][:_MOST_PAIRS] + list(pareto)
-    sections = [overview(record), *_Drawn(FigureSource(record), figures).sections(pairs)]
+    source = FigureSource(record, read_annotations(folder).hidden)
+    record = source.record
+    sections = [overview(record, source.hidden), *_Drawn(source, figures).sections(pairs)]
     states = dict.fromkeys(trial.state.value for trial in record.trials.values())
     sections.append(_TABLE.format(options="".join(f'<option value="{state}">{state}</option>' for state in states)))
     links = [*figures.links, ("trials", "Trials")]
@@ -75,6 +82,13 @@ def report_page(record: ExperimentRecord, folder: ExperimentFolder, *, pareto: S
         scripts=["report.js"],
         data={"table-data": as_json(table_of(seen_by(record)))},
     )
+
+
+def _check_pairs(pareto: object) -> None:
+    example = '[("accuracy", "latency_ms")]'
+    for pair in read_several("pareto", pareto, example):
+        if not isinstance(pair, list | tuple) or len(pair) != 2:
+            raise InvalidInputError(f"pareto must be a list of pairs of metrics, such as {example}; it holds {pair!r}.")
 
 
 class _Drawn:
@@ -121,4 +135,6 @@ class _Drawn:
             hint = f"Few trials completed, so all are compared by what they had reported at step {step}."
         if self._source.learned() is not None:
             hint += " The line is the mean over all other parameters."
+        if self._source.hidden:
+            hint += f" Without {count(self._source.hidden, 'hidden trial')}."
         yield f'<section id="slices"><h2>Slices</h2><p>{hint}</p><div class="panels">{"".join(figures)}</div></section>'

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,9 @@ from cargobike.core.goals import pareto_front
 from cargobike.core.layout import ExperimentFolder
 from cargobike.core.record import ExperimentRecord
 from cargobike.core.records import Trial, TrialState
-from cargobike.core.values.words import duration, number
+from cargobike.core.values.times import on_calendar
+from cargobike.core.values.words import count, duration, number
+from cargobike.experiments.space_changes import change_in_words
 from cargobike.ui.markup import fact_list, text
 
 _MOST_COMPROMISES = 8
@@ -35,9 +36,9 @@ def head(record: ExperimentRecord) -> str:
     )
 
 
-def overview(record: ExperimentRecord) -> str:
-    """Return the best trial and the facts, side by side."""
-    return f'<div class="pair">{_best(record)}{_facts(record)}</div>'
+def overview(record: ExperimentRecord, hidden: int = 0) -> str:
+    """Return the best trial and the facts, side by side; `hidden` trials are not in the record."""
+    return f'<div class="pair">{_best(record)}{_facts(record, hidden)}</div>'
 
 
 def _best(record: ExperimentRecord) -> str:
@@ -76,12 +77,12 @@ def _front(record: ExperimentRecord) -> str:
     )
 
 
-def _facts(record: ExperimentRecord) -> str:
+def _facts(record: ExperimentRecord, hidden: int) -> str:
     header = record.header
-    counts = {state.value: count for state, count in record.counts.items() if count}
-    bar = "".join(f'<span class="{state}" style="flex:{count}"></span>' for state, count in counts.items())
-    key = "".join(f'<span class="{state}"><b>{count:,}</b> {state}</span>' for state, count in counts.items())
-    began = datetime.fromtimestamp(record.started_at).astimezone()
+    counts = {state.value: trials for state, trials in record.counts.items() if trials}
+    bar = "".join(f'<span class="{state}" style="flex:{trials}"></span>' for state, trials in counts.items())
+    key = "".join(f'<span class="{state}"><b>{trials:,}</b> {state}</span>' for state, trials in counts.items())
+    began = on_calendar(record.started_at, None)
     asked = "" if header.num_trials is None else f" of {header.num_trials:,}"
     facts = {
         "id": record.id,
@@ -89,10 +90,12 @@ def _facts(record: ExperimentRecord) -> str:
         "optimizer": header.optimizer,
         "objectives": ", ".join(f"{name} ({way})" for name, way in header.objectives.items()),
         "limits": ", ".join(header.constraints),
-        "trials": f"{len(record.trials):,}{asked}",
+        "trials": f"{len(record.trials) + hidden:,}{asked}",
+        "hidden": f"{count(hidden, 'trial')}, left out here" if hidden else "",
         "began": began.strftime("%Y-%m-%d %H:%M:%S %z"),
         "took": duration(record.duration_s),
         "workers": f"{header.workers} on {header.engine}" + (f", gangs of {header.gang}" if header.gang > 1 else ""),
+        "space changed": "; ".join(change_in_words(change) for change in record.space_changes),
         "seed": str(header.seed),
         "by": " on ".join(part for part in (header.user, header.host) if part),
     }

@@ -12,7 +12,7 @@ from cargobike.core.facts import Number, pack_number
 from cargobike.core.layout import ExperimentFolder
 from cargobike.core.record import ExperimentRecord
 from cargobike.core.records import Curve, Trial
-from cargobike.experiments.reading import metrics_of
+from cargobike.experiments.reading import curves_of
 
 if TYPE_CHECKING:
     from cargobike.experiments.results.result import Result
@@ -91,12 +91,17 @@ def compare_trials(
     """Compare each trial of a repetition with the one that it repeats."""
     comparisons: list[MetricComparison] = []
     for repeated in now[0].trials.values():
-        past = then[0].trials[repeated.info["repeats"]]
+        past = then[0].runs[repeated.info["repeats"]]
         comparisons += _compare_returned(past, repeated, tolerance)
-        before, after = metrics_of(then[1].journal, past.number), metrics_of(now[1].journal, repeated.number)
+        before, after = _curves(then, past.number), _curves(now, repeated.number)
         for metric in dict.fromkeys([*before, *after]):
             comparisons.append(_compare_curves(past.number, metric, before.get(metric), after.get(metric), tolerance))
     return comparisons
+
+
+def _curves(experiment: tuple[ExperimentRecord, ExperimentFolder], number: int) -> dict[str, Curve]:
+    record, folder = experiment
+    return curves_of(folder.journal, record.runs[number], record.attempts.get(number, ()))
 
 
 def _compare_returned(past: Trial, repeated: Trial, tolerance: float) -> Iterable[MetricComparison]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -9,12 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cargobike.core.asked import Asked
-from cargobike.core.errors import NotFoundError
+from cargobike.core.errors import InvalidInputError, NotFoundError, nearest
 from cargobike.core.goals import pareto_front
 from cargobike.core.layout import ExperimentFolder
 from cargobike.core.record import ExperimentRecord
 from cargobike.core.records import Curve, Direction, ExperimentState, Trial, TrialState
-from cargobike.core.values.words import number
+from cargobike.core.values.kinds import read_text
+from cargobike.core.values.numbers import describe, whole_by_type
+from cargobike.core.values.words import count, number
+from cargobike.core.visible import visible
 from cargobike.experiments.finding import ExperimentLike, find_experiment
 from cargobike.experiments.reading import read_record
 from cargobike.experiments.results.trial import RecordedTrial, recorded
@@ -30,7 +34,10 @@ if TYPE_CHECKING:
     from cargobike.store.history.snapshot import Snapshot
 
 
-@dataclass(frozen=True)
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, repr=False)
 class Result:
     """Everything that is known about an experiment.
 
@@ -59,7 +66,7 @@ class Result:
         """Make a result from a folded journal."""
         folder = ExperimentFolder(folder.root.absolute())
         direction = record.header.direction
-        trials = {number: recorded(trial, folder, direction) for number, trial in record.trials.items()}
+        trials = {number: recorded(trial, record, folder) for number, trial in record.trials.items()}
         return Result(
             id=record.id,
             name=record.header.name,
@@ -112,7 +119,16 @@ class Result:
         return {state.value: count for state, count in self._record.counts.items() if count}
 
     def of_state(self, state: TrialState | str) -> list[RecordedTrial]:
-        """Return the trials in one state, such as `"failed"`."""
+        """Return the trials in one state, such as `"failed"`.
+
+        Raises:
+            InvalidInputError: If there is no such state.
+        """
+        states = [known.value for known in TrialState]
+        if state not in states:
+            raise InvalidInputError(
+                f"trials are never {state!r}; their states are {', '.join(states)}.{nearest(str(state), states)}"
+            )
         return [trial for trial in self.trials if trial.state == state]
 
     @property
@@ -120,16 +136,29 @@ class Result:
         """The failed trials; `trial.error` says why."""
         return self.of_state(TrialState.FAILED)
 
-    def trial(self, number: Trial | int) -> RecordedTrial:
-        """Return a trial by its number, or this result's own record of a trial.
+    def repeats(self, trial: Trial | int) -> list[RecordedTrial]:
+        """Return the runs that a trial is the mean of, each with its own seed, value, output and files.
 
         Raises:
             NotFoundError: If it has no trial of that number.
         """
-        wanted = number.number if isinstance(number, Trial) else number
+        one = self.trial(trial)
+        folder = ExperimentFolder(self.folder)
+        return [recorded(self._record.runs[each], self._record, folder) for each in one.repeats or (one.number,)]
+
+    def trial(self, number: Trial | int) -> RecordedTrial:
+        """Return a trial by its number, or this result's own record of a trial; with repeats also one of its runs.
+
+        Raises:
+            NotFoundError: If it has no trial of that number.
+        """
+        wanted = number.number if isinstance(number, Trial) else _number_of(number)
         for trial in self.trials[wanted : wanted + 1] if wanted >= 0 else ():
             if trial.number == wanted:  # they are numbered in the order in which they were suggested
                 return trial
+        if self._record.settings is not None and wanted in self._record.runs:  # numbers count the runs
+            found = self._record.trials.get(wanted) or self._record.runs[wanted]
+            return recorded(found, self._record, ExperimentFolder(self.folder))
         words = f"There is no trial {wanted} in {self.id}; it has {len(self.trials)}, counted from 0."
         raise NotFoundError(words, wanted=wanted)
 
@@ -139,7 +168,14 @@ class Result:
 
     def logs(self, trial: Trial | int, stream: str = "stdout", *, rank: int = 0) -> str:
         """Return the captured output of a trial, of one rank if it ran on a gang; also `trial.logs`."""
-        return self.trial(trial).output(stream, rank=rank)
+        output = self.trial(trial).output(stream, rank=rank)
+        gang = self.asked.placement.gang
+        ranks = None if gang.size is None else gang.size + gang.servers
+        if not output and ranks is not None and rank >= ranks:
+            raise InvalidInputError(
+                f"rank={rank} was given; trials of {self.id} ran on {count(ranks, 'rank')}, from 0."
+            )
+        return output
 
     def artifacts(self, trial: Trial | int) -> list[Path]:
         """Return the files that a trial left or kept with `trial.artifact`; also `trial.artifacts`."""
@@ -183,15 +219,35 @@ class Result:
         return self._annotate().notes
 
     def add_tag(self, *tags: str) -> None:
-        """Add tags; `cargobike ls --tag` finds the experiment by them."""
+        """Add tags; `cargobike ls --tag` finds the experiment by them.
+
+        Raises:
+            InvalidInputError: If none is given, or one cannot be a tag.
+        """
+        _check_any("add_tag", tags)
         self._annotate(add=tags)
 
     def remove_tag(self, *tags: str) -> None:
-        """Remove tags."""
+        """Remove tags; says so of those that it does not have.
+
+        Raises:
+            InvalidInputError: If none is given.
+        """
+        _check_any("remove_tag", tags)
+        there = self.tags
+        for tag in tags:
+            if tag not in there:
+                log.warning("%s has no tag %r.%s", self.id, tag, nearest(str(tag), there))
         self._annotate(remove=tags)
 
     def add_note(self, text: str) -> None:
-        """Add a note."""
+        """Add a note.
+
+        Raises:
+            InvalidInputError: If it is no text, or there is nothing in it.
+        """
+        if not read_text("a note", text).strip():
+            raise InvalidInputError("The note is empty: give the text to keep.")
         self._annotate(note=text)
 
     def _annotate(self, *, add: Sequence[str] = (), remove: Sequence[str] = (), note: str = "") -> Annotations:
@@ -204,10 +260,10 @@ class Result:
         """Figures: `result.plot.best_so_far()`, `.slices()`, `.timeline()` and more; needs Plotly."""
         from cargobike.analysis.plots import Plots  # noqa: PLC0415 - loads NumPy, which only figures need
 
-        return Plots(self._record, self.curves)
+        return Plots(self._record, self.curves, self._annotate().hidden)
 
     def importance(self, *, step: int | None = None, metric: str | None = None) -> Importance:
-        """Tell how much of the score's variance each parameter causes.
+        """Tell how much of the score's variance each parameter causes; trials that people have hidden do not count.
 
         Args:
             metric: Another metric than the objective, or one of several objectives; by default the first.
@@ -218,7 +274,7 @@ class Result:
         """
         from cargobike.analysis.importance import importance  # noqa: PLC0415
 
-        return importance(self._record, step=step, metric=metric)
+        return importance(self._seen(), step=step, metric=metric)
 
     def ablation(self, *, confidence: float = 0.95) -> AblationTable:
         """Tell what each component of an ablation is worth, with confidence intervals, the most valuable first.
@@ -228,7 +284,7 @@ class Result:
         """
         from cargobike.analysis.ablation import ablation_table  # noqa: PLC0415
 
-        return ablation_table(self._record, confidence=confidence)
+        return ablation_table(self._seen(), confidence=confidence)
 
     def report(self, path: str | os.PathLike[str], *, pareto: Sequence[tuple[str, str]] = ()) -> Path:
         """Write one page with everything about the experiment into one file, and return its path; needs Plotly.
@@ -241,6 +297,10 @@ class Result:
 
         return write_report(self._record, ExperimentFolder(self.folder), path, pareto=pareto)
 
+    def _seen(self) -> ExperimentRecord:
+        """Return what the journal says, without the trials that people have hidden."""
+        return visible(self._record, self._annotate().hidden)
+
     def to_pandas(self) -> pd.DataFrame:
         """Return one row for each trial; needs pandas."""
         import pandas as pd  # noqa: PLC0415 - heavy, and optional
@@ -249,30 +309,54 @@ class Result:
 
     def _rows(self) -> Iterator[dict[str, Any]]:
         for trial in self.trials:
+            usage = trial.usage
             yield {
                 "trial": trial.number,
                 "state": trial.state.value,
                 "value": trial.value,
+                **({"spread": trial.spread, "failures": trial.failures} if trial.repeats else {}),
                 "attempts": trial.attempts,
                 "duration_s": trial.duration_s,
+                "mean_cpus": usage.mean_cpus,
+                "peak_memory_bytes": max(trial.peak_memory_bytes or 0, usage.peak_memory_bytes or 0) or None,
                 **{f"params.{name}": value for name, value in trial.params.items()},
                 **{f"metrics.{name}": value for name, value in trial.metrics.items()},
+                **{f"extras.{name}": value for name, value in trial.extras.items()},
             }
 
     def _repr_html_(self) -> str:
         """Return the result as a notebook shows it."""
         from cargobike.experiments.results.summary import summary_html  # noqa: PLC0415
 
-        return summary_html(self._record)
+        return summary_html(self._seen(), hidden=len(self._record.trials) - len(self._seen().trials))
+
+    def __repr__(self) -> str:
+        return f"<Result {self}>"
 
     def __str__(self) -> str:
         counts = ", ".join(f"{count} {state}" for state, count in self.counts.items()) or "no trials"
-        best = (
-            "no best trial"
-            if self.best is None
-            else f"best {number(self.best.value)} (trial {self.best.number}) with {self.best.params}"
-        )
+        best = "no best trial"
+        if self.best is not None:
+            score = f"{number(self.best.value)}{_spread(self.best)}"
+            best = f"best {score} (trial {self.best.number}) with {self.best.params}"
         return f"{self.name} [{self.id}]: {self.state}, {counts}; {best}"
+
+
+def _number_of(given: object) -> int:
+    whole = whole_by_type(given)
+    if whole is not None:
+        return whole
+    hint = " `result.best` is None if no trial has completed." if given is None else ""
+    raise InvalidInputError(f"a trial, or its number, is needed; {describe(given)} was given.{hint}")
+
+
+def _check_any(call: str, tags: Sequence[object]) -> None:
+    if not tags:
+        raise InvalidInputError(f'{call} was given no tag; give one or several: {call}("baseline").')
+
+
+def _spread(trial: Trial) -> str:
+    return "" if trial.spread is None else f" ± {number(trial.spread)}"
 
 
 def find_result(experiment: ExperimentLike) -> Result:

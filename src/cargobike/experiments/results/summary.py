@@ -16,7 +16,7 @@ _COLUMNS = 8
 _WIDTH, _HEIGHT, _MOST_MARKS = 420, 130, 300
 
 
-def summary_html(record: ExperimentRecord) -> str:
+def summary_html(record: ExperimentRecord, *, hidden: int = 0) -> str:
     """Return name, counts, the best trials as a table and the best so far as a drawing.
 
     The drawing is a plain SVG: it stays when the notebook is closed, published or sent by mail, and takes a few
@@ -24,6 +24,7 @@ def summary_html(record: ExperimentRecord) -> str:
     """
     record = seen_by(record)
     counts = ", ".join(f"{count:,} {state.value}" for state, count in record.counts.items() if count) or "no trials"
+    counts += f", {hidden:,} hidden" if hidden else ""
     name = text(record.header.name or record.id)
     line = f"<b>{name}</b> · {text(record.state.value)} · {counts} · {duration(record.duration_s)}"
     parts = [f'<div style="margin-bottom:4px">{line} <code style="opacity:.6">{text(record.id)}</code></div>']

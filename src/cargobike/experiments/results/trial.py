@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from cargobike.core.errors import NotFoundError
+from cargobike.core.errors import InvalidInputError, NotFoundError
 from cargobike.core.layout import ExperimentFolder
+from cargobike.core.record import ExperimentRecord
 from cargobike.core.records import Curve, Direction, Trial
-from cargobike.experiments.reading import metrics_of
+from cargobike.core.seen import Attempt
+from cargobike.core.values.kinds import read_count
+from cargobike.experiments.reading import curves_of
+from cargobike.experiments.results.artifacts import Artifacts
+from cargobike.experiments.usage import Usage, read_usage
 
 if TYPE_CHECKING:
     from cargobike.experiments.trial.checkpoints.checkpoint import Checkpoints
@@ -29,6 +35,8 @@ class RecordedTrial(Trial, kw_only=True):
 
     experiment: ExperimentFolder
     direction: Direction = "max"
+    _run: Trial | None = None
+    _attempts: Sequence[Attempt] = ()
 
     @property
     def metric(self) -> float | None:
@@ -38,7 +46,7 @@ class RecordedTrial(Trial, kw_only=True):
     @property
     def curves(self) -> dict[str, Curve]:
         """All reported points by the names of their metrics, read from the journal."""
-        return metrics_of(self.experiment.journal, self.number)
+        return curves_of(self.experiment.journal, self._run or self, self._attempts)
 
     @property
     def logs(self) -> str:
@@ -47,14 +55,20 @@ class RecordedTrial(Trial, kw_only=True):
 
     def output(self, stream: str = "stdout", *, rank: int = 0) -> str:
         """Return what it wrote to `"stdout"` or `"stderr"`, of one rank if it ran on a gang."""
-        path = self.experiment.trial(self.number).output("stdout" if stream == "stdout" else "stderr", rank)
+        if stream not in ("stdout", "stderr"):
+            raise InvalidInputError(f"stream={stream!r}; allowed are 'stdout' and 'stderr'.")
+        path = self.experiment.trial(self.number).output(stream, read_count("rank", rank))
         return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
 
     @property
     def artifacts(self) -> list[Path]:
-        """The files that it left in its working directory or kept with `trial.artifact`."""
-        files = self.experiment.trial(self.number).files
-        return sorted(path for path in files.rglob("*") if path.is_file() and not path.is_symlink())
+        """The files that it left in its working directory or kept with `trial.artifact`; a notebook shows them."""
+        return Artifacts(self.experiment.trial(self.number).files)
+
+    @property
+    def usage(self) -> Usage:
+        """The processors, memory and GPUs that it used over time; a trial of less than a second has no samples."""
+        return read_usage(self.experiment.trial(self.number).usage)
 
     @property
     def checkpoint(self) -> TrialCheckpoint | None:
@@ -64,6 +78,7 @@ class RecordedTrial(Trial, kw_only=True):
     def __repr__(self) -> str:
         parts = [f"number={self.number}", f"state={self.state.value!r}", f"value={self.value!r}"]
         parts += [f"params={self.params!r}", f"metrics={self.metrics!r}"]
+        parts += [f"extras={self.extras!r}"] if self.extras else []
         return f"Trial({', '.join(parts)})"
 
 
@@ -128,6 +143,12 @@ class TrialCheckpoint:
         return f"TrialCheckpoint({str(self._trial.experiment.trial(self._trial.number).checkpoints)!r})"
 
 
-def recorded(trial: Trial, experiment: ExperimentFolder, direction: Direction) -> RecordedTrial:
+def recorded(trial: Trial, record: ExperimentRecord, experiment: ExperimentFolder) -> RecordedTrial:
     """Return a trial of a record together with its folder; its fields are shared, not copied."""
-    return RecordedTrial(*msgspec.structs.astuple(trial), experiment=experiment, direction=direction)
+    return RecordedTrial(
+        *msgspec.structs.astuple(trial),
+        experiment=experiment,
+        direction=record.header.direction,
+        _run=record.runs.get(trial.number),
+        _attempts=record.attempts.get(trial.number, ()),
+    )

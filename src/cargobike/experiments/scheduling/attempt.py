@@ -30,6 +30,7 @@ class Attempt(msgspec.Struct):
         ends: How it ended, by worker, in the order of arrival.
         lost: Why it cannot succeed any more, if a worker was lost.
         stall: What to say about the stall, if a rank kept the others waiting for too long.
+        early: Those that had returned when it stood still.
         re_forms: Whether it was ended only to go on with more workers.
         active_at: When any member last gave a sign of life.
         saved_step: The step of its last checkpoint.
@@ -52,10 +53,11 @@ class Attempt(msgspec.Struct):
     ends: dict[str, AttemptEnded] = msgspec.field(default_factory=dict)
     lost: str | None = None
     stall: str | None = None
+    early: tuple[str, ...] = ()
     re_forms: bool = False
     active_at: float = 0.0
     saved_step: int | None = None
-    verdict: tuple[Literal["stopped", "paused", "failed"], str] | None = None
+    verdict: tuple[Literal["stopped", "interrupted", "paused", "failed"], str] | None = None
     was_judged: bool = False
     decided_step: int | None = None
     force: int = 0

@@ -44,16 +44,21 @@ def blame(what: str, stands: Sequence[Stand]) -> str:
     suspects = [stand for stand in stands if not _waits(stand.stack)] or stands
     culprit = min(suspects, key=lambda stand: stand.step)
     others = [stand for stand in stands if stand is not culprit]
-    stack = _shorten(culprit.stack) or "  (its process did not respond when it was asked for its stack)"
+    stack = shorten(culprit.stack) or "  (its process did not respond when it was asked for its stack)"
     return "\n".join(filter(None, [f"{culprit.name} stalled: {what}", stack, describe(others)]))
+
+
+def all_wait(stands: Sequence[Stand]) -> bool:
+    """Tell whether all of them were waiting in a collective operation."""
+    return bool(stands) and all(_waits(stand.stack) for stand in stands)
 
 
 def describe(stands: Sequence[Stand]) -> str:
     """Say where the ranks stood that sent their stacks."""
-    return "\n".join(f"{stand.name} stood here:\n{_shorten(stand.stack)}" for stand in stands if stand.stack)
+    return "\n".join(f"{stand.name} stood here:\n{shorten(stand.stack)}" for stand in stands if stand.stack)
 
 
-def _shorten(stack: str) -> str:
+def shorten(stack: str) -> str:
     """Leave out our own frames below the train function."""
     return _BELOW_THE_FUNCTION.sub("", stack)
 

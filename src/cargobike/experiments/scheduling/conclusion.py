@@ -7,21 +7,21 @@ a rank missed another one says only that the cause is elsewhere, and comes after
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, Literal
 
 import msgspec
 
-from cargobike.core.facts import Number, pack_number, pack_numbers
+from cargobike.core.facts import Number, TrialEnded, pack_number, pack_numbers
 from cargobike.experiments.scheduling.attempt import Attempt
-from cargobike.experiments.scheduling.blame import Stand, blame, describe
+from cargobike.experiments.scheduling.blame import Stand, all_wait, blame, describe
 from cargobike.experiments.scheduling.events import AttemptEnded
 
 
 class Conclusion(msgspec.Struct, frozen=True):
     """What came of an attempt, the worker's end that it rests on, and why."""
 
-    state: Literal["completed", "stopped", "paused", "failed", "lost"]
+    state: Literal["completed", "stopped", "interrupted", "paused", "failed", "lost"]
     end: AttemptEnded | None
     why: str | None
     values: list[Number | dict[str, Number] | None] = []
@@ -35,8 +35,26 @@ class Conclusion(msgspec.Struct, frozen=True):
     @property
     def final_state(self) -> Literal["completed", "stopped", "failed"]:
         """The final state of its trial; only for a conclusion that ends the trial."""
-        assert self.state not in ("paused", "lost")
+        assert self.state not in ("paused", "interrupted", "lost")
         return self.state  # type: ignore[return-value] # the assertion has just made sure of it
+
+    def as_fact(self, trial: int, at: float) -> TrialEnded:
+        """Return what is recorded about the end of its trial."""
+        end = self.end
+        result = end if self.state == "completed" else None
+        value = result.value if result is not None else None
+        return TrialEnded(
+            at=at,
+            trial=trial,
+            state=self.final_state,
+            value=None if value is None else pack_number(value),
+            metrics=pack_numbers(result.metrics) if result is not None else {},
+            error=self.why,
+            peak_memory_bytes=end.peak_memory_bytes if end is not None else None,
+            values=self.values,
+            worker=self.failed_worker,
+            extras=result.extras if result is not None else {},
+        )
 
 
 def conclude(attempt: Attempt) -> Conclusion:
@@ -56,7 +74,7 @@ def _returned(attempt: Attempt) -> Conclusion | None:
 
 
 def _decided(attempt: Attempt) -> Conclusion | None:
-    """It was stopped, paused or timed out, and ended because of that; a rank that failed cannot have paused."""
+    """It was stopped, interrupted, paused or timed out, and ended for that; a rank that failed cannot have paused."""
     if attempt.verdict is None or (attempt.verdict[0] == "paused" and _failed_end(attempt) is not None):
         return None
     # A timeout is a failure by decision: what the function said when it was ended is added to it.
@@ -73,9 +91,12 @@ def _lost_a_worker(attempt: Attempt) -> Conclusion | None:
 
 def _stalled(attempt: Attempt) -> Conclusion | None:
     """It stood still for too long, and its ranks were asked for their stacks."""
-    return (
-        None if attempt.stall is None else Conclusion("lost", _first(attempt), blame(attempt.stall, _stands(attempt)))
-    )
+    if attempt.stall is None:
+        return None
+    stands = _stands(attempt, *attempt.early)
+    if attempt.early and all_wait(stands):
+        return Conclusion("failed", _first(attempt), f"{_left_early(attempt, attempt.early)}\n{describe(stands)}")
+    return Conclusion("lost", _first(attempt), blame(attempt.stall, stands or _stands(attempt)))
 
 
 def _lost_a_process(attempt: Attempt) -> Conclusion | None:
@@ -99,13 +120,16 @@ def _missed_another(attempt: Attempt) -> Conclusion | None:
     words = _words_of(attempt, symptom)
     early = [worker for worker, end in attempt.ends.items() if end.outcome == "completed"]
     if early:
-        names = ", ".join(map(attempt.name_of, early))
-        why = (
-            f"{names} returned while others were still waiting for it; every rank must take part in the same "
-            f"collective operations.\n{words}"
-        )
-        return Conclusion("failed", symptom, why)
+        return Conclusion("failed", symptom, f"{_left_early(attempt, early)}\n{words}")
     return Conclusion("lost", symptom, "\n".join(filter(None, (words, describe(_stands(attempt, symptom.worker))))))
+
+
+def _left_early(attempt: Attempt, early: Sequence[str]) -> str:
+    names = ", ".join(map(attempt.name_of, early))
+    return (
+        f"{names} returned while others were still waiting for it; every rank must take part in the same "
+        "collective operations."
+    )
 
 
 def _ended_itself(attempt: Attempt) -> Conclusion | None:
@@ -149,12 +173,12 @@ def _values(attempt: Attempt) -> list[Number | dict[str, Number] | None]:
     return values
 
 
-def _stands(attempt: Attempt, besides: str = "") -> list[Stand]:
+def _stands(attempt: Attempt, *besides: str) -> list[Stand]:
     """Return what the ranks were doing when they were asked."""
     return [
         Stand(attempt.name_of(worker), attempt.steps.get(worker, -1), attempt.ends[worker].stack)
         for worker in attempt.ranks
-        if worker in attempt.ends and worker != besides
+        if worker in attempt.ends and worker not in besides
     ]
 
 

@@ -51,8 +51,12 @@ class SuggestionMade(Event, frozen=True, gc=True):
 class PointsReported(Event, frozen=True, gc=True):
     """A train function reported; `waits` means that it waits until it gets an `Answer`.
 
-    In a gang only the reports of rank 0 count; the other ranks pass a milestone when rank 0 has passed it. `again`
-    means that an earlier attempt has made the same report; it is news only if that one never arrived.
+    In a gang only the reports of rank 0 count; the other ranks pass a milestone when rank 0 has passed it.
+
+    Attributes:
+        number: Which report of the trial it is, from 1; 0 for one more.
+        made_in: The attempt that made it, if that was an earlier one; it is news only if it never arrived.
+        asks: Whether the worker wants to know when it is in the journal.
     """
 
     worker: str
@@ -61,7 +65,9 @@ class PointsReported(Event, frozen=True, gc=True):
     step: int
     metrics: dict[str, float]
     waits: bool = False
-    again: bool = False
+    number: int = 0
+    made_in: int = 0
+    asks: bool = False
 
 
 class DecisionMade(Event, frozen=True):
@@ -107,6 +113,7 @@ class AttemptEnded(Event, frozen=True, gc=True):
     peak_memory_bytes: int | None = None
     is_symptom: bool = False
     stack: str = ""
+    extras: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
 class RankActive(Event, frozen=True):
@@ -183,6 +190,15 @@ class Answer(Command, frozen=True):
     attempt: int
     step: int
     decision: Decision
+
+
+class Confirm(Command, frozen=True):
+    """Tell a train function that its reports up to a number are in the journal."""
+
+    worker: str
+    trial: int
+    attempt: int
+    number: int
 
 
 class StopAttempt(Command, frozen=True):

@@ -1,8 +1,12 @@
-"""When to give up an experiment: too many failed trials, or the first ones all failing alike."""
+"""When to end an experiment: too many failed trials, the first ones all failing alike, or a good enough one."""
 
 from __future__ import annotations
 
+from typing import Literal
+
+from cargobike.core.record import ExperimentRecord
 from cargobike.core.records import Trial, TrialState
+from cargobike.experiments.scheduling.plan import Plan
 
 
 class FailureWatch:
@@ -43,3 +47,35 @@ class FailureWatch:
         elif count >= self._fail_fast:
             return f"the first {count} trials all failed alike:\n{trial.error or ''}"
         return None
+
+
+class EndWatch:
+    """Looks at every trial that ended or paused, and tells whether the experiment should end because of it.
+
+    With repeats it looks at settings, each once, when all of its runs have ended.
+    """
+
+    def __init__(self, plan: Plan, record: ExperimentRecord) -> None:
+        self._record = record
+        self._failures = FailureWatch(plan.max_failures, plan.fail_fast)
+        self._reason_to_end = plan.reason_to_end
+        self._counted: set[int] = set()
+
+    def look_at(self, number: int, cause: str) -> tuple[Literal["completed", "failed"], str] | None:
+        """Return how the experiment should end now and why, `None` if it should go on.
+
+        Args:
+            number: The number of a run that has ended or paused.
+            cause: Equal for failures of the same kind.
+        """
+        settings = self._record.settings
+        trial = self._record.runs[number] if settings is None else settings.of(number)
+        if settings is not None:
+            if not trial.state.is_final or trial.number in self._counted:
+                return None
+            self._counted.add(trial.number)
+        reason = self._failures.look_at(trial, cause)
+        if reason is not None:
+            return "failed", reason
+        enough = self._reason_to_end(trial) if self._reason_to_end is not None else None
+        return None if enough is None else ("completed", enough)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Literal, overload
+from typing import Any, Literal, overload
 
 import msgspec
 
@@ -15,6 +15,8 @@ from cargobike.core.values.plain import check_plain
 from cargobike.experiments.scheduling.events import Ask, DecisionMade, Event, Judge, StopRequested, SuggestionMade
 from cargobike.search.optimizers.optimizer import AbstractOptimizer
 from cargobike.search.rules.stop_rule import StopRule
+from cargobike.search.spaces.space import Searchspace
+from cargobike.search.spaces.values import from_json
 
 Question = Ask | Judge
 
@@ -31,6 +33,7 @@ class OptimizerSession:
         allowed: Names that suggested parameters may have; any if empty.
         stop_rules: Rules that decide at milestones, after the optimizer.
         start_points: Parameters of the first trials, tried in place of the optimizer's own first suggestions.
+        settings: Those of the trials that count as suggestions, if some are repeats of others; all by default.
     """
 
     def __init__(
@@ -41,12 +44,14 @@ class OptimizerSession:
         allowed: Sequence[str],
         stop_rules: Sequence[StopRule] = (),
         start_points: Sequence[Params] = (),
+        settings: Mapping[int, Trial] | None = None,
     ) -> None:
         self._optimizer = optimizer
         self._trials = trials
         self._allowed = frozenset(allowed)
         self._stop_rules = tuple(stop_rules)
         self._start_points = tuple(start_points)
+        self._settings = trials if settings is None else settings
         self._shown: list[Trial] = []
         self._has_failed = False
         kind = type(optimizer)
@@ -81,6 +86,15 @@ class OptimizerSession:
         """Tell the optimizer how many trials there may be, if that changes on the way."""
         self._optimizer.num_trials = num_trials
 
+    def change_space(self, description: list[dict[str, Any]], defaults: Params) -> None:
+        """Let the optimizer go on in another space."""
+        change = getattr(self._optimizer, "change", None)  # as `Extended` has it, and `Repeated` around one
+        if change is None:
+            raise OptimizerError(f"{type(self._optimizer).__name__} cannot go on in another space")
+        space = Searchspace.from_description(description)
+        clean = {name: space[name].clean(from_json(value)) for name, value in defaults.items()}
+        change(space, clean)
+
     def finish(self) -> None:
         """Show the optimizer the remaining trials, and call `finalize_experiment`."""
         if self._has_failed:  # it would only fail again
@@ -99,9 +113,10 @@ class OptimizerSession:
         suggestion = self._checked(optimizer.get_suggestion(after))
         if isinstance(suggestion, Suggestion) and suggestion.resume is None:
             number = len(self._trials)  # the next one, as long as one question is asked at a time
-            if number < len(self._start_points):
-                suggestion = msgspec.structs.replace(suggestion, params=self._start_points[number])
-            if optimizer.num_trials is None or number < optimizer.num_trials:
+            count, is_repeat = len(self._settings), suggestion.repeat_of is not None
+            if count < len(self._start_points) and not is_repeat:
+                suggestion = msgspec.structs.replace(suggestion, params=self._start_points[count])
+            if optimizer.num_trials is None or count < optimizer.num_trials or is_repeat:
                 optimizer.trials[number] = Trial(suggestion.params, number=number, info=suggestion.info)
         return SuggestionMade(at=at, suggestion=suggestion, told=len(self._shown), after=question.after)
 
@@ -123,7 +138,7 @@ class OptimizerSession:
         else:
             others = _Lazy(lambda: list(self._trials.values()))
         decision = optimizer.judge(trial, question.step, others)
-        by = type(optimizer).__name__
+        by = optimizer.judged_by or type(optimizer).__name__
         for rule in self._stop_rules:
             if decision is not Decision.CONTINUE:
                 break
@@ -174,6 +189,7 @@ def _still(trial: Trial) -> Trial:
     still.curve = Curve()
     still.curve.steps = trial.curve.steps[:]
     still.curve.values = trial.curve.values[:]
+    still.curve.rewinds = trial.curve.rewinds
     return still
 
 

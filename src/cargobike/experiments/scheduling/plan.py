@@ -27,7 +27,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         ask_ahead: How many suggestions to keep ready beyond the free workers, so that these need not wait for them.
         deterministic: Whether what the optimizer sees must not depend on timing.
         every_report_is_milestone: Whether each report waits for a decision.
-        max_attempts: How many attempts of a trial may be lost, since its start or its last pause, before it fails.
+        max_attempts: How many attempts of a trial may be lost, since its start or its last pause, before it fails; a
+            gang counts anew when it has saved progress.
         max_failures: How many failed trials are too many, `None` for no limit.
         fail_fast: How many first trials failing alike end the experiment at once.
         trial_timeout_s: How long one attempt may take.

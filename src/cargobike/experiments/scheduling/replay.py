@@ -12,6 +12,7 @@ from cargobike.core import facts
 from cargobike.core.errors import OptimizerError
 from cargobike.core.record import ExperimentRecord
 from cargobike.core.records import IDLE, Suggestion, TrialState
+from cargobike.core.values.exact import are_alike
 from cargobike.experiments.scheduling import events as ev
 from cargobike.experiments.scheduling.attempt import LiveTrial
 from cargobike.experiments.scheduling.optimizer_session import OptimizerSession
@@ -48,6 +49,8 @@ class Replay:
         for fact in journal:
             if isinstance(fact, facts.ExperimentResumed) and fact.num_trials is not None:
                 self._session.limit(fact.num_trials)
+            if isinstance(fact, facts.ExperimentResumed) and fact.space is not None:
+                self._session.change_space(fact.space, fact.defaults)
             if isinstance(fact, facts.OptimizerIdled) and fact.exhausted:
                 pass  # the trials shown with that question are shown with the next one, if there is more to try now
             elif isinstance(fact, _Answer):
@@ -61,7 +64,7 @@ class Replay:
 
     def live(self) -> dict[int, LiveTrial]:
         """Return what the scheduler must remember about the trials that have not ended."""
-        trials = self.record.trials
+        trials = self.record.runs
         return {number: live for number, live in self._lives.items() if not trials[number].state.is_final}
 
     @property
@@ -76,7 +79,7 @@ class Replay:
 
     def _job_done(self, trial: int) -> None:
         self._done.append(trial)
-        if self._ordered is not None and self.record.trials[trial].state is TrialState.RUNNING:
+        if self._ordered is not None and self.record.runs[trial].state is TrialState.RUNNING:
             self._ordered.done(trial)
 
     def _ask_again(self, fact: _Answer) -> None:
@@ -109,7 +112,7 @@ class Replay:
             same = suggestion == IDLE or (self._has_enough and isinstance(suggestion, Suggestion))
             answer: object = IDLE
         elif isinstance(fact, facts.TrialSuggested):
-            same = isinstance(suggestion, Suggestion) and suggestion.params == fact.params
+            same = isinstance(suggestion, Suggestion) and are_alike(suggestion.params, fact.params)
             answer = fact.params
         else:
             same = isinstance(suggestion, Suggestion) and suggestion.resume == fact.trial
@@ -131,6 +134,6 @@ class Replay:
         live.judged_step = fact.step
         live.verdict = (fact.decision, fact.by) if fact.decision != "continue" else None
         horizon = live.told if self._plan.deterministic else None
-        attempt = self.record.trials[fact.trial].attempts
+        attempt = self.record.runs[fact.trial].attempts
         question = ev.Judge(fact.trial, attempt, fact.step, horizon)
         self._session.answer(question, fact.at, self._session.show(question))

@@ -21,6 +21,7 @@ class Roster:
 
     Attributes:
         losses_in_row: How many have been lost in a row.
+        has_had_workers: Whether any has ever come.
     """
 
     def __init__(self, out: Outbox, most: int, max_losses: int, role: Role = Role.WORKER) -> None:
@@ -35,7 +36,7 @@ class Roster:
         self._busy: dict[str, int] = {}
         self._started = 0
         self.losses_in_row = 0
-        self._has_had_workers = False
+        self.has_had_workers = False
 
     def skip_names(self, taken: Iterable[str]) -> None:
         """Give no worker a name that an earlier driver of the experiment gave."""
@@ -62,7 +63,7 @@ class Roster:
 
         One dying machine may take all workers along. But if none has ever come, they all fail for a common reason.
         """
-        limit = max(self._max_losses, self._most) if self._has_had_workers else self._max_losses
+        limit = max(self._max_losses, self._most) if self.has_had_workers else self._max_losses
         return self.losses_in_row > limit
 
     @property
@@ -85,7 +86,7 @@ class Roster:
             del self._starting[event.worker]
             self._idle[event.worker] = None
             self._hosts[event.worker] = event.host
-            self._has_had_workers = True
+            self.has_had_workers = True
             self._out.fact(
                 WorkerJoined(
                     at=event.at,

@@ -77,7 +77,7 @@ class Running:
     def points_reported(self, event: ev.PointsReported) -> None:
         """Record a report of rank 0, and answer workers that wait at a milestone."""
         attempt = self._current(event.trial, event.attempt)
-        if attempt is None or event.worker not in attempt.open or (event.again and self._has_arrived(event)):
+        if attempt is None or event.worker not in attempt.open or (event.made_in and self._has_arrived(event)):
             return
         # The fact comes before any command that follows from it: the driver writes facts before it sends anything.
         is_chief = event.worker == attempt.workers[0]
@@ -91,23 +91,52 @@ class Running:
                     step=event.step,
                     metrics=facts.pack_numbers(event.metrics),
                     attempt=event.attempt,
+                    number=self._number_of(event),
                 )
             )
-        if event.waits:
+            if event.asks:
+                self._out.command(ev.Confirm(event.worker, event.trial, event.attempt, event.number))
+        is_first = event.worker not in attempt.waiting  # one that waits already has its question asked
+        if event.waits and is_first:
             attempt.waiting[event.worker] = event.step
         if attempt.verdict is not None:
             self._answer_waiting(attempt)
             if is_chief:
                 self._halt(attempt, ASKED_TO_END)  # it has been told the verdict, and goes on nevertheless
-        elif event.waits and is_chief:
+        elif event.waits and is_chief and is_first:
             self._out.command(ev.Judge(event.trial, event.attempt, event.step, attempt.horizon))
-        elif event.waits and attempt.may_pass(event.step):
+        elif event.waits and not is_chief and attempt.may_pass(event.step):
             self._answer(attempt, event.worker)
 
+    def _number_of(self, event: ev.PointsReported) -> int:
+        """Return which report of its trial it is: the first one of an attempt says so, those after it follow.
+
+        Threads and forked processes of a train function may report at the same time, and take the same number.
+        """
+        is_first = event.made_in or self._out.record.reported_in.get(event.trial) != event.attempt
+        return self._place_of(event) if event.number and is_first else self._trials[event.trial].reports + 1
+
+    def _place_of(self, event: ev.PointsReported) -> int:
+        """Return the number of the report that an attempt makes again, or the next one if it goes on.
+
+        A function may save a step before it reports it, and go on after that step: then its checkpoint does not count
+        the report, but no attempt makes it again.
+        """
+        steps = self._out.record.steps_of(event.trial)
+        for index in range(max(event.number, 1) - 1, len(steps)):
+            if steps[index] >= event.step:
+                return index + 1
+        return max(event.number, self._trials[event.trial].reports + 1)
+
     def _has_arrived(self, event: ev.PointsReported) -> bool:
-        """Tell whether a repeated report has arrived before; reports arrive in order, so the last step tells."""
-        steps = self._trials[event.trial].curve.steps
-        return len(steps) > 0 and steps[-1] >= event.step
+        """Tell whether a report of an earlier attempt has arrived: those of an attempt arrive in order.
+
+        If the last report that arrived is of an attempt before that one, none of that one's has, and what is there
+        under its number was made by a training that had got lost.
+        """
+        if event.made_in > self._out.record.reported_in.get(event.trial, 0):
+            return False
+        return self._place_of(event) <= self._trials[event.trial].reports
 
     def decision_made(self, event: ev.DecisionMade) -> bool:
         """Carry out a decision; returns whether rank 0 was still waiting for it."""
@@ -136,7 +165,7 @@ class Running:
     def checkpoint_written(self, event: ev.CheckpointWritten) -> None:
         """Record a checkpoint."""
         attempt = self._current(event.trial, event.attempt)
-        if attempt is not None:
+        if attempt is not None and event.worker in attempt.open:
             attempt.active_at = event.at
             attempt.saved_step = event.step
             self._out.fact(
@@ -170,6 +199,7 @@ class Running:
             return
         if event.idle_s >= patience_s and event.at - attempt.active_at >= patience_s:
             attempt.stall = f"no rank of the gang has reported anything for stall_timeout_s={patience_s:g} s"
+            attempt.early = tuple(worker for worker, end in attempt.ends.items() if end.outcome == "completed")
             self._halt(attempt, ASKED_TO_END, stack=True)
 
     def re_form(self, attempt: Attempt, why: str) -> None:
@@ -232,10 +262,10 @@ class Running:
                 attempt.verdict = attempt.verdict or ("failed", why)
                 self._halt(attempt, KILLED)
 
-    def end_all(self, why: str) -> None:
-        """Ask all attempts to end."""
+    def end_all(self, why: str, *, for_good: bool) -> None:
+        """Ask all attempts to end; unless it is for good, their trials go on when the experiment is resumed."""
         for attempt in self._attempts.values():
-            attempt.verdict = attempt.verdict or ("stopped", why)
+            attempt.verdict = attempt.verdict or ("stopped" if for_good else "interrupted", why)
             self._answer_waiting(attempt)
             self._halt(attempt, ASKED_TO_END)
 

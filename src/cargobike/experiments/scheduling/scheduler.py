@@ -2,29 +2,31 @@
 
 Its promises, each a property test: no trial is lost or run twice at a time; no gang of free workers idles while a trial
 is ready; a gang starts all or none; every order of joins, losses, reports and ends leads to `Finish`. Then every trial
-that was ever started is in a final state; one that was suggested but never started, because the experiment was ended
-early, stays pending. The cost of an event does not depend on the number of workers or trials.
+that was ever started is in a final state; if the experiment was ended early, one that was never started stays pending,
+and one that was paused stays paused. The cost of an event does not depend on the number of workers or trials.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from typing import Literal
+from typing import Any, Literal
 
 from cargobike.core import facts
 from cargobike.core.ids import derived_seed
 from cargobike.core.record import ExperimentRecord
-from cargobike.core.records import Milestones, Suggestion, TrialState
+from cargobike.core.records import Milestones, Params, Suggestion, TrialState
+from cargobike.core.running.ending import EndKind
 from cargobike.experiments.scheduling import events as ev
 from cargobike.experiments.scheduling.attempt import Attempt, LiveTrial
 from cargobike.experiments.scheduling.conclusion import Conclusion, conclude
-from cargobike.experiments.scheduling.failures import FailureWatch
+from cargobike.experiments.scheduling.failures import EndWatch
 from cargobike.experiments.scheduling.gangs import Gangs
 from cargobike.experiments.scheduling.plan import Plan
 from cargobike.experiments.scheduling.replay import Replay
 from cargobike.experiments.scheduling.running import Running
 from cargobike.experiments.scheduling.showing import AsSuggested, AsTheyEnd, Showing
 
+NewSpace = tuple[list[dict[str, Any]], Params]
 EndState = Literal["completed", "interrupted", "failed"]
 _FREE_NO_WORKER = frozenset({ev.PointsReported, ev.CheckpointWritten, ev.RankActive, ev.RankQuiet})
 
@@ -39,7 +41,7 @@ class Scheduler:
     def __init__(self, plan: Plan, record: ExperimentRecord) -> None:
         self.plan = plan
         self.record = record
-        self._trials = record.trials
+        self._trials = record.runs
         self._out = ev.Outbox(record)
         self._gangs = Gangs(plan, self._out)
         self._roster = self._gangs.roster
@@ -53,7 +55,7 @@ class Scheduler:
         self._is_asking = False
         self._is_exhausted = False
         self._has_milestones = plan.every_report_is_milestone
-        self._failures = FailureWatch(plan.max_failures, plan.fail_fast)
+        self._watch = EndWatch(plan, record)
         self._causes: dict[int, str] = {}
         self._stop_at: float | None = None
         self._ending: tuple[EndState, str] | None = None
@@ -81,16 +83,21 @@ class Scheduler:
         self._advance(at)
         return self._out.take()
 
-    def take_up(self, past: Replay, at: float) -> None:
-        """Go on where a journal ended: trials that ran run again, trials that waited wait. Call it before `begin`."""
-        self._out.fact(facts.ExperimentResumed(at=at, num_trials=self.plan.num_trials))
+    def take_up(self, past: Replay, at: float, changed: NewSpace | None = None) -> None:
+        """Go on where a journal ended: trials that ran run again, trials that waited wait. Call it before `begin`.
+
+        With `changed` it goes on in another space: described, and what trials had for parameters that are new in it.
+        """
+        space, defaults = changed or (None, {})
+        fact = facts.ExperimentResumed(at=at, num_trials=self.plan.num_trials, space=space, defaults=defaults)
+        self._out.fact(fact)
         self._gangs.skip_names(self.record.workers)
         self._showing = past.showing
         self._live = past.live()
         self._has_milestones = self._has_milestones or any(live.milestones for live in self._live.values())
         for number, trial in self._trials.items():
             if trial.state.is_final:
-                self._failures.look_at(trial, "")
+                self._watch.look_at(number, "")
             elif trial.state is TrialState.PAUSED:
                 self._paused.add(number)
             elif trial.state is TrialState.RUNNING:
@@ -155,7 +162,7 @@ class Scheduler:
             return
         self._is_asking = False
         suggestion = event.suggestion
-        is_new = isinstance(suggestion, Suggestion) and suggestion.resume is None
+        is_new = isinstance(suggestion, Suggestion) and suggestion.resume is None and suggestion.repeat_of is None
         # An optimizer that does not count may suggest more than was asked for: that is treated as no suggestion.
         if not isinstance(suggestion, Suggestion) or (is_new and self._has_enough):
             self._is_exhausted = suggestion is None
@@ -184,6 +191,7 @@ class Scheduler:
                 milestones=suggestion.milestones,
                 copy_checkpoint_of=suggestion.copy_checkpoint_of,
                 info=suggestion.info,
+                repeat_of=suggestion.repeat_of,
             )
         )
         self._begin_job(number)
@@ -218,15 +226,19 @@ class Scheduler:
 
     @property
     def _has_enough(self) -> bool:
-        return self.plan.num_trials is not None and self._suggested >= self.plan.num_trials
+        return self.plan.num_trials is not None and len(self.record.trials) >= self.plan.num_trials
 
     @property
     def _may_ask(self) -> bool:
         if self._is_asking or self._is_exhausted or self._ending is not None:
             return False
-        if self._has_enough and not self._paused:
+        if self._has_enough and not self._paused and not self._owes_repeats:
             return False
         return self._showing.may_ask
+
+    @property
+    def _owes_repeats(self) -> bool:
+        return self.record.settings is not None and self.record.settings.owes_runs
 
     def _ask(self) -> None:
         tell = self._showing.take()
@@ -261,7 +273,9 @@ class Scheduler:
         trial = roster.gone(event)
         if trial is not None:
             self._settle(self._running.lost(trial, event.worker, event.ending), event.at)
-        if roster.loses_too_many and not (self._gangs.is_elastic and self._running):
+        if event.ending.kind is EndKind.HOPELESS and not roster.has_had_workers:
+            self._end("failed", f"no worker can be started: {event.ending}", event.at)
+        elif roster.loses_too_many and not (self._gangs.is_elastic and self._running):
             why = f"{roster.losses_in_row} workers were lost in a row, the last one: {event.ending}"
             self._end("failed", why, event.at)
 
@@ -273,6 +287,8 @@ class Scheduler:
         conclusion = conclude(attempt)
         if conclusion.state == "lost":
             self._retry(attempt, conclusion.why or "", at)
+        elif conclusion.state == "interrupted":
+            self._interrupt(trial, attempt.number, conclusion.why or "", at)
         elif conclusion.state == "paused":
             self._pause(trial, at)
         else:
@@ -289,8 +305,10 @@ class Scheduler:
         trial = attempt.trial
         live = self._live[trial]
         live.lost(attempt)
-        if self._ending is not None:
+        if self._ending is not None and self._ends_for_good:
             self._conclude(trial, Conclusion("stopped", None, reason), at)
+        elif self._ending is not None:
+            self._interrupt(trial, attempt.number, reason, at)
         elif live.losses >= self.plan.max_attempts:
             why = f"gave up after {live.losses} lost attempts; the last one: {reason}"
             self._conclude(trial, Conclusion("failed", None, why), at)
@@ -299,35 +317,17 @@ class Scheduler:
             self._ready.appendleft(trial)
 
     def _conclude(self, trial: int, conclusion: Conclusion, at: float) -> None:
-        end = conclusion.end
-        result = end if conclusion.state == "completed" else None
-        value = result.value if result is not None else None
-        self._out.fact(
-            facts.TrialEnded(
-                at=at,
-                trial=trial,
-                state=conclusion.final_state,
-                value=None if value is None else facts.pack_number(value),
-                metrics=facts.pack_numbers(result.metrics) if result is not None else {},
-                error=conclusion.why,
-                peak_memory_bytes=end.peak_memory_bytes if end is not None else None,
-                values=conclusion.values,
-                worker=conclusion.failed_worker,
-            )
-        )
+        self._out.fact(conclusion.as_fact(trial, at))
         del self._live[trial]
         if conclusion.state == "failed":
-            self._causes[trial] = end.alike if end is not None else ""
+            self._causes[trial] = conclusion.end.alike if conclusion.end is not None else ""
         self._job_done(trial, at)
 
     def _job_done(self, trial: int, at: float) -> None:
         for number in self._showing.done(trial):
-            reason = self._failures.look_at(self._trials[number], self._causes.pop(number, ""))
-            if reason is not None:
-                self._end("failed", reason, at)
-            enough = self.plan.reason_to_end(self._trials[number]) if self.plan.reason_to_end is not None else None
-            if enough is not None:
-                self._end("completed", enough, at)
+            ending = self._watch.look_at(number, self._causes.pop(number, ""))
+            if ending is not None:
+                self._end(*ending, at)
 
     # -- ends ----------------------------------------------------------------------------------------------------
 
@@ -343,10 +343,21 @@ class Scheduler:
         self._ending = (state, reason)
         why = reason.partition("\n")[0].rstrip(":")
         for trial in self._ready:
-            if self._trials[trial].attempts:
+            attempts = self._trials[trial].attempts
+            if attempts and self._ends_for_good:
                 self._out.fact(facts.TrialEnded(at=at, trial=trial, state="stopped", error=why))
+            elif attempts:
+                self._interrupt(trial, attempts, why, at)
         self._ready.clear()
-        self._running.end_all(why)
+        self._running.end_all(why, for_good=self._ends_for_good)
+
+    @property
+    def _ends_for_good(self) -> bool:
+        """Whether the search is over by its own rules. Otherwise a resume goes on with what was cut off."""
+        return self._ending is None or self._ending[0] == "completed"
+
+    def _interrupt(self, trial: int, attempt: int, reason: str, at: float) -> None:
+        self._out.fact(facts.AttemptLost(at=at, trial=trial, attempt=attempt, reason=reason, interrupted=True))
 
     # -- moving on -----------------------------------------------------------------------------------------------
 
@@ -370,7 +381,9 @@ class Scheduler:
         plan = self.plan
         wanted = len(self._ready)
         if not self._no_more_to_come:
-            new = plan.workers if plan.num_trials is None else plan.num_trials - self._suggested
+            new = plan.workers
+            if plan.num_trials is not None:
+                new = max(0, plan.num_trials * self.record.header.repeats - self._suggested)
             wanted += new + len(self._paused)
         self._gangs.start_up_to(wanted, self._running)
 
@@ -379,7 +392,7 @@ class Scheduler:
         """Whether only trials that are ready or running now will ever run (again)."""
         if self._ending is not None or self._is_exhausted:
             return True
-        if self._is_asking or not self._has_enough or self._paused:
+        if self._is_asking or not self._has_enough or self._paused or self._owes_repeats:
             return False
         return not (self._has_milestones and self._running)  # a running trial may pause, and be resumed
 
@@ -390,8 +403,8 @@ class Scheduler:
         return self._ending is not None or not (self._ready or self._is_asking or self._may_ask)
 
     def _finish(self, at: float) -> None:
-        state, reason = self._ending or ("completed", "")
-        for trial in sorted(self._paused):
+        state, reason = self._ending or self.record.normal_ending
+        for trial in sorted(self._paused) if self._ends_for_good else ():
             why = "was not resumed before the end"
             self._out.fact(facts.TrialEnded(at=at, trial=trial, state="stopped", error=why))
         self._out.fact(facts.ExperimentEnded(at=at, state=state, reason=reason))

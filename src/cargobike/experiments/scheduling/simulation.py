@@ -6,6 +6,7 @@ five times slower than the others cost, what does the driver itself need for ten
 
 from __future__ import annotations
 
+import inspect
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -14,10 +15,13 @@ from typing import Any, TypedDict, Unpack
 import msgspec
 
 from cargobike.core.asked import Aim, Asked, Gang, Named, Placement, Search
-from cargobike.core.errors import EngineError
+from cargobike.core.errors import EngineError, InvalidInputError, nearest
 from cargobike.core.facts import AnyFact, ExperimentStarted
 from cargobike.core.record import ExperimentRecord
 from cargobike.core.records import Direction, ExperimentState, Trial
+from cargobike.core.values.kinds import read_count
+from cargobike.core.values.numbers import describe
+from cargobike.core.values.times import Seconds, read_seconds
 from cargobike.engines.engine import WorkerSpec
 from cargobike.engines.simulated import world
 from cargobike.engines.simulated.engine import SimulatedEngine
@@ -28,6 +32,7 @@ from cargobike.experiments.scheduling.plan import Plan
 from cargobike.experiments.scheduling.scheduler import Scheduler
 from cargobike.search.optimizers.optimizer import AbstractOptimizer
 from cargobike.search.optimizers.registry import resolve_optimizer
+from cargobike.search.optimizers.repeated import Repeated
 from cargobike.search.rules.stop_rule import StopRule
 from cargobike.search.spaces.space import Searchspace
 
@@ -43,8 +48,8 @@ class Scheduling(TypedDict, total=False):
     max_attempts: int
     max_failures: int | None
     fail_fast: int
-    trial_timeout_s: float | None
-    timeout_s: float | None
+    trial_timeout_s: Seconds | None
+    timeout_s: Seconds | None
     max_worker_losses: int
 
 
@@ -101,12 +106,13 @@ def simulate(
     *,
     optimizer: str | AbstractOptimizer = "randomsearch",
     num_trials: int | None = None,
+    repeats: int = 1,
     workers: int = 8,
     direction: Direction = "max",
     seed: int = 0,
     cluster: Cluster | None = None,
     early_stop: StopRule | Sequence[StopRule] = (),
-    suggestion_s: float = 0.0,
+    suggestion_s: Seconds = 0.0,
     keep_facts: bool = False,
     **scheduling: Unpack[Scheduling],
 ) -> SimulationResult:
@@ -117,6 +123,7 @@ def simulate(
         space: What to try.
         optimizer: A name or an object.
         num_trials: How many trials to run.
+        repeats: How often each of them is run, with another seed each time.
         workers: How many workers to keep.
         direction: `"max"` or `"min"`.
         seed: Decides about suggestions.
@@ -133,6 +140,19 @@ def simulate(
         >>> len(result.trials), result.makespan_s
         (100, 1800.0)
     """
+    if not callable(function):
+        raise InvalidInputError(
+            "simulate needs a model of a train function, called with parameters and a seed, which returns a "
+            f"SimulatedRun; {describe(function)} was given."
+        )
+    if num_trials is not None:
+        read_count("num_trials", num_trials, least=1)
+    for name, least, number in (("repeats", 1, repeats), ("workers", 1, workers), ("seed", 0, seed)):
+        read_count(name, number, least=least)
+    place: object = cluster
+    if not isinstance(place, Cluster | None):
+        raise InvalidInputError(f"cluster must be a Cluster, such as Cluster((1, 2)); {describe(place)} was given.")
+    thinking_s = read_seconds("suggestion_s", suggestion_s, may_be_zero=True) or 0.0
     chosen = resolve_optimizer(optimizer)
     where = space if isinstance(space, Searchspace) else Searchspace(space)
     rules = tuple(early_stop) if isinstance(early_stop, Sequence) else (early_stop,)
@@ -141,7 +161,7 @@ def simulate(
         num_trials=num_trials,
         seed=seed,
         every_report_is_milestone=chosen.wants_every_report or bool(rules),
-        **scheduling,
+        **_with_seconds(scheduling),
     )
     asked = Asked(
         name="simulation",
@@ -151,18 +171,31 @@ def simulate(
             num_trials=num_trials,
             seed=seed,
             deterministic=plan.deterministic,
+            repeats=repeats,
         ),
         aim=Aim(direction=direction),
         placement=Placement(workers=workers, gang=Gang(size=plan.gang), engine=SimulatedEngine.name),
     )
     header = ExperimentStarted(at=0.0, id="simulation", asked=asked)
+    if repeats > 1:
+        chosen, rules = Repeated(chosen, repeats, rules), ()
     chosen.deterministic = plan.deterministic
     chosen.setup(where, num_trials=num_trials, direction=direction, seed=seed)
     chosen.initialize()
     record = ExperimentRecord(header)
-    session = OptimizerSession(chosen, record.trials, allowed=where.names, stop_rules=rules)
+    session = OptimizerSession(chosen, record.runs, allowed=where.names, stop_rules=rules, settings=record.trials)
     engine = SimulatedEngine(function, cluster)
-    return _Simulation(Scheduler(plan, record), session, engine, suggestion_s, keep_facts).run()
+    return _Simulation(Scheduler(plan, record), session, engine, thinking_s, keep_facts).run()
+
+
+def _with_seconds(scheduling: Scheduling) -> dict[str, Any]:
+    own = [name for name in inspect.signature(simulate).parameters if name != "scheduling"]
+    known = [*own, *Scheduling.__annotations__]
+    for name in scheduling:
+        if name not in known:
+            raise InvalidInputError(f"simulate takes no {name!r}.{nearest(name, known)} It takes {', '.join(known)}.")
+    limits = {name: scheduling.get(name) for name in ("trial_timeout_s", "timeout_s") if name in scheduling}
+    return {**scheduling, **{name: read_seconds(name, limit) for name, limit in limits.items()}}
 
 
 class _Simulation:
@@ -262,7 +295,7 @@ class _Simulation:
         self._answers.append(answer)
 
     def _run(self, command: ev.Run) -> None:
-        trial = self._scheduler.record.trials[command.trial]
+        trial = self._scheduler.record.runs[command.trial]
         self._engine.assign(
             command.workers,
             command.trial,
@@ -294,6 +327,7 @@ def _as_event(what: world.Happening, at: float) -> ev.Event:
             step=what.step,
             metrics=what.metrics,  # type: ignore[arg-type]
             waits=what.waits,
+            number=what.step,
         )
     if isinstance(what, world.Ended):
         return ev.AttemptEnded(

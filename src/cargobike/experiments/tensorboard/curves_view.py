@@ -21,7 +21,6 @@ from typing import Final
 
 from cargobike.core.errors import StoreError
 from cargobike.core.facts import (
-    EXPERIMENT_FACTS,
     AnyFact,
     AttemptStarted,
     ExperimentStarted,
@@ -33,8 +32,8 @@ from cargobike.core.facts import (
 )
 from cargobike.core.layout import ExperimentFolder
 from cargobike.core.records import Params
+from cargobike.experiments.reading import journal_reader
 from cargobike.experiments.tensorboard.event_files import file_start, scalars, session_end, session_start
-from cargobike.store.journal.journal import JournalReader
 
 BYTES_AT_ONCE: Final = 4 << 20
 _FILE: Final = "events.out.tfevents.0000000000.cargobike"
@@ -53,7 +52,7 @@ class CurvesView:
     def __init__(self, folder: ExperimentFolder) -> None:
         self.folder = folder
         self.root = folder.tensorboard
-        self._reader = JournalReader(folder.journal, EXPERIMENT_FACTS)
+        self._reader = journal_reader(folder)
         self._params: dict[int, Params] = {}
         self._started: set[int] = set()
         self._steps: dict[int, int] = {}
@@ -77,7 +76,10 @@ class CurvesView:
         self._lock = fd
         self._is_current = self._matches_journal()
         if not self._is_current:
-            self._wipe()
+            try:
+                self._wipe()
+            except OSError as error:
+                raise StoreError(f"Cannot write to {self.root}: {error.strerror}.") from error
         return True
 
     def update(self) -> bool:
@@ -89,15 +91,19 @@ class CurvesView:
             self._wipe()
         before = self._reader.offset
         facts = self._reader.read_new(BYTES_AT_ONCE)
-        self._write(self._records(facts))
-        self._link()
+        try:
+            self._write(self._records(facts))
+            self._link()
+        except OSError as error:
+            raise StoreError(f"Cannot write to {self.root}: {error.strerror} ({error.filename}).") from error
         return self._reader.offset > before
 
     def close(self) -> None:
         """Release the files for other writers; may be called twice."""
         if self._lock >= 0:
             if not self._is_current:
-                (self.root / _STATE).write_text(str(self._reader.offset))
+                with contextlib.suppress(OSError):  # then they are written again
+                    (self.root / _STATE).write_text(str(self._reader.offset))
             os.close(self._lock)
             self._lock = -1
 

@@ -14,8 +14,10 @@ import msgspec
 from cargobike.core.errors import CargobikeError
 from cargobike.core.layout import ExperimentFolder
 from cargobike.experiments.tensorboard.curves_view import CurvesView
+from cargobike.experiments.tensorboard.host_guard import guarded
 from cargobike.experiments.tensorboard.server import TensorboardOrder
 from cargobike.store.files.mirror import refresh
+from cargobike.ui.web.access import access_for
 from cargobike.workers.processes import die_with_parent
 
 _FOLLOW_EVERY_S = 1.0
@@ -32,8 +34,11 @@ def main() -> None:
     try:
         for root in order.experiments:
             view = CurvesView(ExperimentFolder(Path(root)))
-            if view.open():
-                views.append(view)
+            try:
+                if view.open():
+                    views.append(view)
+            except CargobikeError as error:
+                log.warning("%s cannot be shown: %s", view.folder.id, error)
         _follow(views)
         _say(f"at {_serve(order)}")
         while not select.select([sys.stdin], [], [], _FOLLOW_EVERY_S)[0]:
@@ -53,7 +58,7 @@ def _follow(views: list[CurvesView]) -> None:
             refresh(view.folder.project)
             while view.update():
                 pass
-        except CargobikeError as error:
+        except (CargobikeError, ArithmeticError, ValueError) as error:
             log.warning("%s cannot be followed: %s", view.folder.id, error)
 
 
@@ -67,7 +72,9 @@ def _serve(order: TensorboardOrder) -> str:
         raise ImportError(
             f"the library tensorboard is needed ({error}). Install it: pip install 'cargobike[tensorboard]'"
         ) from error
-    server = program.TensorBoard()
+    access = access_for(order.host, names=order.allow_hosts)
+    make_server = program.create_port_scanning_werkzeug_server
+    server = program.TensorBoard(server_class=lambda app, flags: make_server(guarded(app, access), flags))
     arguments = {
         "logdir": order.logdir,
         "host": order.host,

@@ -34,6 +34,7 @@ class TensorboardOrder(msgspec.Struct, frozen=True, kw_only=True):
     experiments: list[str]
     host: str = "127.0.0.1"
     port: int = 0
+    allow_hosts: list[str] = []
 
 
 class TensorboardServer:
@@ -47,13 +48,25 @@ class TensorboardServer:
         folders: Experiments whose event files to write, and to keep up to date while they run.
         host: Address to listen on.
         port: Port to listen on, 0 for any that is free.
+        allow_hosts: Names by which it may be asked for, besides those of this machine.
     """
 
     def __init__(
-        self, logdir: Path, folders: Sequence[ExperimentFolder], *, host: str = "127.0.0.1", port: int = 0
+        self,
+        logdir: Path,
+        folders: Sequence[ExperimentFolder],
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        allow_hosts: Sequence[str] = (),
     ) -> None:
         order = TensorboardOrder(
-            owner=os.getpid(), logdir=str(logdir), experiments=[str(one.root) for one in folders], host=host, port=port
+            owner=os.getpid(),
+            logdir=str(logdir),
+            experiments=[str(one.root) for one in folders],
+            host=host,
+            port=port,
+            allow_hosts=list(allow_hosts),
         )
         load = "from cargobike.experiments.tensorboard.process import main"
         program = f"import sys; sys.path.append({PACKAGE_PARENT!r}); {load}; main()"

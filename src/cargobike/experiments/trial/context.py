@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import weakref
-from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeGuard
@@ -15,17 +13,21 @@ from cargobike.core.errors import StoreError, TrialPaused, TrialStopped, WaitErr
 from cargobike.core.records import Direction
 from cargobike.core.running import member
 from cargobike.core.running.member import Alone, Gang, Role
-from cargobike.core.values.numbers import read_metrics, read_whole
+from cargobike.core.values.exact import unpack_exactly
+from cargobike.core.values.numbers import FIRST_STEP, LAST_STEP, read_metrics, read_whole, step_out_of_range
 from cargobike.experiments.trial.messages import (
     Assignment,
     ForRunner,
     FromTrial,
     Point,
+    Published,
     Saved,
     ToTrial,
     Verdict,
     decode_for_runner,
 )
+from cargobike.experiments.trial.report_names import ReportNames
+from cargobike.experiments.trial.sent_reports import Reports, SentReports
 from cargobike.workers.program import Seat
 from cargobike.workers.wire.inner import Bring, Brought, Keep, Kept
 from cargobike.workers.wire.mailbox import Mailbox
@@ -34,11 +36,10 @@ from cargobike.workers.wire.messages import Assign, Said, Tell
 if TYPE_CHECKING:
     from cargobike.experiments.trial.checkpoints.checkpoint import Checkpoints
     from cargobike.experiments.trial.checkpoints.files import SavedCheckpoint
-    from cargobike.experiments.trial.checkpoints.folder import ReportedPoint
 
 VERDICT_TIMEOUT_S = 600.0
 FILES_TIMEOUT_S = 3600.0
-_KEPT_POINTS = 100
+_WHAT = {Point: "A report", Published: "What a member of a gang publishes"}
 
 
 class Context:
@@ -56,6 +57,7 @@ class Context:
         device_index: Which of the visible GPUs is this rank's own, `None` without any.
         options: What the experiment was told about how to train together, the same in every member.
         secret: Known to the members of this attempt only.
+        meeting_place: Where the ranks of torch meet, as `address:port`; empty outside a gang.
         began_with: Name of the checkpoint that all ranks of this attempt begin with, empty if there is none; `None` if
             ranks do not have to agree on one.
     """
@@ -73,6 +75,7 @@ class Context:
     force_checkpoints_every_s: float = 0.0
     options: Mapping[str, Any] = MappingProxyType({})
     secret: bytes = b""
+    meeting_place: str = ""
     began_with: str | None = None
 
     def __init__(self, params: Mapping[str, Any] | None = None) -> None:
@@ -127,11 +130,11 @@ class Context:
         """Where the trial's artifacts lie; the working directory, if the trial has one of its own."""
         return self.folder / layout.FILES
 
-    def artifact(self, path: str | os.PathLike[str], name: str | None = None) -> Path:
-        """Copy a file or folder to the trial's files."""
+    def artifact(self, path: Any = None, name: str | None = None, *, text: str | None = None) -> Path:
+        """Keep a file, a text, an image, a figure or a table in the trial's files."""
         from cargobike.experiments.trial.artifacts import keep_artifact  # noqa: PLC0415 - most functions keep none
 
-        return keep_artifact(Path(path), self.files, name)
+        return keep_artifact(path, self.files, name, text)
 
     @property
     def checkpoint(self) -> Checkpoints:
@@ -168,18 +171,19 @@ class Context:
             rank=self.rank if self.role != Role.SERVER else 0,
             on_saved=self._announce,
             current_step=lambda: self.last_step,
-            points=self._points_on_their_way,
-            on_points=self._report_again,
+            reports=self._reports_made,
+            on_reports=self._go_on_after,
             direction=self._direction,
             start_from=Path(self._start_from) if self._start_from else None,
             force_every_s=self.force_checkpoints_every_s,
         )
 
-    def _points_on_their_way(self) -> Sequence[ReportedPoint]:
-        return ()
+    def _reports_made(self) -> Reports | None:
+        """Return the reports that were made so far, for a checkpoint to remember."""
+        return None
 
-    def _report_again(self, points: Sequence[ReportedPoint]) -> None:
-        """Report what an earlier attempt may have reported in vain."""
+    def _go_on_after(self, reports: Reports | None) -> None:
+        """Count on from the reports that an earlier attempt had made, and make those again that may be lost."""
 
     @property
     def should_stop(self) -> bool:
@@ -196,6 +200,8 @@ class Context:
             step = 0 if self.last_step is None else self.last_step + 1
         elif type(step) is not int:
             step = read_whole(step)
+        if not FIRST_STEP <= step <= LAST_STEP:
+            raise step_out_of_range(step)
         self.last_step = step
         return step
 
@@ -213,9 +219,10 @@ class TrialContext(Context):
         *,
         direction: Direction,
         options: Mapping[str, Any] | None = None,
+        names: ReportNames | None = None,
     ) -> None:
         assignment = assign.body
-        super().__init__(assignment.params)
+        super().__init__(unpack_exactly(assignment.params))
         self.number = assign.task
         self.attempt = assign.attempt
         self.rank = assignment.rank
@@ -229,12 +236,14 @@ class TrialContext(Context):
         milestones = assignment.milestones
         self._every = milestones == "every"
         self._milestones: list[int] = [] if isinstance(milestones, str) else sorted(milestones, reverse=True)
+        self._names = names if assignment.rank == 0 else None  # only rank 0 is judged
         self._reports = 0
-        self._on_their_way: deque[ReportedPoint] = deque(maxlen=_KEPT_POINTS)
+        self._reports_before = assignment.reports
         self._saves = 0
         self._saves_first = False
         self._is_pausing = False
         self._mailbox: Mailbox[ForRunner] = Mailbox(seat.agent, decode_for_runner)
+        self._sent = SentReports(self.number, self.attempt, self._say, self._mailbox)
         self.options = MappingProxyType(dict(options or {}))
         membership = self.membership = assignment.membership
         if membership is not None:
@@ -261,7 +270,7 @@ class TrialContext(Context):
 
     def _say(self, body: FromTrial) -> None:
         """Tell the driver something about this attempt."""
-        self._seat.send(Said(self.number, self.attempt, body))
+        self._seat.send(Said(self.number, self.attempt, body), _WHAT.get(type(body), "A message"))
 
     @property
     def files(self) -> Path:
@@ -278,26 +287,32 @@ class TrialContext(Context):
         if self._is_pausing:
             raise TrialPaused(f"trial {self.id} was paused at step {self.last_step}")
         values = read_metrics(metrics)
-        step = self._next_step(step)
-        self._reports += 1
-        waits = self._every or bool(self._milestones and step >= self._milestones[-1])
-        self._say(Point(step, values, waits))
-        self._on_their_way.append((step, values))
+        with self._sent.lock:
+            step = self._next_step(step)
+            self._reports += 1
+            waits = self._every or bool(self._milestones and step >= self._milestones[-1])
+            if waits and self._names is not None:
+                waits = self._names.can_be_judged(values, step)
+            if self._is_recorded:
+                self._sent.send(step, values, waits=waits)
+            else:
+                self._say(Point(step, values, waits))
         if waits:
             self._await_verdict(step)
-            self._on_their_way.clear()  # the driver has seen this one, and so all before
         if self._seat.is_asked_to_stop:
             raise TrialStopped(f"trial {self.id} was asked to stop")
 
-    def _points_on_their_way(self) -> Sequence[ReportedPoint]:
-        return self._on_their_way
+    @property
+    def _is_recorded(self) -> bool:
+        """Whether the reports of this worker are those of the trial."""
+        return self.rank == 0 and self.role != Role.SERVER
 
-    def _report_again(self, points: Sequence[ReportedPoint]) -> None:
-        if self._reports or self.attempt == 1 or self.rank or self.role == Role.SERVER:
-            return
-        for step, values in points:
-            self._say(Point(step, values, again=True))
-            self._on_their_way.append((step, values))
+    def _reports_made(self) -> Reports | None:
+        return self._sent.describe(self.last_step) if self._is_recorded else None
+
+    def _go_on_after(self, reports: Reports | None) -> None:
+        if not self._reports and self.attempt > 1 and self._is_recorded:
+            self.last_step = self._sent.take_up(reports or Reports(self._reports_before, self.last_step))
 
     def _await_verdict(self, step: int) -> None:
         while self._milestones and step >= self._milestones[-1]:
@@ -311,6 +326,7 @@ class TrialContext(Context):
             raise WaitError(
                 f"the driver has not said for {VERDICT_TIMEOUT_S:g} s what to do with trial {self.id} at step {step}"
             )
+        self._sent.confirmed(self._sent.count)  # the driver has seen this one, and so all before
         decision = message.body.decision
         if decision == "stop":
             raise TrialStopped(f"trial {self.id} was stopped at step {step}")
@@ -367,17 +383,6 @@ class TrialContext(Context):
             raise StoreError(f"{path} could not be fetched from the driver: {answer.error}")
 
 
-class Reporter:
-    """What a train function with a parameter named `reporter` gets: Maggy's way to report."""
-
-    def __init__(self, context: Context) -> None:
-        self._context = context
-
-    def broadcast(self, metric: float, step: int | None = None) -> None:
-        """Report the objective."""
-        self._context.report({"metric": metric}, step)
-
-
 _outside = Context()
 _current: Context | None = None
 
@@ -385,6 +390,11 @@ _current: Context | None = None
 def current() -> Context:
     """Return the context of the trial that runs in this process, or the one for code outside any trial."""
     return _outside if _current is None else _current
+
+
+def is_inside() -> bool:
+    """Tell whether a trial runs in this process."""
+    return _current is not None
 
 
 def enter(context: Context | None) -> None:

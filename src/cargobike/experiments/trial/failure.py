@@ -6,9 +6,11 @@ import os
 import traceback
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from cargobike.core.errors import CargobikeError
 from cargobike.core.package import PACKAGE_FOLDER
+from cargobike.core.values.information import to_text
 
 _OURS = PACKAGE_FOLDER + os.sep
 _LONGEST = 60_000
@@ -26,15 +28,15 @@ _WORDS = (
 
 
 def describe_exception(error: BaseException, launch_dir: str) -> tuple[str, str]:
-    """Return the text to show, and a key that is equal for failures with the same cause."""
-    trace = _without_our_frames(error.__traceback__)
-    if isinstance(error, CargobikeError):
-        trace = _up_to_our_frames(trace)
-    if isinstance(error, SystemExit):
-        text = f"SystemExit: the train function called sys.exit({error.code!r})"
-        text = "".join(traceback.format_exception(type(error), error, trace)).rstrip() + "\n" + text
-    else:
-        text = "".join(traceback.format_exception(type(error), error, trace)).rstrip()
+    """Return the text to show, and a key that is equal for failures with the same cause; never raises.
+
+    What users raise may itself raise when it is looked at: then class and traceback are shown, which always exist.
+    """
+    trace = _without_our_frames(_attribute(error, "__traceback__"))
+    try:
+        text = _usual_text(error, trace)
+    except BaseException as problem:  # noqa: BLE001 - exceptions of users may do anything when they are looked at
+        text = _plain_text(error, trace, problem)
     hint = _hint(error, launch_dir)
     if hint:
         text += f"\n{hint}"
@@ -45,7 +47,7 @@ def describe_exception(error: BaseException, launch_dir: str) -> tuple[str, str]
     while last is not None and last.tb_next is not None:
         last = last.tb_next
     line = f"{last.tb_frame.f_code.co_filename}:{last.tb_lineno}" if last is not None else ""
-    return text, f"{type(error).__qualname__}@{line}"
+    return to_text(text), to_text(f"{_class_name(error)}@{line}")
 
 
 def is_symptom(error: BaseException) -> bool:
@@ -54,12 +56,50 @@ def is_symptom(error: BaseException) -> bool:
     Frameworks have no common word for it: torch has classes of its own, gloo only texts.
     """
     seen: BaseException | None = error
-    while seen is not None:
-        is_foreign = not isinstance(seen, OSError)  # an OSError may come from sockets of the user's own
-        if type(seen).__name__ in _SYMPTOMS or (is_foreign and any(words in str(seen) for words in _WORDS)):
+    looked_at: set[int] = set()  # causes may form a circle
+    while seen is not None and id(seen) not in looked_at:
+        looked_at.add(id(seen))
+        is_foreign = not issubclass(type(seen), OSError)  # an OSError may come from sockets of the user's own
+        if _class_name(seen) in _SYMPTOMS or (is_foreign and any(words in _message_of(seen) for words in _WORDS)):
             return True
-        seen = seen.__cause__ or seen.__context__
+        seen = _attribute(seen, "__cause__") or _attribute(seen, "__context__")
     return False
+
+
+def _usual_text(error: BaseException, trace: TracebackType | None) -> str:
+    if isinstance(error, CargobikeError):
+        trace = _up_to_our_frames(trace)
+    text = "".join(traceback.format_exception(type(error), error, trace)).rstrip()
+    if isinstance(error, SystemExit):
+        text += f"\nSystemExit: the train function called sys.exit({error.code!r})"
+    return text
+
+
+def _plain_text(error: BaseException, trace: TracebackType | None, problem: BaseException) -> str:
+    """Describe an exception without asking it anything but its message."""
+    frames = "".join(traceback.format_tb(trace))
+    message = _message_of(error) or "(no message)"
+    return (
+        f"Traceback (most recent call last):\n{frames}{_class_name(error)}: {message}\n"
+        f"(More cannot be shown: looking at this exception raised {_class_name(problem)}.)"
+    )
+
+
+def _message_of(error: BaseException) -> str:
+    try:
+        return str(error)
+    except BaseException:  # noqa: BLE001 - `__str__` of a user's class may do anything
+        return ""
+
+
+def _class_name(error: BaseException) -> str:
+    """Return the name of its class, also of one that does not want to be looked at."""
+    return str(type.__dict__["__qualname__"].__get__(type(error)))
+
+
+def _attribute(error: BaseException, name: str) -> Any:
+    """Return what the interpreter itself keeps in an exception, whatever its class makes of the name."""
+    return BaseException.__dict__[name].__get__(error)
 
 
 def _without_our_frames(trace: TracebackType | None) -> TracebackType | None:
@@ -82,12 +122,14 @@ def _is_ours(trace: TracebackType) -> bool:
 
 def _hint(error: BaseException, launch_dir: str) -> str:
     """Explain the one mistake that a directory per trial invites."""
-    name = getattr(error, "filename", None)
-    if not isinstance(error, FileNotFoundError) or not isinstance(name, (str, os.PathLike)):
-        return ""
-    path = Path(name)
-    there = Path(launch_dir) / path
-    if path.is_absolute() or not there.exists():
+    try:
+        if not isinstance(error, FileNotFoundError):
+            return ""
+        path = Path(error.filename)
+        there = Path(launch_dir) / path
+        if path.is_absolute() or not there.exists():
+            return ""
+    except Exception:  # noqa: BLE001 - it may name no file, or none that can exist
         return ""
     return (
         f"Hint: {str(path)!r} exists in {launch_dir}, where the experiment was launched, but each trial works in a "

@@ -5,14 +5,20 @@ On the wire a trial is a task, and its attempts are the task's.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
+from cargobike.core import facts
+from cargobike.core.values.numbers import FIRST_STEP, LAST_STEP
 from cargobike.workers.wire.inner import Brought, Kept, Leave
-from cargobike.workers.wire.messages import Assign, Beat, Bye, Died, Ended, Hello, Output, Quiet, Said, Tell
+from cargobike.workers.wire.messages import Assign, Beat, Bye, Died, Ended, Hello, Output, Quiet, Said, Tell, Used
 
 Outcome = Literal["completed", "stopped", "paused", "failed", "lost"]
+
+
+Step = Annotated[int, msgspec.Meta(ge=FIRST_STEP, le=LAST_STEP)]
+"""A step; journals and curves have 64 bits for one."""
 
 
 class TrialMessage(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -25,19 +31,24 @@ class TrialMessage(msgspec.Struct, frozen=True, array_like=True, gc=False):
 class Point(TrialMessage, frozen=True, tag="point", gc=True):
     """A report; with `waits`, the train function stands still until a `Verdict` comes.
 
-    With `again` it was reported by the attempt before, and may or may not have arrived.
+    Attributes:
+        number: Which report of the trial it is, from 1; 0 for a rank whose reports are not recorded.
+        made_in: The attempt that made it, if that was an earlier one: it may or may not have arrived.
+        asks: Whether the driver is to send a `Confirmed` once it is in the journal.
     """
 
-    step: int
+    step: Step
     metrics: dict[str, float]
     waits: bool = False
-    again: bool = False
+    number: facts.ReportNumber = 0
+    made_in: int = 0
+    asks: bool = False
 
 
 class Saved(TrialMessage, frozen=True, tag="saved"):
     """A checkpoint is durable; its path is relative to the project."""
 
-    step: int
+    step: Step
     path: str
     size_bytes: int = 0
 
@@ -66,6 +77,7 @@ class AttemptEnd(msgspec.Struct, frozen=True, array_like=True):
     """How an attempt went on one worker, as its runner says.
 
     `alike` is equal for failures with the same cause. A symptom is one that another member of the gang has caused.
+    `extras` is what was returned besides numbers, as plain data.
     """
 
     outcome: Outcome
@@ -75,6 +87,7 @@ class AttemptEnd(msgspec.Struct, frozen=True, array_like=True):
     alike: str = ""
     peak_memory_bytes: int | None = None
     is_symptom: bool = False
+    extras: dict[str, Any] = {}
 
 
 FromTrial = Point | Saved | Published | Wanted
@@ -111,7 +124,11 @@ class Membership(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
 
 
 class Assignment(msgspec.Struct, frozen=True, array_like=True):
-    """A trial to run; `start_from` is a folder of checkpoints, relative to the project."""
+    """A trial to run; `start_from` is a folder of checkpoints, relative to the project.
+
+    `reports` is how many reports of the trial there are: a checkpoint of an earlier version does not say after how many
+    it was saved, and an attempt that goes on from it counts on from these.
+    """
 
     params: dict[str, Any]
     seed: int
@@ -120,6 +137,7 @@ class Assignment(msgspec.Struct, frozen=True, array_like=True):
     milestones: tuple[int, ...] | Literal["every"] = ()
     start_from: str | None = None
     membership: Membership | None = None
+    reports: int = 0
 
 
 class Verdict(TrialMessage, frozen=True, tag="verdict"):
@@ -129,6 +147,12 @@ class Verdict(TrialMessage, frozen=True, tag="verdict"):
     decision: Literal["continue", "stop", "pause"]
 
 
+class Confirmed(TrialMessage, frozen=True, tag="confirmed"):
+    """All reports up to this number are in the journal."""
+
+    number: int
+
+
 class Gathered(TrialMessage, frozen=True, tag="gathered", gc=True):
     """What the members of a gang have published under a name, in their order; `None` for those that have not."""
 
@@ -136,9 +160,9 @@ class Gathered(TrialMessage, frozen=True, tag="gathered", gc=True):
     values: list[bytes | None]
 
 
-ToTrial = Verdict | Gathered
+ToTrial = Verdict | Confirmed | Gathered
 
-FromWorker = Hello | Beat | Said[FromTrial] | Ended[AttemptEnd] | Died | Quiet | Output | Bye
+FromWorker = Hello | Beat | Said[FromTrial] | Ended[AttemptEnd] | Died | Quiet | Used | Output | Bye
 """Everything that the driver of an experiment hears from a worker."""
 ForRunner = Assign[Assignment] | Tell[ToTrial] | Kept | Brought | Leave
 """Everything that the runner of a trial hears from its agent."""

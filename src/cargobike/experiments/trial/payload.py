@@ -15,6 +15,7 @@ import cloudpickle
 import msgspec
 
 from cargobike.core.registering.feeding import Feed
+from cargobike.experiments.trial.exposing import expose
 
 is_loading = False
 """Whether a train function is just being unpickled, which imports the module that it lives in."""
@@ -35,6 +36,7 @@ class Payload(msgspec.Struct, frozen=True, kw_only=True):
         preload: Libraries that the function needs, imported before the first fork.
         sources: Text of files that exist only in the driver's memory (notebook cells), for tracebacks.
         metric: Which entry of a returned dict is the objective.
+        judged_by_reports: Whether a stop rule or an optimizer was chosen that needs the objective in the reports.
         value_is_optional: Whether the function may return nothing (a single tracked run).
         wants_reporter: Whether the function has a parameter `reporter` for us to fill.
         needed_metrics: Names that the dict it returns must hold: objectives and constraints.
@@ -53,6 +55,7 @@ class Payload(msgspec.Struct, frozen=True, kw_only=True):
     preload: list[str] = []
     sources: dict[str, str] = {}
     metric: str | None = None
+    judged_by_reports: bool = False
     direction: Literal["max", "min"] = "max"
     value_is_optional: bool = False
     wants_reporter: bool = False
@@ -95,25 +98,8 @@ class Payload(msgspec.Struct, frozen=True, kw_only=True):
             function: Callable[..., Any] = cloudpickle.loads(self.function)
         finally:
             is_loading = False
-        _expose(function)
+        expose(function)
         return function
-
-
-def _expose(function: Any) -> None:
-    """Put what comes from the user's script where pickle looks for it: into `__main__`.
-
-    Else a train function could not pickle objects of the script's own classes (`torch.save(model)`, process pools).
-    """
-    while isinstance(function, functools.partial):
-        function = function.func
-    owner = getattr(function, "__self__", function)
-    kind = owner if isinstance(owner, type) else type(owner)
-    plain = getattr(function, "__func__", function)
-    namespace = getattr(plain, "__globals__", None) or getattr(vars(kind).get("__call__"), "__globals__", {})
-    names = dict(namespace) if namespace.get("__name__") == "__main__" else {}
-    if kind.__module__ == "__main__":
-        names[kind.__name__] = kind
-    vars(sys.modules["__main__"]).update({name: value for name, value in names.items() if not name.startswith("__")})
 
 
 def remember(function: Callable[..., Any], cache_parameters: dict[str, Any]) -> Callable[..., Any]:

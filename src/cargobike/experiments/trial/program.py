@@ -7,26 +7,29 @@ import os
 import resource
 import sys
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any
 
 import msgspec
 
 from cargobike.core import layout
 from cargobike.core.errors import InvalidInputError, TrialPaused, TrialStopped
 from cargobike.core.registering.feeding import Opener
+from cargobike.core.running.forks import end_copy
 from cargobike.core.running.member import Role
 from cargobike.experiments.trial import context
-from cargobike.experiments.trial.context import Reporter, TrialContext
+from cargobike.experiments.trial.context import TrialContext
 from cargobike.experiments.trial.desk import Desk
 from cargobike.experiments.trial.failure import describe_exception, is_symptom
 from cargobike.experiments.trial.messages import Assignment, AttemptEnd, decode_assign
-from cargobike.experiments.trial.outcome import check_names, read_outcome
+from cargobike.experiments.trial.outcome import CleanExit, check_names, read_outcome
 from cargobike.experiments.trial.payload import Payload
+from cargobike.experiments.trial.report_names import ReportNames
+from cargobike.experiments.trial.reporter import UNNAMED, Reporter
 from cargobike.experiments.trial.seeding import seed_everything
 from cargobike.workers import host
-from cargobike.workers.program import Seat
-from cargobike.workers.runner import flush_streams
+from cargobike.workers.program import ROOM, Seat, too_large
 from cargobike.workers.wire.messages import Assign, Ended, encode_message
+from cargobike.workers.wire.packets import LARGEST
 
 
 class TrialProgram:
@@ -34,13 +37,22 @@ class TrialProgram:
 
     Args:
         payload: The train function and how to call it.
+        function: The train function itself, where it need not be unpacked.
+        passes_on: What ends more than the trial, and is raised again.
     """
 
-    def __init__(self, payload: Payload) -> None:
+    def __init__(
+        self,
+        payload: Payload,
+        *,
+        function: Callable[..., Any] | None = None,
+        passes_on: tuple[type[BaseException], ...] = (),
+    ) -> None:
         self._payload = payload
-        self._function: Callable[..., Any] | None = None
+        self._function = function
+        self._passes_on = passes_on
         self._desk: Desk | None = None
-        self._is_in_gang = False
+        self._names: ReportNames | None = None
 
     @staticmethod
     def decode(payload: bytes) -> TrialProgram:
@@ -65,7 +77,7 @@ class TrialProgram:
 
     def leave(self, seat: Seat) -> None:
         """Remove an empty working directory."""
-        if self._desk is not None and not self._is_in_gang:  # others of a gang may still work in the same directory
+        if self._desk is not None:
             self._desk.clear()
 
     def run(self, seat: Seat, packet: bytes) -> Ended[AttemptEnd]:
@@ -73,31 +85,36 @@ class TrialProgram:
         me = os.getpid()
         payload = self._payload
         assign = decode_assign(packet)
-        self._is_in_gang = assign.body.membership is not None
         trial = self._context(seat, assign)
         context.enter(trial)
         try:
             if payload.own_directory:
                 self._desk = self._desk or Desk(str(seat.folder / layout.FILES))
-                self._desk.move_to(trial.id)
+                self._desk.move_to(trial.id, with_others=trial.membership is not None)
             else:
                 os.chdir(payload.launch_dir)
             end = self._call(seat, trial)
-        except BaseException as error:  # noqa: BLE001 - user code may raise anything, SystemExit included
+        except BaseException as error:
             if os.getpid() != me:
-                _end_copy(error, payload.launch_dir)
+                end_copy(error, lambda error: describe_exception(error, payload.launch_dir)[0])
+            if isinstance(error, self._passes_on):
+                trial.settle()
+                raise
             end = _failure(assign.body, error, payload.launch_dir)
         finally:
             context.enter(None)
         if os.getpid() != me:
-            _end_copy(None, payload.launch_dir)
+            end_copy(None)
         trial.settle()
         end = msgspec.structs.replace(end, peak_memory_bytes=peak_memory_bytes())
         return Ended(assign.task, assign.attempt, end, failed=end.outcome == "failed")
 
     def _context(self, seat: Seat, assign: Assign[Assignment]) -> TrialContext:
-        trial = TrialContext(assign, seat, direction=self._payload.direction, options=self._payload.options)
-        trial.force_checkpoints_every_s = self._payload.force_checkpoints_every_s
+        payload = self._payload
+        is_whole = assign.attempt == 1 and assign.body.start_from is None
+        names = self._names = ReportNames(payload.metric, is_whole=is_whole) if payload.judged_by_reports else None
+        trial = TrialContext(assign, seat, direction=payload.direction, options=payload.options, names=names)
+        trial.force_checkpoints_every_s = payload.force_checkpoints_every_s
         return trial
 
     def _call(self, seat: Seat, trial: TrialContext) -> AttemptEnd:
@@ -114,10 +131,17 @@ class TrialProgram:
         try:
             outcome = read_outcome(returned, payload.metric, optional=payload.value_is_optional)
             check_names(outcome, payload.needed_metrics)
+            if self._names is not None and not payload.wants_reporter:
+                self._names.check_returned(outcome.metrics)
         except InvalidInputError as error:
             # The traceback would point into our code: the message alone says what is wrong with the user's.
             return AttemptEnd("failed", error=str(error), alike="returned value")
-        return AttemptEnd("completed", value=outcome.value, metrics=outcome.metrics)
+        end = AttemptEnd("completed", value=outcome.value, metrics=outcome.metrics, extras=outcome.extras)
+        size = len(encode_message(Ended(trial.number, trial.attempt, end)))
+        if size > LARGEST - ROOM:
+            refusal = too_large("What the train function returned", size)
+            return AttemptEnd("failed", error=str(refusal), alike="returned value")
+        return end
 
     def _call_function(self, seat: Seat, trial: TrialContext) -> object:
         arguments = dict(trial.params)
@@ -129,8 +153,15 @@ class TrialProgram:
             opener: Opener = getattr(importlib.import_module(module), name)
             arguments["data"] = opener(feed, seat.project, trial.rank, trial.world_size, trial.bring)
         if self._payload.wants_reporter:
-            arguments["reporter"] = Reporter(trial)
-        return function(**arguments)
+            arguments["reporter"] = Reporter(trial, self._payload.metric or UNNAMED)
+        me = os.getpid()
+        try:
+            return function(**arguments)
+        except SystemExit as exception:
+            clean_exit = CleanExit.of(exception)
+            if clean_exit is None or os.getpid() != me:
+                raise
+            return clean_exit
 
     def _load(self) -> Callable[..., Any]:
         if self._function is None:
@@ -157,24 +188,12 @@ class TrialProgram:
 
 def _failure(assignment: Assignment, error: BaseException, launch_dir: str) -> AttemptEnd:
     text, alike = describe_exception(error, launch_dir)
-    if assignment.membership is not None and len(assignment.membership.roles) > 1 and is_symptom(error):
-        return AttemptEnd("lost", error=text, alike=alike, is_symptom=True)
+    if assignment.membership is not None and len(assignment.membership.roles) > 1:
+        if is_symptom(error):
+            return AttemptEnd("lost", error=text, alike=alike, is_symptom=True)
+        if isinstance(error, KeyboardInterrupt):  # a signal from outside, as if its process had been killed
+            return AttemptEnd("lost", error=text, alike=alike)
     return AttemptEnd("failed", error=text, alike=alike)
-
-
-def _end_copy(error: BaseException | None, launch_dir: str) -> NoReturn:
-    """End a copy of this process that the train function forked and that came out of it: the original reports for both.
-
-    It ends as a Python program would, with the exit code that its parent may be waiting for.
-    """
-    code = 0 if error is None else 1
-    if isinstance(error, SystemExit) and (error.code is None or isinstance(error.code, int)):
-        code = error.code or 0
-    elif error is not None:
-        text = str(error.code) if isinstance(error, SystemExit) else describe_exception(error, launch_dir)[0]
-        os.write(2, f"{text}\n".encode(errors="replace"))
-    flush_streams()
-    os._exit(code & 0xFF)
 
 
 def peak_memory_bytes() -> int:

@@ -76,6 +76,7 @@ def meet(here: TrialContext, gpus: tuple[str, ...]) -> Meeting:
         here.began_with = party.first.checkpoint
         for way in meeting.ways:
             os.environ.update(way.variables(party))
+            way.prepare(party)
     interface = interface_of(own.address)
     if interface:
         os.environ.setdefault("GLOO_SOCKET_IFNAME", interface)

@@ -13,12 +13,14 @@ from cargobike.analysis.progress import Order, best_so_far, settled
 from cargobike.analysis.scores import objective_name
 from cargobike.analysis.views import seen_by
 from cargobike.core.errors import InvalidInputError
+from cargobike.core.visible import visible
 from cargobike.experiments.pages.answers import ComparedExperiments, ComparedTrial, ComparedTrials, Figure
 from cargobike.experiments.pages.api.inputs import ID_PATTERN, Name, OneId
 from cargobike.experiments.pages.describing import experiment_summary, packed, trial_summary
 from cargobike.experiments.pages.finding import trial_in
 from cargobike.experiments.pages.state import State
 from cargobike.experiments.results.comparison import compare
+from cargobike.store.history.annotations import read_annotations
 from cargobike.ui.web.answering import REFUSALS, sends
 
 MOST_COMPARED = 24
@@ -71,13 +73,14 @@ def curves(state: State, refs: Refs, metric: Name = None) -> Figure:
 @routes.get("/figures/best-so-far")
 @sends
 def progress(state: State, ids: Ids, by: Order = "trial") -> Figure:
-    """Return the best score so far of several experiments in one figure."""
+    """Return the best score so far of several experiments in one figure, without hidden trials."""
     lines: list[tuple[str, Floats, Floats]] = []
     objective = ""
     names: dict[str, int] = {}
     for experiment_id in ids:
-        with state.live.get(experiment_id).reading() as record:
-            seen = seen_by(record)
+        live = state.live.get(experiment_id)
+        with live.reading() as record:
+            seen = seen_by(visible(record, read_annotations(live.folder).hidden))
             objective = objective or objective_name(seen)
             series = best_so_far(seen, by)
             name = record.header.name or record.id

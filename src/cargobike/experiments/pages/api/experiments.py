@@ -1,10 +1,10 @@
-"""Experiments: the list, one of them, asking one to stop."""
+"""Experiments: the list, one of them, asking one to stop, what people add to one."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Body, Query
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
@@ -12,11 +12,19 @@ from cargobike.core.errors import StoreError
 from cargobike.core.layout import ExperimentFolder
 from cargobike.core.records import ExperimentState
 from cargobike.experiments.index.index import ExperimentSort
-from cargobike.experiments.pages.answers import ExperimentDetail, ExperimentPage, SnapshotAnswer, Stopping
-from cargobike.experiments.pages.api.inputs import ExperimentId, Limit, Offset, Words
-from cargobike.experiments.pages.describing import experiment_detail, row_summary, snapshot_told
+from cargobike.experiments.pages.answers import (
+    AnnotationsAnswer,
+    ExperimentDetail,
+    ExperimentPage,
+    SnapshotAnswer,
+    Stopping,
+)
+from cargobike.experiments.pages.api.inputs import ExperimentId, Limit, Offset, TrialKey, Words
+from cargobike.experiments.pages.describing import experiment_detail, note_told, row_summary, snapshot_told
+from cargobike.experiments.pages.finding import trial_in
 from cargobike.experiments.pages.state import State
 from cargobike.store.files.mirror import share_stop
+from cargobike.store.history.annotations import LONGEST_NOTE, Mark, annotate
 from cargobike.ui.web.answering import REFUSALS, Problem, answer, sends
 
 routes = APIRouter(tags=["experiments"], responses=REFUSALS)
@@ -78,6 +86,40 @@ def stop(state: State, experiment_id: ExperimentId) -> Response:
         if was_running:
             _request_stop(live.folder)
         return answer(Stopping(id=record.id, state=record.state, was_running=was_running), status=202)
+
+
+@routes.post(
+    "/experiments/{experiment_id}/annotations",
+    response_model=AnnotationsAnswer,
+    responses={
+        403: {"model": Problem, "description": "This server is read-only, or a page of another origin asked."},
+        415: {"model": Problem, "description": "The request is not JSON."},
+    },
+)
+def add_annotations(
+    state: State,
+    experiment_id: ExperimentId,
+    *,
+    add: Annotated[list[str], Body(max_length=20, description="Tags to add.")] = [],  # noqa: B006
+    remove: Annotated[list[str], Body(max_length=20, description="Tags to take away.")] = [],  # noqa: B006
+    note: Annotated[str, Body(max_length=LONGEST_NOTE, description="A note to add.")] = "",
+    marks: Annotated[
+        dict[TrialKey, Mark | None], Body(max_length=1000, description="Marks of trials, null to take one away.")
+    ] = {},  # noqa: B006
+) -> Response:
+    """Add tags, a note or marks of trials, as `cargobike tag` and `note` do; the journal does not change.
+
+    Needs `Content-Type: application/json` and a header `X-Cargobike`, which no page of another origin can send.
+    """
+    if not state.may_stop:
+        raise HTTPException(403, "This server was started with --read-only.")
+    live = state.live.get(experiment_id)
+    with live.reading() as record:
+        for number in marks:
+            trial_in(record, number)
+    said = annotate(live.folder, add=add, remove=remove, note=note, marks=marks)
+    notes = [note_told(one) for one in said.notes]
+    return answer(AnnotationsAnswer(id=experiment_id, tags=list(said.tags), notes=notes, marks=said.marks))
 
 
 def _request_stop(folder: ExperimentFolder) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Path, Query
@@ -18,6 +19,7 @@ from cargobike.experiments.pages.api.inputs import ExperimentId, Name, TrialNumb
 from cargobike.experiments.pages.finding import trial_in
 from cargobike.experiments.pages.live import LiveExperiment
 from cargobike.experiments.pages.state import State
+from cargobike.store.history.annotations import read_annotations
 from cargobike.ui.web.answering import REFUSALS, encoded, sends
 
 FigureName = Annotated[str, Path(pattern=r"^[a-z][a-z-]{0,39}$", description="A name from the list of figures.")]
@@ -55,17 +57,19 @@ def figure(
     most: Annotated[int, Query(ge=1, le=1000, description="How many curves at most.")] = 200,
     known: KnownVersion = None,
 ) -> Response:
-    """Return a figure; its `ETag` changes when the experiment does."""
+    """Return a figure; its `ETag` changes when the experiment does, or what is hidden of it."""
     live = state.live.get(experiment_id)
     options = Options(by, metric, step, x, y, most)
     chosen = figure_of(name)
     with live.reading():
         source = _source(live)
+        key = name, options, source.hidden_trials
         try:
-            version, drawn = live.made((name, options), lambda _: encoded(Figure(**chosen.draw(source, options))))
+            version, drawn = live.made(key, lambda _: encoded(Figure(**chosen.draw(source, options))))
         except InvalidInputError as error:  # a metric or a parameter that this experiment does not have
             raise NotFoundError(str(error)) from error
-    return _tagged(drawn, f'"{experiment_id}-{version}"', known)
+    without = "".join(f"-{number}" for number in source.hidden_trials)
+    return _tagged(drawn, f'"{experiment_id}-{version}{_short(without)}"', known)
 
 
 @routes.get("/trials/{number}/figures/curves", response_model=Figure, responses=_UNCHANGED)
@@ -84,8 +88,15 @@ def trial_curves(
 
 def _source(live: LiveExperiment) -> FigureSource:
     """Return what all figures of this version are drawn from; only inside `live.reading()`."""
-    source: FigureSource = live.made(FigureSource, FigureSource)[1]
+    hidden = read_annotations(live.folder).hidden
+    key = FigureSource, tuple(sorted(hidden))
+    source: FigureSource = live.made(key, lambda record: FigureSource(record, hidden))[1]
     return source
+
+
+def _short(numbers: str) -> str:
+    """Return something as short as a tag should be that differs if the numbers do."""
+    return f"-{zlib.crc32(numbers.encode()):08x}" if numbers else ""
 
 
 def _tagged(body: bytes, tag: str, known: str | None) -> Response:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import Path, Query
+from pydantic import Field
 
 ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,79}$"
 
@@ -19,6 +20,7 @@ ExperimentId = Annotated[
 ]
 OneId = Annotated[str, Query(pattern=ID_PATTERN, description="Full id of an experiment.")]
 TrialNumber = Annotated[int, Path(ge=0, le=2**31 - 1, description="Number of a trial, from 0.")]
+TrialKey = Annotated[int, Field(ge=0, le=2**31 - 1)]
 Offset = Annotated[int, Query(ge=0, le=2**31 - 1, description="How many to skip.")]
 Limit = Annotated[int, Query(ge=1, le=1000, description="How many to return at most.")]
 Words = Annotated[str, Query(max_length=2000, description="What to look for.")]

@@ -14,6 +14,7 @@ from cargobike.analysis.progress import settled
 from cargobike.core.facts import pack_number
 from cargobike.core.record import ExperimentRecord
 from cargobike.core.records import ExperimentState, Trial, TrialState
+from cargobike.core.visible import visible
 from cargobike.experiments.pages.answers import LogPart, MetricCurve, MetricsAnswer, TrialDetail, TrialPage
 from cargobike.experiments.pages.api.inputs import ExperimentId, Limit, Offset, TrialNumber, Words
 from cargobike.experiments.pages.csv_table import csv_table
@@ -21,6 +22,7 @@ from cargobike.experiments.pages.describing import trial_detail, trial_summary
 from cargobike.experiments.pages.finding import PLAIN_COLUMNS, found_trials, trial_in
 from cargobike.experiments.pages.log_files import read_part
 from cargobike.experiments.pages.state import State
+from cargobike.store.history.annotations import read_annotations
 from cargobike.ui.web.answering import REFUSALS, sends
 
 States = Annotated[list[TrialState], Query(alias="state", max_length=6, description="Only these.")]
@@ -56,12 +58,16 @@ def trials(
 ) -> TrialPage:
     """Return trials; `q` holds conditions such as `act=relu|gelu lr<0.01`, or words."""
     live = state.live.get(experiment_id)
+    said = read_annotations(live.folder)
+    marks = said.marks
 
     def find(record: ExperimentRecord) -> list[Trial]:
-        return found_trials(record, states=states, text=q, sort=sort, descending=descending)
+        return found_trials(record, states=states, text=q, sort=sort, descending=descending, marks=marks)
 
     with live.reading() as record:
-        version, fitting = live.made(("trials", tuple(states), q, sort, descending), find)
+        key = ("trials", tuple(states), q, sort, descending, tuple(marks.items()))
+        version, fitting = live.made(key, find)
+        seen = visible(record, said.hidden)
         return TrialPage(
             version=version,
             trials=[trial_summary(trial) for trial in fitting[offset : offset + limit]],
@@ -69,7 +75,9 @@ def trials(
             all=len(record.trials),
             offset=offset,
             limit=limit,
-            best=None if record.best is None else record.best.number,
+            best=None if seen.best is None else seen.best.number,
+            marks=marks,
+            hidden=len(record.trials) - len(seen.trials),
         )
 
 
@@ -84,8 +92,10 @@ def trials_csv(
     descending: bool = False,
 ) -> Response:
     """Return the table as CSV, filtered and sorted like the list."""
-    with state.live.get(experiment_id).reading() as record:
-        fitting = found_trials(record, states=states, text=q, sort=sort, descending=descending)
+    live = state.live.get(experiment_id)
+    marks = read_annotations(live.folder).marks
+    with live.reading() as record:
+        fitting = found_trials(record, states=states, text=q, sort=sort, descending=descending, marks=marks)
         text = csv_table(record, fitting)
     headers = {"content-disposition": f'attachment; filename="{experiment_id}-trials.csv"'}
     return Response(text, media_type="text/csv; charset=utf-8", headers=headers)

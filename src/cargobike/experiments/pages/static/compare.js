@@ -12,7 +12,7 @@ function table(caption, heads, rows) {
   const element = make("div", { class: "card" },
     make("div", { class: "tools" }, make("h3", {}, caption), make("label", { class: "soft" }, onlyDifferent, " only what differs"), make("button", { type: "button", onclick: csv }, "CSV")),
     make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption }, make("table", {}, make("caption", { class: "hidden" }, caption),
-      make("thead", {}, make("tr", {}, make("th", { scope: "col" }, ""), ...heads.map((head) => make("th", { scope: "col" }, make("a", { href: head.href }, head.text))))),
+      make("thead", {}, make("tr", {}, make("th", { scope: "col" }, make("span", { class: "hidden" }, "What")), ...heads.map((head) => make("th", { scope: "col" }, make("a", { href: head.href }, head.text))))),
       make("tbody", {}, ...rows.map(([name, values]) => make("tr", { class: new Set(values.map((value) => JSON.stringify(value ?? null))).size > 1 ? "differs" : "" },
         make("th", { scope: "row" }, name), ...values.map((value) => make("td", { class: typeof value === "number" ? "number" : "" }, shown(value)))))))));
   return element;
@@ -35,8 +35,8 @@ async function compareTrials(refs) {
   ];
   hint.textContent = `${trials.length} trials`;
   const names = union(trials.map((each) => each.metric_names));
-  const cards = names.slice(0, 8).map((name) => new FigureCard(name, () => `/api/v1/compare/figures/curves?${joined}&metric=${encodeURIComponent(name)}`, { full: names.length === 1 }));
-  place.replaceChildren(make("div", { class: "figures" }, ...cards.map((card) => card.element)), make("h2", {}, "Side by side"), table("Parameters and results", heads, rows));
+  const cards = names.slice(0, 8).map((name) => new FigureCard(name, () => `/api/v1/compare/figures/curves?${joined}&metric=${encodeURIComponent(name)}`, { full: names.length === 1, isCurve: true }));
+  place.replaceChildren(make("h2", {}, "Figures"), make("div", { class: "figures" }, ...cards.map((card) => card.element)), make("h2", {}, "Side by side"), table("Parameters and results", heads, rows));
 }
 
 async function compareExperiments(ids) {
@@ -63,7 +63,7 @@ async function compareExperiments(ids) {
   hint.textContent = `${details.length} experiments`;
   const joined = ids.map((id) => `experiment=${id}`).join("&");
   const by = (order) => new FigureCard("Best so far", () => `/api/v1/compare/figures/best-so-far?${joined}&by=${order}`);
-  place.replaceChildren(make("div", { class: "figures" }, by("trial").element, by("time").element), make("h2", {}, "Side by side"), table("Results", heads, rows),
+  place.replaceChildren(make("h2", {}, "Figures"), make("div", { class: "figures" }, by("trial").element, by("time").element), make("h2", {}, "Side by side"), table("Results", heads, rows),
     await differences(ids), make("h2", {}, "What was asked for"), table("What was asked for", heads, union(headers.map((each) => Object.keys(each))).map((name) => [name, headers.map((each) => each[name])])));
 }
 

@@ -1,5 +1,5 @@
 /* One experiment, live. */
-import { askJson, askText, listen, make, renderParts, ride, say, send, shown } from "/static/shell.js";
+import { askJson, askText, duration, listen, make, renderParts, ride, say, send, shown } from "/static/shell.js";
 import { FigureCard, isDrawing, refreshFigures, warmUp } from "/static/figure.js";
 import { TrialTable } from "/static/trial_table.js";
 import { fillFiles } from "/static/files.js";
@@ -16,19 +16,19 @@ let detail = null;
 /* Figures: a card for each that makes sense, with the choices that it knows. */
 const cards = new Map();
 const choices = new Map();
-function chooser(figure, option, label, values, first = "") {
+function chooser(figure, option, label, values, first = "", isSeen = true) {
   const key = `${figure}/${option}`;
   const select = make("select", { onchange: () => { choices.set(key, select.value); cards.get(figure).refresh(true); } },
     ...(first === null ? [] : [make("option", { value: "" }, first)]), ...values.map(([value, word]) => make("option", { value }, word ?? value)));
-  return make("label", {}, label, select);
+  return make("label", {}, make("span", { class: isSeen ? "" : "hidden" }, label), select);
 }
 function controlsOf({ name, options }) {
   const made = [];
-  if (options.includes("by")) made.push(chooser(name, "by", "", [["trial", "by trial"], ["time", "by time"]], null));
-  if (options.includes("metric") && detail.metrics.length > 2) made.push(chooser(name, "metric", "", detail.metrics.map((each) => [each]), "objective"));
+  if (options.includes("by")) made.push(chooser(name, "by", "Order", [["trial", "by trial"], ["time", "by time"]], null, false));
+  if (options.includes("metric") && detail.metrics.length > 2) made.push(chooser(name, "metric", "Metric", detail.metrics.map((each) => [each]), "objective", false));
   if (name === "contour" && detail.params.length > 2) made.push(chooser(name, "x", "x", detail.params.map((each) => [each]), "most important"), chooser(name, "y", "y", detail.params.map((each) => [each]), "next"));
   if (name === "pareto" && detail.metrics.length > 2) made.push(chooser(name, "x", "x", detail.metrics.map((each) => [each]), "first"), chooser(name, "y", "y", detail.metrics.map((each) => [each]), "second"));
-  if (name === "learning-curves") made.push(chooser(name, "most", "", [["200", "up to 200 trials"], ["50", "up to 50 trials"], ["1000", "up to 1000 trials"]], null));
+  if (name === "learning-curves") made.push(chooser(name, "most", "How many trials", [["200", "up to 200 trials"], ["50", "up to 50 trials"], ["1000", "up to 1000 trials"]], null, false));
   return made;
 }
 function addressOf({ name, options }) {
@@ -46,7 +46,7 @@ async function placeFigures() {
     here.forEach((figure, at) => {
       if (cards.has(figure.name)) return;
       const card = new FigureCard(figure.title, () => addressOf(figure), {
-        controls: controlsOf(figure), full: !(HALF.has(figure.name) && here.filter((each) => HALF.has(each.name)).length > 1), onBrush: brush, onPick: (number) => location.assign(`/experiments/${id}/trials/${number}`),
+        controls: controlsOf(figure), isCurve: figure.name === "learning-curves", hasLog: figure.name === "best-so-far", full: !(HALF.has(figure.name) && here.filter((each) => HALF.has(each.name)).length > 1), onBrush: brush, onPick: (number) => location.assign(`/experiments/${id}/trials/${number}`),
       });
       card.element.dataset.name = figure.name;
       cards.set(figure.name, card);
@@ -60,8 +60,10 @@ async function placeFigures() {
 
 /* The table of trials. */
 const table = new TrialTable(document.querySelector("[data-trials]"), id, {
-  onCount: (total, all, problem) => {
-    filter.querySelector("[data-count]").textContent = problem ?? (total === all ? `${all.toLocaleString()} trials` : `${total.toLocaleString()} of ${all.toLocaleString()} trials`);
+  onCount: (total, all, problem, hidden = 0) => {
+    filter.querySelector("[data-count]").classList.toggle("problem", !!problem);
+    filter.elements.q.setAttribute("aria-invalid", String(!!problem));
+    filter.querySelector("[data-count]").textContent = problem ?? (total === all ? `${all.toLocaleString()} trials` : `${total.toLocaleString()} of ${all.toLocaleString()} trials${hidden ? `, ${hidden.toLocaleString()} hidden` : ""}`);
     filter.querySelector("[data-csv]").href = `${api}/trials.csv?${table.parameters}`;
   },
   onChoose: (chosen) => {
@@ -69,6 +71,16 @@ const table = new TrialTable(document.querySelector("[data-trials]"), id, {
     compare.querySelector("[data-chosen]").textContent = chosen.size ? ` ${chosen.size}` : "";
   },
 });
+/* Which columns the table has. */
+const columns = filter.querySelector("[data-columns]");
+columns.addEventListener("toggle", () => columns.open && columns.querySelector("div").replaceChildren(...table.all.filter(([key]) => key !== "trial").map(([key, title]) => {
+  const box = make("input", { type: "checkbox", onchange: (event) => { event.stopPropagation(); table.choose(key, box.checked); } });
+  box.checked = !table.hidden.has(key);
+  return make("label", {}, box, title);
+})));
+columns.addEventListener("input", (event) => event.stopPropagation()); // it is no part of the filter
+document.addEventListener("click", (event) => { if (!columns.contains(event.target)) columns.open = false; });
+columns.addEventListener("keydown", (event) => { if (event.key === "Escape") { columns.open = false; columns.querySelector("summary").focus(); } });
 function brush(conditions) {
   filter.elements.q.value = conditions;
   applyFilter();
@@ -79,14 +91,38 @@ filter.addEventListener("input", () => { clearTimeout(waiting); waiting = setTim
 filter.addEventListener("submit", (event) => { event.preventDefault(); applyFilter(); });
 compare.addEventListener("click", () => location.assign(`/compare?${[...table.chosen].map((number) => `trial=${id}/${number}`).join("&")}`));
 
+/* Tags and notes that people add. */
+const annotating = document.querySelector("[data-annotate]");
+async function annotate(body) {
+  try {
+    const { tags } = await send(`${api}/annotations`, body);
+    annotating.querySelector("form").reset();
+    fillTags(tags);
+    renderParts(head, await askText(`/experiments/${id}?fragment=true`));
+    dressHead();
+  } catch (error) { say(error.message); }
+}
+function fillTags(tags) {
+  annotating?.querySelector("[data-tags]").replaceChildren(...tags.map((tag) => make("span", { class: "tag" }, tag,
+    make("button", { type: "button", "aria-label": `Take the tag ${tag} away`, onclick: () => annotate({ remove: [tag] }) }, "×"))));
+}
+annotating?.addEventListener("submit", (event) => {
+  event.preventDefault();
+  const { tag, note } = event.target.elements;
+  const body = { add: tag.value.trim() ? [tag.value.trim()] : [], note: note.value.trim() };
+  if (body.add.length || body.note) annotate(body);
+});
+
 /* What was asked for, and the failures. */
 function fillRecord() {
   const rows = [];
   const walk = (value, name) => {
     if (value !== null && typeof value === "object" && !Array.isArray(value) && Object.keys(value).length) for (const [key, inner] of Object.entries(value)) walk(inner, name ? `${name}.${key}` : key);
+    else if (typeof value === "number" && name.endsWith("_s")) rows.push([name.slice(0, -2).replaceAll("_", " "), duration(value)]);
     else if (value !== null && value !== "" && !(Array.isArray(value) && !value.length)) rows.push([name, Array.isArray(value) && name !== "space" ? value.map((each) => shown(each)).join(", ") : shown(value)]);
   };
   const { space, fact, id: _, name, ...rest } = detail.header;
+  delete rest.at; // it stands above, as the time at which it began
   walk(rest, "");
   for (const each of space || []) rows.push([`space: ${each.name}`, Object.entries(each).filter(([key, value]) => key !== "name" && value !== null).map(([key, value]) => `${key} ${shown(value)}`).join(" · ")]);
   document.querySelector("[data-header]").replaceChildren(...rows.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value))));
@@ -104,13 +140,21 @@ async function fillFailures() {
     const line = error.split("\n").at(-1).slice(0, 300);
     groups.set(line, [...(groups.get(line) || []), trial]);
   }
+  const isFirst = detail.state === "failed" && !section.querySelector("details");
+  if (isFirst) leadWith(section);
   const opened = new Set([...section.querySelectorAll("details[open]")].map((each) => each.dataset.line));
   section.querySelector("[data-failures]").replaceChildren(
     make("p", { class: "soft" }, `${total.toLocaleString()} of ${detail.trials.toLocaleString()} trials failed${total > trials.length ? `; the last ${trials.length} are told here` : ""}.`),
-    ...[...groups].sort((one, other) => other[1].length - one[1].length).map(([line, those]) => make("details", { "data-line": line, open: opened.has(line) },
+    ...[...groups].sort((one, other) => other[1].length - one[1].length).map(([line, those], at) => make("details", { "data-line": line, open: opened.has(line) || (isFirst && at === 0) },
       make("summary", {}, make("b", { class: "problem" }, `${those.length} × `), make("code", {}, line)),
-      make("p", {}, ...those.slice(0, 30).flatMap((trial) => [make("a", { href: `/experiments/${id}/trials/${trial.trial}` }, `trial ${trial.trial}`), " "])),
-      make("pre", { class: "log error" }, those[0].error || ""))));
+      make("p", { class: "links" }, ...those.slice(0, 30).flatMap((trial) => [make("a", { href: `/experiments/${id}/trials/${trial.trial}` }, `trial ${trial.trial}`), " "])),
+      make("pre", { class: "log error", tabindex: "0", role: "region", "aria-label": `Traceback of trial ${those[0].trial}` }, those[0].error || ""))));
+}
+/* On the page of an experiment that failed, why it failed comes first. */
+function leadWith(section) {
+  document.getElementById("progress").before(section);
+  const link = document.querySelector(`[data-sections] a[href="#${section.id}"]`);
+  link.parentElement.prepend(link);
 }
 
 /* Keeping up: the head at once, figures and table as fast as they can be made. */
@@ -144,6 +188,7 @@ async function update() {
     detail.tableParams = [...new Set([...detail.params, ...sample.trials.flatMap((trial) => Object.keys(trial.params))])].slice(0, 40);
     detail.tableMetrics = detail.metrics.filter((name) => name !== detail.metric && name !== "duration_s").slice(0, 20);
     table.setColumns(detail);
+    fillTags(detail.tags);
     await Promise.all([placeFigures(), table.pages.size ? table.reload() : table.restart(), fillFailures()]);
     if (version < 0) { fillRecord(); fillSnapshot(document.querySelector("[data-snapshot]"), id); fillFiles(document.querySelector("[data-files]"), id); }
     version = detail.version;

@@ -28,7 +28,7 @@ export async function fillSnapshot(place, experiment) {
     ]),
     ...told.problems.map((problem) => make("p", { class: "problem" }, problem)),
     told.function ? make("details", { open: true }, make("summary", {}, "The train function"), make("pre", { class: "log", tabindex: "0", role: "region", "aria-label": "Source of the train function" }, told.function)) : null,
-    git?.changed?.length ? make("details", {}, make("summary", {}, `${git.changed.length} files differed from the commit`), make("pre", { class: "log" }, git.changed.join("\n"))) : null,
+    git?.changed?.length ? make("details", {}, make("summary", {}, `${git.changed.length} files differed from the commit`), make("pre", { class: "log", tabindex: "0", role: "region", "aria-label": "Files that differed" }, git.changed.join("\n"))) : null,
     packages.length ? make("details", {}, make("summary", {}, `${packages.length} packages`), make("pre", { class: "log", tabindex: "0", role: "region", "aria-label": "Packages" }, packages.map(([name, version]) => `${name}==${version}`).join("\n"))) : null,
   ].filter((each) => each !== null));
 }

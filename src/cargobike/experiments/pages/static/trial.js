@@ -1,13 +1,15 @@
 /* One trial: its curves, its output as it is written, its files. */
-import { askJson, askText, listen, make, renderParts, ride, say } from "/static/shell.js";
+import { askJson, askText, listen, make, renderParts, ride, say, send } from "/static/shell.js";
 import { FigureCard, refreshFigures } from "/static/figure.js";
 import { fillFiles } from "/static/files.js";
+import { fillArtifacts } from "/static/artifacts.js";
+import { fillUsage } from "/static/usage.js";
 import { fillSnapshot } from "/static/snapshot.js";
 
 const { experiment: id, trial: number } = document.body.dataset;
 const api = `/api/v1/experiments/${id}/trials/${number}`;
 const head = document.querySelector("[data-head]");
-const card = new FigureCard("Curves", () => `${api}/figures/curves`, { full: true });
+const card = new FigureCard("Curves", () => `${api}/figures/curves`, { full: true, isCurve: true });
 document.querySelector("[data-curves]").append(card.element);
 
 /* Output: asked for from where the last part ended, so that nothing is sent twice. */
@@ -72,11 +74,27 @@ async function fillOwnFiles() {
   const name = String(number).padStart(4, "0");
   const has = async (path, wanted) => (await askJson(`/api/v1/experiments/${id}/files?path=${path}`)).entries.some((entry) => entry.name === wanted);
   const isThere = (await has("", "files")) && (await has("files", name));
-  if (isThere) fillFiles(place, id, `files/${name}`);
+  if (isThere) {
+    fillFiles(place, id, `files/${name}`);
+    fillArtifacts(document.querySelector("[data-artifacts-section]"), id, `files/${name}`).catch((error) => say(error.message));
+  }
   else place.append(make("p", { class: "soft" }, "It has written none."));
 }
 fillOwnFiles().catch((error) => say(error.message));
+fillUsage(document.querySelector("[data-usage-section]"), api).catch((error) => say(error.message));
 fillSnapshot(document.querySelector("[data-snapshot]"), id);
+
+/* Marks: worth a second look, or not to be listed. */
+head.addEventListener("click", async (event) => {
+  const mark = event.target.closest("[data-mark]");
+  if (!mark) return;
+  const isOn = mark.getAttribute("aria-pressed") === "true";
+  try {
+    await send(`/api/v1/experiments/${id}/annotations`, { marks: { [number]: isOn ? null : mark.dataset.mark } });
+    renderParts(head, await askText(`/experiments/${id}/trials/${number}?fragment=true`));
+    if (!isOn && mark.dataset.mark === "hidden") say("Left out of table and figures; mark=hidden in the table's filter shows it.");
+  } catch (error) { say(error.message); }
+});
 
 const dress = () => { ride(head.querySelector(".badge.running") !== null); };
 dress();

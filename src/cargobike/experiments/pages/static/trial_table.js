@@ -15,6 +15,9 @@ export class TrialTable {
     this.total = 0;
     this.version = 0;
     this.columns = [];
+    this.all = [];
+    this.hidden = new Set();
+    try { this.hidden = new Set(JSON.parse(localStorage.getItem(this.memory)) ?? []); } catch { /* none are hidden */ }
     place.addEventListener("scroll", () => this.soon(), { passive: true });
     new ResizeObserver(() => this.soon()).observe(place);
   }
@@ -28,10 +31,28 @@ export class TrialTable {
 
   /** Name the columns: those that all experiments have, then parameters and metrics of this one. */
   setColumns(detail) {
-    const fixed = [["trial", "trial", 76], ["state", "state", 110], ["value", detail.metric || "value", 116]];
+    // A column that can only be empty is left out: of several goals none is the value, and without reports there are no steps.
+    const hasValue = !Object.keys(detail.objectives).length;
+    const fixed = [["trial", "trial", 76], ["state", "state", 126], ...(hasValue ? [["value", detail.metric || "value", 134]] : [])];
     const params = detail.tableParams.map((name) => [`params.${name}`, name, 130]);
-    const metrics = detail.tableMetrics.map((name) => [`metrics.${name}`, name, 120]);
-    const columns = [...fixed, ...params, ...metrics, ["duration", "took", 96], ["attempts", "attempts", 90], ["last_step", "last step", 96]];
+    const metrics = detail.tableMetrics.map((name) => [`metrics.${name}`, name, 134]);
+    const columns = [...fixed, ...params, ...metrics, ["duration", "took", 96], ["attempts", "attempts", 90], ...(detail.points ? [["last_step", "last step", 108]] : [])];
+    this.isOver = detail.state !== "running";
+    this.all = columns;
+    this.show(columns.filter(([key]) => !this.hidden.has(key)));
+  }
+
+  /** Leave a column out, or show it again; remembered for this experiment. */
+  choose(key, isShown) {
+    if (isShown) this.hidden.delete(key); else this.hidden.add(key);
+    try { localStorage.setItem(this.memory, JSON.stringify([...this.hidden])); } catch { /* not kept */ }
+    this.show(this.all.filter(([each]) => !this.hidden.has(each)));
+    this.draw();
+  }
+
+  get memory() { return `cargobike-columns-${this.experiment}`; }
+
+  show(columns) {
     if (JSON.stringify(columns) === JSON.stringify(this.columns)) return;
     this.columns = columns;
     this.body = make("div", { class: "body", role: "rowgroup" });
@@ -82,8 +103,8 @@ export class TrialTable {
       const found = await askJson(`/api/v1/experiments/${this.experiment}/trials?${params}`);
       if (key !== this.parameters.toString()) return;
       this.pages.set(page, found.trials);
-      Object.assign(this, { total: found.total, best: found.best, version: found.version });
-      this.onCount(found.total, found.all);
+      Object.assign(this, { total: found.total, best: found.best, version: found.version, marks: found.marks });
+      this.onCount(found.total, found.all, null, found.hidden);
     } catch (error) {
       this.pages.set(page, []);
       this.total = 0;
@@ -141,8 +162,8 @@ export class TrialTable {
   }
 
   cell(key, trial) {
-    if (key === "trial") return make("span", { role: "cell" }, make("a", { href: `/experiments/${this.experiment}/trials/${trial.trial}` }, String(trial.trial)), trial.trial === this.best ? make("span", { title: "best" }, " ★") : null);
-    if (key === "state") return make("span", { role: "cell" }, make("span", { class: `badge ${trial.state}` }, make("i", { "aria-hidden": "true" }), trial.state));
+    if (key === "trial") return make("span", { role: "cell" }, make("a", { href: `/experiments/${this.experiment}/trials/${trial.trial}` }, String(trial.trial)), trial.trial === this.best ? make("span", { title: "best" }, " ★") : null, this.marks?.[trial.trial] ? make("span", { class: "marked", title: `marked: ${this.marks[trial.trial]}` }, this.marks[trial.trial] === "star" ? " ☆" : " ∅") : null);
+    if (key === "state") return make("span", { role: "cell" }, make("span", { class: `badge ${trial.state}` }, make("i", { "aria-hidden": "true" }), trial.state === "pending" && this.isOver ? "not run" : trial.state));
     const value = this.raw(key, trial);
     const text = shown(value);
     const isNumber = typeof value === "number";

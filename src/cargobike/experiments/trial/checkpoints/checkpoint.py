@@ -7,19 +7,17 @@ import math
 import operator
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cargobike.core.errors import InvalidInputError, StoreError
-from cargobike.core.facts import unpack_numbers
 from cargobike.core.records import Direction
 from cargobike.core.values.numbers import read_index, read_number
 from cargobike.experiments.trial.checkpoints.files import SavedCheckpoint
 from cargobike.experiments.trial.checkpoints.folder import (
     DamagedError,
     Meta,
-    ReportedPoint,
     delete_folder,
     is_checkpoint,
     list_folders,
@@ -30,7 +28,8 @@ from cargobike.experiments.trial.checkpoints.folder import (
     write_folder,
 )
 from cargobike.experiments.trial.checkpoints.forcing import Forcing
-from cargobike.experiments.trial.checkpoints.state import read_state
+from cargobike.experiments.trial.checkpoints.state import read_state, warn_if_path
+from cargobike.experiments.trial.sent_reports import Reports
 
 if TYPE_CHECKING:
     from cargobike.core.running.member import Gang
@@ -57,8 +56,8 @@ class Checkpoints:
         start_from: Checkpoints of another trial, its root or a single one of them, that are read while this trial has
             none of its own. A root is the safer choice if that trial still runs and may delete its older ones.
         current_step: Returns the step of the trial's last report, for a `save` that names none.
-        points: Returns the reports that may still be on their way at a `save`.
-        on_points: Called with them by the first `load`: a trial that goes on from there does not make them again.
+        reports: Returns the reports that were made before a `save`.
+        on_reports: Called with them, or `None`, by the first `load` of a checkpoint of this trial: it goes on there.
         force_every_s: How many seconds of checkpoints a power cut may cost; 0 forces each to disk.
         gang: The other ranks, if several train together: then rank 0 saves, or all of them a share each.
         rank: Which of them this is.
@@ -76,8 +75,8 @@ class Checkpoints:
         on_saved: Callable[[SavedCheckpoint], None] | None = None,
         start_from: Path | None = None,
         current_step: Callable[[], int | None] | None = None,
-        points: Callable[[], Sequence[ReportedPoint]] = tuple,
-        on_points: Callable[[Sequence[ReportedPoint]], None] | None = None,
+        reports: Callable[[], Reports | None] = lambda: None,
+        on_reports: Callable[[Reports | None], None] | None = None,
         force_every_s: float = 0.0,
         gang: Gang | None = None,
         rank: int = 0,
@@ -89,8 +88,8 @@ class Checkpoints:
         self._direction = direction
         self._on_saved = on_saved
         self._current_step = current_step
-        self._points = points
-        self._on_points = on_points
+        self._reports = reports
+        self._on_reports = on_reports
         self._forcing = Forcing(force_every_s)
         self._has_saved = False
         self._lock = threading.RLock()
@@ -108,10 +107,10 @@ class Checkpoints:
     def keep(self, *, last: int = 1, best: int = 0) -> None:
         """Choose how many checkpoints to keep from the next `save` on: the newest, and the best besides."""
         mistakes = []
-        if last < 1:
-            mistakes.append(f"last={last}: at least the newest one is kept, give 1 or more")
-        if best < 0:
-            mistakes.append(f"best={best}: give 0 or more")
+        if type(last) is not int or last < 1:
+            mistakes.append(f"last={last!r}: at least the newest one is kept, give 1 or more")
+        if type(best) is not int or best < 0:
+            mistakes.append(f"best={best!r}: give 0 or more")
         if mistakes:
             raise InvalidInputError("These numbers of checkpoints cannot be kept.", mistakes)
         self._keep_last, self._keep_best = last, best
@@ -130,14 +129,12 @@ class Checkpoints:
             InvalidInputError: If the state cannot be saved; names the parts that are to blame.
             StoreError: If the disk refuses; earlier checkpoints are untouched.
         """
-        if isinstance(state, str) and len(state) < 1000 and "\0" not in state and os.path.exists(state):
-            _LOG.warning(
-                "checkpoint.save(%r) saves this text itself. To save the file or folder, pass Path(%r).",
-                state,
-                state,
-            )
-        if self._rank:
-            return self._of_others(step, metric)
+        warn_if_path(state)
+        return self._of_others(step, metric) if self._rank else self._save(state, step, metric)
+
+    def _save(self, state: object, step: int | None, metric: float | None, *before: Reports | None) -> SavedCheckpoint:
+        """Save a state as rank 0, with the reports that were made before it was copied, if that was earlier."""
+        reports = before[0] if before else self._reports()
         score = None if metric is None else read_number(metric, "metric")
         if score is None and self._keep_best and not self._warned_about_metric:
             self._warned_about_metric = True
@@ -152,7 +149,7 @@ class Checkpoints:
             is_forced = self._forcing.must_be_at_once
             try:
                 path, meta = write_folder(
-                    self._root, state, at, score, after=newest, is_forced=is_forced, points=self._points()
+                    self._root, state, at, score, after=newest, is_forced=is_forced, reports=reports
                 )
             except OSError as error:
                 raise StoreError(
@@ -189,7 +186,7 @@ class Checkpoints:
         """
         at = self._next_step() if step is None else read_index(step)
         self._has_begun = True
-        return self._together().save(state, at, metric, asynchronous=asynchronous)
+        return self._together().save(state, at, metric, self._reports(), asynchronous=asynchronous)
 
     def load_sharded(self, state: dict[str, Any], *, best: bool = False) -> int | None:
         """Fill a state in place from the newest sharded checkpoint; every rank must call it.
@@ -227,7 +224,7 @@ class Checkpoints:
             # Torch is heavy, and loaded already where there is something to shard.
             from cargobike.experiments.trial.checkpoints.sharded import ShardedCheckpoints  # noqa: PLC0415
 
-            self._sharded = ShardedCheckpoints(self.save, self._gang, self._rank)
+            self._sharded = ShardedCheckpoints(self._save, self._gang, self._rank)
         return self._sharded
 
     def _of_others(self, step: int | None, metric: float | None) -> SavedCheckpoint:
@@ -269,9 +266,9 @@ class Checkpoints:
         return default
 
     def _pass_on(self, path: Path, meta: Meta) -> None:
-        on_points, self._on_points = self._on_points, None
-        if on_points is not None and meta.points and path.parent == self._root:
-            on_points([(point.step, unpack_numbers(point.metrics)) for point in meta.points])
+        on_reports, self._on_reports = self._on_reports, None
+        if on_reports is not None and path.parent == self._root:
+            on_reports(meta.reports)
 
     @property
     def exists(self) -> bool:

@@ -18,14 +18,16 @@ import platform
 import re
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 
-from cargobike.core.facts import Number, pack_number, pack_numbers, unpack_number
+from cargobike.core.facts import Number, pack_number, unpack_number
+from cargobike.core.values.undecodable import UNDECODABLE
 from cargobike.experiments.trial.checkpoints.files import Kind, SavedCheckpoint
 from cargobike.experiments.trial.checkpoints.state import write_state
+from cargobike.experiments.trial.sent_reports import Reports
 
 _NAME = re.compile(r"(\d{6,})-step(-?\d+)")
 _META = "meta.json"
@@ -42,17 +44,6 @@ class DamagedError(Exception):
     """A checkpoint is not what was saved; says why."""
 
 
-ReportedPoint = tuple[int, dict[str, float]]
-"""The step and the metrics of a report."""
-
-
-class KeptPoint(msgspec.Struct, frozen=True, array_like=True):
-    """A report that may not have reached the driver when a checkpoint was saved."""
-
-    step: int
-    metrics: dict[str, Number]
-
-
 class Meta(msgspec.Struct, frozen=True, kw_only=True):
     """What `meta.json` holds."""
 
@@ -65,7 +56,7 @@ class Meta(msgspec.Struct, frozen=True, kw_only=True):
     sha256: dict[str, str]
     links: dict[str, str] = {}
     packed_metric: Number | None = msgspec.field(name="metric", default=None)
-    points: tuple[KeptPoint, ...] = ()
+    reports: Reports | None = None
 
     @property
     def metric(self) -> float | None:
@@ -115,7 +106,7 @@ def write_folder(
     *,
     after: Path | None = None,
     is_forced: bool = True,
-    points: Sequence[ReportedPoint] = (),
+    reports: Reports | None = None,
 ) -> tuple[Path, Meta]:
     """Save a state under a root, atomically: once saved, it survives the death of this process.
 
@@ -128,7 +119,7 @@ def write_folder(
         metric: How good the state is.
         after: The newest checkpoint that is there.
         is_forced: Whether it is on disk when this returns, so that it survives a power cut too.
-        points: Reports to remember with it.
+        reports: The reports that were made so far, to remember with it.
     """
     building = root / f"{_SAVING}{os.getpid()}.{next(_counter)}.{platform.node()}"
     _being_saved.add(building.name)
@@ -145,7 +136,7 @@ def write_folder(
             sha256=stored.sha256,
             links=stored.links,
             packed_metric=None if metric is None else pack_number(metric),
-            points=tuple([KeptPoint(at, pack_numbers(values)) for at, values in points]),
+            reports=reports,
         )
         with (building / _META).open("xb") as file:
             file.write(msgspec.json.format(msgspec.json.encode(meta), indent=1))
@@ -183,7 +174,7 @@ def read_meta(folder: Path) -> Meta:
         meta = _decoder.decode((folder / _META).read_bytes())
     except FileNotFoundError:
         raise DamagedError(f"{_META} is missing") from None
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (OSError, *UNDECODABLE) as error:
         raise DamagedError(f"{_META} cannot be read: {error}") from error
     for name in (meta.entry, *meta.sizes, *meta.links):
         if name.startswith("/") or ".." in name.split("/"):
@@ -202,23 +193,30 @@ def verify(folder: Path) -> Meta:
     """
     meta = read_meta(folder)
     for name, link in meta.links.items():
-        if not (folder / name).is_symlink() or os.readlink(folder / name) != link:
-            raise DamagedError(f"the link {name} is missing or points elsewhere")
+        with _readable(name):
+            if os.readlink(folder / name) != link:
+                raise DamagedError(f"the link {name} points elsewhere")
     for name, size in meta.sizes.items():
-        try:
-            with (folder / name).open("rb") as file:
-                actual = os.fstat(file.fileno()).st_size
-                if actual != size:
-                    raise DamagedError(f"{name} has {actual} bytes instead of {size}")
-                if hashlib.file_digest(file, "sha256").hexdigest() != meta.sha256.get(name):
-                    raise DamagedError(f"the checksum of {name} does not match")
-        except FileNotFoundError:
-            raise DamagedError(f"{name} is missing") from None
-        except OSError as error:
-            raise DamagedError(f"{name} cannot be read: {error}") from error
-    if not (folder / meta.entry).exists():
-        raise DamagedError(f"{meta.entry} is missing")
+        with _readable(name), (folder / name).open("rb") as file:
+            actual = os.fstat(file.fileno()).st_size
+            if actual != size:
+                raise DamagedError(f"{name} has {actual} bytes instead of {size}")
+            if hashlib.file_digest(file, "sha256").hexdigest() != meta.sha256.get(name):
+                raise DamagedError(f"the checksum of {name} does not match")
+    with _readable(meta.entry):
+        (folder / meta.entry).stat()
     return meta
+
+
+@contextlib.contextmanager
+def _readable(name: str) -> Iterator[None]:
+    """Take a file that is not there, or whose name no file can have, for damage."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise DamagedError(f"{name} is missing") from None
+    except (OSError, ValueError) as error:
+        raise DamagedError(f"{name} cannot be read: {error}") from error
 
 
 def delete_folder(folder: Path, meta: Meta | None = None) -> None:
@@ -309,13 +307,18 @@ def _force_way_to(root: Path) -> None:
 
 def _force(building: Path) -> None:
     """Force every file and folder of a checkpoint to disk."""
-    for parent, _, names in os.walk(building):
+    for parent, _, names in os.walk(building, onerror=_refuse):
         for name in names:
             path = Path(parent, name)
             if not path.is_symlink():
                 with path.open("rb") as file:
                     os.fsync(file.fileno())
         _sync_folder(Path(parent))
+
+
+def _refuse(error: OSError) -> None:
+    """Raise what stands in the way: left to itself, `os.walk` passes over a folder that is gone or cannot be read."""
+    raise error
 
 
 def _sync_folder(folder: Path) -> None:

@@ -7,6 +7,7 @@ can be read by any number of ranks.
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -25,7 +26,9 @@ from cargobike.experiments.trial.checkpoints.folder import read_meta
 
 if TYPE_CHECKING:
     from cargobike.core.running.member import Gang
+    from cargobike.experiments.trial.sent_reports import Reports
 
+_LOG = logging.getLogger(__name__)
 FOLDER = "shards"
 _SHARED_DISK = "what ranks save together must lie on a disk that all of them see"
 
@@ -59,16 +62,23 @@ class ShardedCheckpoints:
         self._pending: Future[SavedCheckpoint] | None = None
 
     def save(
-        self, state: dict[str, Any], step: int, metric: float | None, *, asynchronous: bool
+        self,
+        state: dict[str, Any],
+        step: int,
+        metric: float | None,
+        reports: Reports | None = None,
+        *,
+        asynchronous: bool,
     ) -> SavedCheckpoint | None:
         """Save a state with all others, now or beside the training."""
         self.wait()
         self._count += 1
         name = f"checkpoint#{self._count}"
         if not asynchronous:
-            return self._save_together(Shards(state, self._gang, self._rank, name), step, metric)
+            shards = Shards(state, self._gang, self._rank, name, reports=reports)
+            return self._save_together(shards, step, metric)
         staged = BlockingAsyncStager().stage(state)  # training goes on, and changes the tensors, while they are written
-        shards = Shards(staged, self._gang, self._rank, name, self._side_group())
+        shards = Shards(staged, self._gang, self._rank, name, self._side_group(), reports)
         pool = ThreadPoolExecutor(1, "cargobike-checkpoint")
         self._pending = pool.submit(self._save_together, shards, step, metric)
         pool.shutdown(wait=False)
@@ -112,7 +122,7 @@ class ShardedCheckpoints:
 
     def _save_and_tell(self, shards: Shards, step: int, metric: float | None) -> tuple[str, str, int]:
         try:
-            saved = self._save(shards, step=step, metric=metric)
+            saved = self._save(shards, step, metric, shards.reports)
             result = ("", str(saved.path), saved.size_bytes)
         except StoreError as error:
             shards.give_up()
@@ -131,6 +141,7 @@ class Shards:
         rank: Our own.
         name: The name under which the ranks talk about this checkpoint.
         group: The process group to write with, `None` for that of all ranks.
+        reports: The reports that were made before it.
         has_begun: Whether the others know where to write.
     """
 
@@ -139,6 +150,7 @@ class Shards:
     rank: int
     name: str
     group: Any = None
+    reports: Reports | None = None
     has_begun: bool = False
 
     def write_into(self, folder: Path) -> StoredState:
@@ -184,13 +196,25 @@ class Shards:
 
 
 def read_shards(state: dict[str, Any], folder: Path) -> None:
-    """Fill a state in place from a sharded checkpoint, also of another number of ranks."""
+    """Fill a state in place from a sharded checkpoint, also of another number of ranks.
+
+    Plain values that an earlier version of the train function did not save stay as they are.
+    """
     try:
-        dcp.load(state, checkpoint_id=folder, no_dist=not dist.is_initialized())
+        saved = dcp.FileSystemReader(folder).read_metadata().state_dict_metadata
+        known = {name: value for name, value in state.items() if name in saved or not _is_plain(value)}
+        if unknown := state.keys() - known.keys():
+            _LOG.warning("The checkpoint %s does not hold %s.", folder, ", ".join(sorted(unknown)))
+        dcp.load(known, checkpoint_id=folder, no_dist=not dist.is_initialized())
+        state.update(known)
     except Exception as error:
         raise StoreError(
             f"The sharded checkpoint {folder} could not be loaded into this state: {type(error).__name__}: {error}"
         ) from error
+
+
+def _is_plain(value: object) -> bool:
+    return value is None or isinstance(value, str | bytes | int | float)
 
 
 def _describe(folder: Path, rank: int) -> _Part:

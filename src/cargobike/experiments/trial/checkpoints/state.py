@@ -8,6 +8,8 @@ without it.
 
 from __future__ import annotations
 
+import logging
+import os
 import pickle
 import sys
 import types
@@ -20,6 +22,7 @@ import cloudpickle
 from cargobike.core.errors import InvalidInputError, StoreError
 from cargobike.experiments.trial.checkpoints.files import HashingFile, Kind, StoredState, WritesItself, copy_path
 
+_LOG = logging.getLogger(__name__)
 _MISTAKES_SHOWN = 5
 _SEARCH_LIMIT = 50
 
@@ -40,6 +43,14 @@ def write_state(state: object, folder: Path) -> StoredState:
     if hasattr(state, "write_into"):
         return cast("WritesItself", state).write_into(folder)
     return _write_object(state, folder)
+
+
+def warn_if_path(state: object) -> None:
+    """Say so if a text is saved that names a file: the file may have been meant."""
+    if isinstance(state, str) and len(state) < 1000 and "\0" not in state and os.path.exists(state):
+        _LOG.warning(
+            "checkpoint.save(%r) saves this text itself. To save the file or folder, pass Path(%r).", state, state
+        )
 
 
 def read_state(kind: Kind, path: Path) -> Any:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import sys
 from typing import Any
 
+from cargobike.experiments.trial.meeting.meeting_place import MeetingPlace
 from cargobike.experiments.trial.meeting.process_groups import keep_existing_groups, keep_process_groups
 from cargobike.experiments.trial.meeting.way import Offer, Party, Ports, Way
 
@@ -61,6 +63,12 @@ class Torch(Way):
         if store.is_open:
             variables["TORCHELASTIC_USE_AGENT_STORE"] = "True"
         return variables
+
+    def prepare(self, party: Party) -> None:
+        """Lead programs to the store that name another place."""
+        here, port = party.here, party.first.offers[self.name].port
+        MeetingPlace(party.first.address, port, here.rank, here.world_size, os.getpid()).lead_there()
+        here.meeting_place = party.first.endpoint(self.name)
 
     def leave(self) -> bool:
         """Hold the groups that exist; other ranks may just be leaving their last collective."""

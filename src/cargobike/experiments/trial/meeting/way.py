@@ -93,6 +93,9 @@ class Way(ABC):
     def variables(self, party: Party) -> dict[str, str]:
         """Return what the framework reads from the environment."""
 
+    def prepare(self, party: Party) -> None:  # noqa: B027 - most frameworks need nothing
+        """Prepare the framework itself in this process, once it is known where all members are."""
+
     def leave(self) -> bool:
         """Prepare to leave; returns whether others may need a moment to finish with what is offered here."""
         return False
