@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 import yaml
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from cargobike.core.errors import CargobikeError, FunctionError, InvalidInputError
@@ -35,6 +35,7 @@ from cargobike.workers.wire.messages import (
     NoMessage,
     Said,
     decode_driver_message,
+    decode_worker_message,
     encode_message,
 )
 
@@ -114,15 +115,28 @@ class TestMessages:
 
     @fuzzed
     @given(st.binary(min_size=1, max_size=8), st.integers(0, 100))
-    def test_a_damaged_message_never_passes_for_another_kind(self, patch: bytes, at: int) -> None:
-        data = bytearray(encode_message(Assign(1, 1, Assignment({"lr": 0.1}, seed=3))))
-        at %= len(data)
+    def test_a_message_damaged_behind_its_kind_is_of_that_kind_or_refused(self, patch: bytes, at: int) -> None:
+        data = bytearray(ASSIGN)
+        at = KIND_ENDS + at % (len(data) - KIND_ENDS)
         data[at : at + len(patch)] = patch
-        try:
-            message = decode_assign(bytes(data))
-        except NoMessage:
-            return
-        assert isinstance(message.body.params, dict)
+        for decode in (decode_driver_message, decode_assign):
+            with contextlib.suppress(*NoMessage):
+                assert type(decode(bytes(data))) is Assign
+        with pytest.raises(NoMessage):
+            decode_worker_message(bytes(data))
+
+    @fuzzed
+    @given(st.binary(min_size=6, max_size=6))
+    def test_a_message_of_no_known_kind_is_refused(self, kind: bytes) -> None:
+        assume(kind not in (b"assign", b"output"))
+        data = ASSIGN.replace(b"assign", kind, 1)
+        for decode in (decode_driver_message, decode_worker_message, decode_assign):
+            with pytest.raises(NoMessage):
+                decode(data)
+
+
+ASSIGN = encode_message(Assign(1, 1, Assignment({"lr": 0.1}, seed=3)))
+KIND_ENDS = ASSIGN.index(b"assign") + len(b"assign")
 
 
 class TestSpaces:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -11,10 +12,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from cargobike import experiment, trial
-from support.watching import marked, wait_for
+from support.watching import ancestors, marked, wait_for
 
 
 def start_many() -> None:
@@ -34,11 +36,11 @@ def start_many() -> None:
 
 def sleepers(project: Path) -> list[str]:
     """Return the sleeping children of trials."""
-    return [
-        command
-        for process in marked(project)
-        if "sleep 100" in (command := " ".join(process.cmdline())) and not command.startswith("sh")
-    ]
+    commands = []
+    for process in marked(project):
+        with contextlib.suppress(psutil.Error):  # it has ended meanwhile
+            commands.append(" ".join(process.cmdline()))
+    return [command for command in commands if "sleep 100" in command and not command.startswith("sh")]
 
 
 def _end(how: str, x: int) -> float:
@@ -124,19 +126,30 @@ def test_a_thread_that_never_ends_does_not_keep_a_trial(tmp_path: Path) -> None:
     assert marked(tmp_path) == []
 
 
-def test_children_of_a_worker_that_is_killed_end_soon(tmp_path: Path) -> None:
+@pytest.mark.parametrize("killed", [["agent"], ["host", "agent"], ["host", "agent", "template", "runner"]])
+def test_children_of_a_worker_that_is_killed_end_soon_and_those_of_others_live(
+    killed: list[str], tmp_path: Path
+) -> None:
     def train(x: int) -> float:
-        if trial.attempt == 1:
+        if x == 1:
+            child = subprocess.Popen(["sleep", "2000"])
+            (tmp_path / "other").touch()
+            wait_for((tmp_path / "again").exists, "the second attempt")
+            assert child.poll() is None
+        elif trial.attempt == 1:
+            wait_for((tmp_path / "other").exists, "the other trial")
             start_many()
-            with open(f"/proc/{os.getppid()}/stat") as file:
-                agent = int(file.read().split()[3])
-            os.kill(agent, signal.SIGKILL)
+            processes = dict(zip(["runner", "template", "agent", "host"], [os.getpid(), *ancestors(3)], strict=True))
+            for name in killed:
+                os.kill(processes[name], signal.SIGKILL)
             time.sleep(1000)
-        wait_for(lambda: not sleepers(tmp_path), "the children of the first attempt to end")
+        else:
+            wait_for(lambda: not sleepers(tmp_path), "the children of the first attempt to end")
+            (tmp_path / "again").touch()
         return x
 
-    result = experiment.launch(train, {"x": [1]}, workers=1, quiet=True)
-    assert result.trials[0].attempts == 2
+    result = experiment.launch(train, {"x": [0, 1]}, workers=2, quiet=True)
+    assert [ended.attempts for ended in result.trials] == [2, 1]
     assert marked(tmp_path) == []
 
 

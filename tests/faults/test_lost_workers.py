@@ -159,6 +159,22 @@ def test_an_agent_that_stands_still_is_given_up_after_a_while(monkeypatch: pytes
     assert "it has been silent for 4 s" in lost
 
 
+def test_a_template_that_stands_still_cannot_keep_a_trial_beyond_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    impatient = functools.partial(Request, patience=Patience(end_s=1.0))
+    monkeypatch.setattr("cargobike.experiments.asking.launching.Request", impatient)
+
+    def train(x: int) -> float:
+        if x == 1:
+            os.kill(os.getppid(), signal.SIGSTOP)
+            time.sleep(600)
+        return x
+
+    result = experiment.launch(train, {"x": [0, 1, 2, 3]}, workers=2, trial_timeout_s=6.0, quiet=True)
+    assert [ended.value for ended in result.trials] == [0.0, None, 2.0, 3.0]
+    assert "ran longer than trial_timeout_s=6" in (result.trials[1].error or "")
+    assert [fact["cause"] for fact in facts_of(result) if fact["fact"] == "worker-lost"] == ["stuck"]
+
+
 def test_results_are_not_lost_when_agent_and_runner_end_close_together() -> None:
     """The agent stands still while its runner reports, returns and exits: it must read everything before the exit."""
 

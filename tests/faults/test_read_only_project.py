@@ -28,7 +28,7 @@ def read_only(project: Path, *command: str) -> subprocess.CompletedProcess[str]:
         ["unshare", "--mount", "sh", "-c", mount, str(project), *command],
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=300,
         check=False,
         env={"PATH": "/usr/bin:/bin:/usr/sbin:/sbin", "CARGOBIKE_PROJECT": str(project), "PYTHONPATH": SOURCES},
     )

@@ -58,6 +58,31 @@ def test_they_are_replaced(kill: Callable[[Any, Any], None]) -> None:
     assert sum(fact["fact"] == "worker-lost" for fact in facts) >= 1
 
 
+class StoppingEngine(LocalEngine):
+    """Stops its host before it orders the second worker from it."""
+
+    def __init__(self) -> None:
+        super().__init__(cores=2, gpus=())
+        self.handles: list[LocalHandle] = []
+
+    def start_worker(self, spec: WorkerSpec) -> LocalHandle:
+        if len(self.handles) == 1:
+            first = self.handles[0]
+            wait_for(lambda: first.poll() is None and first.pid is not None, "the first agent's birth")
+            assert self._host is not None
+            os.kill(self._host.process._pid, signal.SIGSTOP)
+        self.handles.append(super().start_worker(spec))
+        return self.handles[-1]
+
+
+def test_a_host_that_stands_still_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cargobike.engines.local.engine._FORK_S", 0.5)
+    engine = StoppingEngine()
+    result = experiment.launch(lambda x: x, {"x": [0, 1, 2, 3]}, workers=2, gang=2, engine=engine, quiet=True)
+    assert result.counts == {"completed": 4}
+    assert len(engine.handles) > 2
+
+
 def test_when_all_die_the_experiment_is_given_up_with_the_last_reason() -> None:
     engine = DeadlyEngine(_the_agent, times=1000)
     with pytest.raises(ExperimentFailedError, match=r"workers were lost in a row(.|\n)*SIGKILL"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import socket
@@ -19,10 +20,11 @@ from zmq.utils import z85
 from cargobike import experiment, trial
 from cargobike.experiments.results.result import Result
 from cargobike.experiments.trial.messages import AttemptEnd, FromWorker, Point, decode_from_worker
-from cargobike.workers.wire.connection import AgentConfig
+from cargobike.workers.wire.connection import AgentConfig, Connection, identity_of
 from cargobike.workers.wire.link import Link
-from cargobike.workers.wire.messages import Ended, Hello, Said, encode_message
+from cargobike.workers.wire.messages import Ended, Hello, Release, Said, decode_driver_message, encode_message
 from cargobike.workers.wire.server import WireServer
+from support.watching import wait_for
 
 
 class Eavesdropper:
@@ -134,7 +136,7 @@ def test_strangers_get_nothing_in_and_nothing_out(
             time.sleep(0.01)
         return x
 
-    result = experiment.launch(train, {"x": [1, 2]}, workers=2, trial_timeout_s=60, quiet=True)
+    result = experiment.launch(train, {"x": [1, 2]}, workers=2, trial_timeout_s=200, quiet=True)
     visitor.join()
     assert errors == []
     assert [ended.value for ended in result.trials] == [1.0, 2.0]
@@ -166,7 +168,7 @@ def test_a_worker_cannot_speak_for_another(monkeypatch: pytest.MonkeyPatch, tmp_
     try:
         _dealer(server.address, b"w0", prepare, _lie())
         assert heard == []
-        _dealer(server.address, b"w1", prepare, _lie())
+        _dealer(server.address, identity_of(secret), prepare, _lie())
         deadline = time.monotonic() + 10
         while not heard and time.monotonic() < deadline:
             time.sleep(0.01)
@@ -177,6 +179,51 @@ def test_a_worker_cannot_speak_for_another(monkeypatch: pytest.MonkeyPatch, tmp_
         server.close()
 
 
+def test_a_worker_cannot_listen_for_another() -> None:
+    """What is meant for a worker reaches that worker, whatever names other workers come under."""
+    server = WireServer(decode_from_worker)
+    public, secret = server.admit("w0")
+    thief = server.admit("w1")
+    config = AgentConfig("w0", server.address, server.server_key, public, secret, "", "", False)
+    connection = Connection(config)
+    connection.socket.send_multipart([encode_message(Hello("w0", 1, "host", "3", "0")), connection.link.pack([])])
+    context = zmq.Context()
+    sockets = []
+    try:
+        heard: list[Any] = []
+        until(server, lambda: bool(heard), heard)
+        for identity in (b"w0", b"w1", public):
+            stranger = context.socket(zmq.DEALER)
+            stranger.linger = 0
+            stranger.identity = identity
+            stranger.curve_publickey, stranger.curve_secretkey = thief
+            stranger.curve_serverkey = server.server_key
+            monitor = stranger.get_monitor_socket(zmq.EVENT_HANDSHAKE_SUCCEEDED)
+            stranger.connect(server.address)
+            stranger.send_multipart(_lie())
+            sockets += [stranger, monitor]
+            until(server, lambda: bool(monitor.poll(0)), heard)  # noqa: B023 - called before the next one
+        server.send("w0", Release())
+        server.flush()
+        until(server, lambda: bool(connection.socket.poll(0)), heard)
+        assert [decode_driver_message(raw) for raw in connection.receive()] == [Release()]
+        assert {name for name, message in heard if not isinstance(message, Hello)} <= {"w1"}
+    finally:
+        connection.close(0)
+        for one in sockets:
+            one.close(0)
+        context.term()
+        server.close()
+
+
+def until(server: WireServer[FromWorker], condition: Callable[[], bool], heard: list[Any]) -> None:
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline
+        server.poll(20)
+        heard.extend(server.receive()[0])
+
+
 def test_keys_are_in_no_command_line_no_environment_and_no_file(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -184,25 +231,25 @@ def test_keys_are_in_no_command_line_no_environment_and_no_file(
     seen: dict[str, bytes] = {}
 
     def look() -> None:
-        while not (tmp_path / "running").exists():
-            time.sleep(0.01)
+        wait_for(lambda: (tmp_path / "running 1").exists() and (tmp_path / "running 2").exists(), "both trials")
         for process in psutil.Process().children(recursive=True):
             for part in ("cmdline", "environ"):
-                seen[f"{part} of {process.pid}"] = Path(f"/proc/{process.pid}/{part}").read_bytes()
+                with contextlib.suppress(OSError):  # it has ended meanwhile
+                    seen[f"{part} of {process.pid}"] = Path(f"/proc/{process.pid}/{part}").read_bytes()
         (tmp_path / "looked").touch()
 
     looker = threading.Thread(target=look)
     looker.start()
 
     def train(x: int) -> float:
-        (tmp_path / "running").touch()
+        (tmp_path / f"running {x}").touch()
         while not (tmp_path / "looked").exists():
             time.sleep(0.01)
         return x
 
-    result = experiment.launch(train, {"x": [1, 2]}, workers=2, trial_timeout_s=60, quiet=True)
+    result = experiment.launch(train, {"x": [1, 2]}, workers=2, trial_timeout_s=200, quiet=True)
     looker.join()
-    assert len(seen) >= 2 * 6  # a host, two agents, two templates and at least one runner
+    assert len(seen) >= 2 * 7  # a host, two agents, two templates and two runners
     for path in result.folder.rglob("*"):
         if path.is_file():
             seen[str(path)] = path.read_bytes()
