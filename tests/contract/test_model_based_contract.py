@@ -117,6 +117,13 @@ class TestAuto(OptimizerContract):
         return Auto()
 
 
+class TestAutoWithoutStops(OptimizerContract):
+    num_trials = 20
+
+    def make_optimizer(self) -> AbstractOptimizer:
+        return Auto(stops_trials=False)
+
+
 class TestAutoOfASmallSpace(SmallSpace):
     def make_optimizer(self) -> AbstractOptimizer:
         return Auto()

@@ -47,6 +47,9 @@ class TestListed(OptimizerContract):
     def make_conditional_space(self) -> Searchspace:
         return self.make_space()
 
+    def make_constrained_space(self) -> Searchspace:
+        return Searchspace(self.make_space().to_dict(), constraints=["layers <= 4"])
+
     WARMUP: ClassVar[Spec] = ("INTEGER", [1, 5], {"when": {"act": ["relu", None]}})
 
     def test_its_space_has_conditions_that_matter(self) -> None:
@@ -183,6 +186,15 @@ class Careless(RandomSearch):
         return {name: p.from_unit(0.5) for name, p in self.space.parameters.items()}
 
 
+class Unconstrained(RandomSearch):
+    def get_suggestion(self, trial: Trial | None = None) -> Suggested:
+        parameters = self.space.parameters.items()
+        drawn = {name: p.from_unit(self.rng.random()) for name, p in parameters if not p.condition}
+        if drawn.get("kind") == "tree":
+            drawn["depth"] = 1
+        return drawn
+
+
 class Exotic(RandomSearch):
     def get_suggestion(self, trial: Trial | None = None) -> Any:
         return [self.space.sample(self.rng)]
@@ -202,6 +214,7 @@ class Exotic(RandomSearch):
         (Trusting, "test_stopped_trials_are_tolerated", "needs a value"),
         (Synchronous, "test_trials_that_never_end_are_tolerated", "waited for some that never end"),
         (Careless, "test_conditions_are_respected_or_refused", "does not exist here, only when"),
+        (Unconstrained, "test_constraints_are_kept_or_refused", "low < high: does not hold for low="),
         (Exotic, "test_one_trial_is_enough", "which is not a suggestion"),
     ],
 )

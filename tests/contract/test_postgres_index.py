@@ -21,20 +21,19 @@ from cargobike.experiments.index.journals import TABLES
 from cargobike.experiments.index.opening import open_index
 from cargobike.experiments.index.sql import SqlIndex
 from cargobike.store.index import postgres as postgres_index
+from cargobike.store.index.consent import allow
 from cargobike.store.index.opening import project_key
 from cargobike.store.index.postgres import PostgresDatabase, schema_of
 from cargobike.testing.stores import IndexContract, JournalBuilder, assert_rows_equal_record
-from support.postgres_server import PostgresServer, find_programs
+from support import programs
+from support.postgres_server import PostgresServer
 
 psycopg = pytest.importorskip("psycopg")
 
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[PostgresServer]:
-    programs = find_programs()
-    if programs is None:
-        pytest.skip("PostgreSQL is not installed; see .ci/system-packages")
-    server = PostgresServer(programs)
+    server = PostgresServer(Path(programs.require("postgres")).parent)
     yield server
     server.close()
 
@@ -168,18 +167,55 @@ def test_other_versions_keep_their_own_tables(server: PostgresServer, project: P
     execute(server.url, "SELECT id FROM cargobike_1.experiments", "DROP SCHEMA cargobike_1 CASCADE")
 
 
-def test_the_project_can_name_the_database(
-    server: PostgresServer, project: ProjectFolder, monkeypatch: pytest.MonkeyPatch
+def test_the_project_can_name_the_database_if_the_user_allows_it(
+    server: PostgresServer, project: ProjectFolder, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.delenv("CARGOBIKE_INDEX_URL")
     project.root.mkdir()
     project.settings.write_text(f'[index]\nurl = "{server.url}"\n')
     with open_index(project) as index:
         assert isinstance(index, SqlIndex)
+        assert not isinstance(index.database, PostgresDatabase), "not before the user has allowed it"
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    allow(project, server.url)
+    with open_index(project) as index:
+        assert isinstance(index, SqlIndex)
         assert isinstance(index.database, PostgresDatabase)
     project.settings.write_text("[index\n")
     with pytest.raises(StoreError, match=r"settings.toml cannot be read"):
         open_index(project)
+
+
+def test_tables_of_another_program_are_not_touched(server: PostgresServer, project: ProjectFolder) -> None:
+    schema = schema_of(TABLES)
+    execute(
+        server.url,
+        f"DROP SCHEMA IF EXISTS {schema} CASCADE",
+        f"CREATE SCHEMA {schema}",
+        f"CREATE TABLE {schema}.trials (id INTEGER, verdict TEXT)",
+        f"INSERT INTO {schema}.trials VALUES (1, 'guilty')",
+    )
+    try:
+        with pytest.raises(StoreError, match=r"was not made by Cargobike: 'trials'.*Nothing was touched"):
+            open_index(project)
+        engine = sa.create_engine(server.url.replace("postgresql:", "postgresql+psycopg:"))
+        with engine.connect() as connection:
+            assert sa.inspect(connection).get_table_names(schema) == ["trials"]
+            assert connection.execute(sa.text(f"SELECT verdict FROM {schema}.trials")).scalar() == "guilty"
+        engine.dispose()
+    finally:
+        execute(server.url, f"DROP SCHEMA {schema} CASCADE")
+
+
+def test_tables_that_were_made_before_schemas_were_marked_are_used(
+    server: PostgresServer, project: ProjectFolder
+) -> None:
+    journal = JournalBuilder(project, "20270101-000000-aaaa", name="digits")
+    with open_index(project) as index:
+        index.sync()
+    execute(server.url, f"COMMENT ON SCHEMA {schema_of(TABLES)} IS NULL")
+    with open_index(project) as index:
+        assert [row.id for row in index.experiments()] == [journal.folder.id]
 
 
 def test_what_cannot_be_used_is_said_without_the_password(

@@ -16,6 +16,7 @@ import pytest
 
 from cargobike import Resources, Searchspace, experiment, trial
 from cargobike.engines.local.engine import LocalEngine
+from support.scripts import run_script
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "guides" / "mistakes.md"
 SPACE = Searchspace(lr=("DOUBLE", [1e-4, 1e-1], "log"))
@@ -58,6 +59,12 @@ def reports_text(lr: float) -> float:
     return lr
 
 
+def reporting(lr: float, *names: str, returned: str = "accuracy") -> dict[str, float]:
+    for step in range(1, 4):
+        trial.report(dict.fromkeys(names, lr), step=step)
+    return {returned: lr}
+
+
 def opens(lr: float) -> int:
     return len(Path("data.csv").read_text())
 
@@ -78,6 +85,14 @@ def ends(number: signal.Signals) -> Callable[[float], float]:
 
 def leaves(lr: float) -> float:
     sys.exit("enough")
+
+
+def leaves_in_good_order(lr: float) -> float:
+    sys.exit(0)
+
+
+def vanishes(lr: float) -> float:
+    os._exit(0)
 
 
 def with_lock() -> None:
@@ -127,7 +142,20 @@ def old_java() -> None:
     program.chmod(0o755)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("JAVA_HOME", str(Path("java").absolute()))
-        launch(good, engine="spark")
+        # In a process of its own: an earlier test may have started a good Java in this one.
+        said = run_script(
+            Path("fresh"),
+            """
+            import json
+            from cargobike import experiment
+
+            try:
+                experiment.launch(lambda lr: lr, {"lr": [0.1]}, engine="spark", quiet=True)
+            except Exception as error:
+                print(json.dumps(str(error)))
+            """,
+        )
+    raise RuntimeError(said)
 
 
 def full_disk() -> None:
@@ -170,13 +198,25 @@ CASES: dict[str, Callable[[], object]] = {
     "write an `async` function": lambda: launch(coroutine),
     "return text": lambda: launch(lambda lr: "0.9"),
     "return several numbers and choose none": lambda: launch(several),
+    "return text as the metric": lambda: launch(lambda lr: {"accuracy": "0.9", "loss": lr}, metric="accuracy"),
     "misspell the metric": lambda: launch(several, metric="acuracy"),
     "report what is no number": lambda: launch(reports_text),
+    "report another name than `metric` with ASHA, PBT or `early_stop`": lambda: launch(
+        lambda lr: reporting(lr, "acc"), metric="accuracy", optimizer="asha"
+    ),
+    "report several numbers with them and choose none": lambda: launch(
+        lambda lr: reporting(lr, "loss", "accuracy"), early_stop="median"
+    ),
+    "report one number with them and return another": lambda: launch(
+        lambda lr: reporting(lr, "loss"), early_stop="median"
+    ),
     "open a file by a relative path": relative,
     "import what the workers do not have": lambda: launch(imports),
     "run out of memory, or are killed": lambda: launch(ends(signal.SIGKILL)),
     "crash the interpreter": lambda: launch(ends(signal.SIGSEGV)),
-    "call `sys.exit`": lambda: launch(leaves),
+    "call `sys.exit` with a message": lambda: launch(leaves),
+    "call `sys.exit(0)` in a search": lambda: launch(leaves_in_good_order),
+    "call `os._exit(0)`": lambda: launch(vanishes),
     "fill the disk": full_disk,
 }
 

@@ -15,9 +15,23 @@ def page_name(page: Path) -> str:
     return page.relative_to(snippets.ROOT).as_posix()
 
 
-@pytest.mark.parametrize("page", snippets.documents(), ids=page_name)
+def snippets_of(page: Path) -> list[snippets.Snippet]:
+    return snippets.find_snippets(page.read_text(encoding="utf-8"))
+
+
+def has_code(page: Path) -> bool:
+    """Tell whether anything of a page is to be run."""
+    found = snippets_of(page)
+    return bool(snippets.python_of(found) or snippets.commands_of(found))
+
+
+PAGES_WITH_CODE = [page for page in snippets.documents() if has_code(page)]
+PAGES_WITH_BLOCKS = [page for page in snippets.documents() if snippets_of(page)]
+
+
+@pytest.mark.parametrize("page", PAGES_WITH_CODE, ids=page_name)
 def test_the_code_of_a_page_runs(page: Path, tmp_path: Path) -> None:
-    found = snippets.find_snippets(page.read_text(encoding="utf-8"))
+    found = snippets_of(page)
     for snippet in found:
         if snippet.mark == "skip":
             print(f"{page_name(page)}:{snippet.line} not run: {snippet.reason}")
@@ -32,9 +46,9 @@ def test_the_code_of_a_page_runs(page: Path, tmp_path: Path) -> None:
         print(snippets.run(["bash", "-euo", "pipefail", "-c", command], folder, variables))
 
 
-@pytest.mark.parametrize("page", snippets.documents(), ids=page_name)
+@pytest.mark.parametrize("page", PAGES_WITH_BLOCKS, ids=page_name)
 def test_the_marks_of_a_page_are_known_and_skips_have_a_reason(page: Path) -> None:
-    for snippet in snippets.find_snippets(page.read_text(encoding="utf-8")):
+    for snippet in snippets_of(page):
         place = f"{page_name(page)}:{snippet.line}"
         assert snippet.mark in MARKS, place
         assert snippet.mark != "skip" or snippet.reason, f"{place} skips without a reason"

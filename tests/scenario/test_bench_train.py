@@ -108,7 +108,7 @@ def test_ctrl_c_tells_what_was_measured(tmp_path: Path) -> None:
             if STEP.match(line.rstrip("\n")):
                 break
         os.kill(process.pid, signal.SIGINT)
-        _, errors = process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=300)
     finally:
         process.kill()
         process.wait()

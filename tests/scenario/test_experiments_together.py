@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +24,13 @@ def test_two_threads_of_one_process(tmp_path: Path) -> None:
         def train(x: int) -> float:
             print(f"offset {offset}")
             (tmp_path / f"met-{offset}").touch()
+            give_up_at = time.monotonic() + 60
             while len(list(tmp_path.glob("met-*"))) < 2:
-                pass
+                assert time.monotonic() < give_up_at, "the other experiment did not come"
             return x + offset
 
         try:
-            results[offset] = experiment.launch(train, {"x": [1, 2, 3]}, workers=1, trial_timeout_s=60, quiet=True)
+            results[offset] = experiment.launch(train, {"x": [1, 2, 3]}, workers=1, quiet=True)
         except BaseException as error:
             errors.append(error)
 
@@ -36,8 +38,9 @@ def test_two_threads_of_one_process(tmp_path: Path) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(90)
+        thread.join(240)
     assert errors == []
+    assert sorted(results) == [10, 20]
     for offset, result in results.items():
         assert [ended.value for ended in result.trials] == [1.0 + offset, 2.0 + offset, 3.0 + offset]
         assert {result.logs(ended) for ended in result.trials} == {f"offset {offset}\n"}
@@ -56,7 +59,7 @@ def test_two_processes_on_one_project() -> None:
         subprocess.Popen([sys.executable, "-c", program, factor], env=environment(), stdout=subprocess.PIPE, text=True)
         for factor in ("2", "3")
     ]
-    found: dict[str, Any] = dict(json.loads(process.communicate(timeout=90)[0]) for process in running)
+    found: dict[str, Any] = dict(json.loads(process.communicate(timeout=300)[0]) for process in running)
     assert sorted(found.values()) == [[2.0, 4.0, 6.0], [3.0, 6.0, 9.0]]
     assert experiment.list() == sorted(found)
     for name, values in found.items():

@@ -348,10 +348,25 @@ def test_a_train_function_inherits_nothing_that_it_should_not_have() -> None:
 
         held = [os.readlink(f"/proc/self/fd/{fd}") for fd in range(3, 100) if os.path.exists(f"/proc/self/fd/{fd}")]
         connections = [name for name in held if name.startswith("socket:")]
-        # Beside the connection to its agent only the memory that it writes its stack to if it is asked where it stands.
+        # Beside the connection to its agent only the memory that it writes its stack to if it is asked where it stands,
+        # and the working directory, which is locked so that it stays.
         assert len(connections) == 1, held
-        assert [name for name in held if name not in connections] == ["/memfd:cargobike-stack (deleted)"]
+        assert {name for name in held if name not in connections} == {"/memfd:cargobike-stack (deleted)", os.getcwd()}
         with open("/proc/self/oom_score_adj") as file:
             assert file.read().strip() == "500"
 
     experiment.launch(train, params={}, quiet=True)
+
+
+def test_a_function_from_a_file_can_pickle_what_is_in_that_file(tmp_path: Path) -> None:
+    (tmp_path / "pickling_job.py").write_text(
+        "import pickle\n"
+        "class Net:\n    pass\n"
+        "def add(left, right):\n    return left + right\n"
+        "def unused():\n    return 3\n"
+        "def train():\n"
+        "    assert isinstance(pickle.loads(pickle.dumps(Net())), Net)\n"
+        "    import pickling_job\n"
+        "    return pickle.loads(pickle.dumps(add))(1, pickling_job.unused())\n"
+    )
+    assert experiment.launch(f"{tmp_path / 'pickling_job.py'}:train", params={}, quiet=True).value == 4.0

@@ -15,6 +15,7 @@ from cargobike.core.errors import InvalidInputError
 from cargobike.core.layout import ExperimentFolder
 from cargobike.experiments.results.comparison import compare
 from cargobike.store.history.sources import read_source
+from support import programs
 from support.scripts import run_script
 
 SCRIPT = """
@@ -43,6 +44,7 @@ def launch_in(folder: Path, *, bonus: int = 0, seed: int = 1) -> ExperimentFolde
 def test_everything_that_was_run_is_kept(tmp_path: Path) -> None:
     code = tmp_path / "code"
     code.mkdir()
+    programs.require("git")
     subprocess.run(["git", "init", "-q", str(code)], check=True)
     folder = launch_in(code)
     result = experiment.load(folder.id)

@@ -57,7 +57,7 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
             "nbformat_minor": 5,
         }
     )
-    client = NotebookClient(notebook, timeout=60, kernel_name="python3", resources={"metadata": {"path": str(folder)}})
+    client = NotebookClient(notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(folder)}})
     with client.setup_kernel(env=environment()):
         for index, cell in enumerate(notebook.cells):
             client.execute_cell(cell, index)

@@ -87,6 +87,7 @@ def test_a_stop_takes_effect_at_exactly_the_step_it_was_decided_on() -> None:
             print(f"left at {trial.number}")
 
     result = experiment.launch(train, Searchspace(x=("INTEGER", [0, 9])), optimizer=optimizer, num_trials=6, quiet=True)
+    assert len(result.trials) == 6
     for ended in result.trials:
         was_stopped = ended.number % 2 == 1
         assert ended.state == ("stopped" if was_stopped else "completed")

@@ -71,7 +71,7 @@ def test_sets_that_differ_need_a_default_too() -> None:
         pytest.param({"space": Searchspace(lr=("DOUBLE", [0, 1]))}, "give num_trials", id="how many"),
         pytest.param({"space": {"lr": [1]}, "num_trials": 0}, "at least 1, 0 was given", id="no trials"),
         pytest.param({"space": {"lr": [1]}, "num_trials": 2.5}, "whole number", id="half a trial"),
-        pytest.param({"space": {"lr": [1]}, "workers": 0}, "workers must be a whole number", id="no workers"),
+        pytest.param({"space": {"lr": [1]}, "workers": -1}, "workers must be a whole number", id="no workers"),
         pytest.param({"space": {"lr": [1]}, "isolation": "frsh"}, "Did you mean 'fresh'", id="isolation"),
         pytest.param({"space": {"lr": [1]}, "direction": "maximize"}, "Did you mean 'max'", id="direction"),
         pytest.param({"space": {"lr": [1]}, "durability": "disk"}, "'process' and 'power'", id="durability"),
@@ -81,6 +81,22 @@ def test_sets_that_differ_need_a_default_too() -> None:
         pytest.param({"params": {"lr": 1}, "optimizer": "randomsearch"}, "listed already", id="optimizer for one run"),
         pytest.param({"space": {"lr": [1]}, "trial_timeout_s": 0}, "trial_timeout_s must be above 0", id="trial time"),
         pytest.param({"space": {"lr": [1]}, "timeout_s": -1}, "timeout_s must be above 0", id="time"),
+        pytest.param({"space": {"lr": [1]}, "timeout_s": "soon"}, '"1h30m"; .soon. was given', id="no time"),
+        pytest.param(
+            {"space": {"lr": [1]}, "n_trials": 3}, "'n_trials': here it is called 'num_trials'", id="Optuna's"
+        ),
+        pytest.param({"space": {"lr": [1]}, "mode": "max"}, "'mode': here it is called 'direction'", id="Ray's"),
+        pytest.param({"space": {"lr": [1]}, "num_trails": 3}, "Did you mean 'num_trials'", id="misspelt"),
+        pytest.param(
+            {"space": {"lr": [1]}, "optimizer": "bayesian"}, "is 'tpe' or 'auto' here", id="other's optimizer"
+        ),
+        pytest.param({"space": {"lr": [1]}, "resources": {"cpu": 1}}, "Did you mean 'cpus'", id="resources"),
+        pytest.param({"space": {"lr": [1]}, "resources": Resources(cpus=0)}, "cpus=0; give a whole", id="no cores"),
+        pytest.param(
+            {"space": Searchspace(lr=("DOUBLE", [0, 1])), "num_trials": 1, "start_points": {"lr": 0.5}},
+            "give a list of dicts",
+            id="one start point",
+        ),
         pytest.param({"space": {"lr": [1]}, "early_stop": 5}, "is not a stop rule", id="stop rule"),
         pytest.param({"space": {"lr": [1]}, "max_failures": -1}, "max_failures must be", id="failures"),
         pytest.param({"space": {"lr": [1]}, "seed": "7"}, "seed must be a whole number", id="seed"),

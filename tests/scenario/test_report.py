@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -17,9 +16,9 @@ from cargobike.core.layout import ExperimentFolder
 from cargobike.experiments.reading import read_record
 from cargobike.experiments.results.result import Result
 from cargobike.search.optimizers.ablation import Ablation
+from support import programs
 
 HOSTILE = "<img src=x onerror=\"document.title='owned'\">"
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
 def train(lr: float, act: str) -> dict[str, float]:
@@ -85,7 +84,6 @@ def test_an_ablation_tells_what_each_part_is_worth() -> None:
     assert {mark.name for mark in result.plot.ablation().data} == {"worse without it"}
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")
 @pytest.mark.timeout(300)  # drawing without a GPU takes a browser seconds, and minutes on a machine that is busy
 def test_a_browser_draws_the_report_and_runs_nothing_else(result: Result, tmp_path: Path) -> None:
     page = result.report(tmp_path / "report.html")
@@ -103,7 +101,8 @@ def test_a_browser_draws_the_report_and_runs_nothing_else(result: Result, tmp_pa
 def _rendered(page: Path, tmp_path: Path) -> str:
     """Return the page's elements after a browser has run its scripts, all of it being in view."""
     command: list[Any] = [
-        CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
+        programs.require("chromium"), "--headless", "--no-sandbox",
+        "--disable-gpu", "--no-first-run", "--disable-background-networking",
         "--enable-unsafe-swiftshader", f"--user-data-dir={tmp_path / 'profile'}", "--window-size=1200,6000",
         "--virtual-time-budget=10000", "--dump-dom", page.as_uri(),
     ]  # fmt: skip

@@ -132,7 +132,7 @@ def test_what_cannot_be_repeated_is_refused() -> None:
         experiment.reproduce(result.id, trial=1, quiet=True)
     with pytest.raises(NotFoundError, match="no trial 9"):
         experiment.reproduce(result.id, trial=9, quiet=True)
-    with pytest.raises(InvalidInputError, match="a number or 'best'"):
+    with pytest.raises(InvalidInputError, match="its number, or 'best'"):
         experiment.reproduce(result.id, trial="worst", quiet=True)
     with pytest.raises(InvalidInputError, match="tolerance"):
         experiment.reproduce(result.id, tolerance=2, quiet=True)

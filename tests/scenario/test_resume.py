@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import random
-import shutil
 from pathlib import Path
 
 import pytest
 
-from cargobike import Searchspace, experiment, project, trial
+from cargobike import Searchspace, experiment, trial
 from cargobike.core.errors import OptimizerError, StoreError
 from cargobike.core.layout import ExperimentFolder
 from cargobike.core.records import ExperimentState, Trial, TrialState
 from cargobike.experiments.results.result import Result
 from cargobike.search.optimizers.optimizer import AbstractOptimizer, Suggested
 from cargobike.store.files.locking import DriverLock
+from support.cut_copies import cut_copy
 from support.scripts import run_script
 
 SPACE = Searchspace(x=("DOUBLE", [0, 1]))
@@ -56,17 +56,6 @@ def tried(result: Result) -> list[float]:
     return [one.params["x"] for one in result.trials]
 
 
-def broken_off(result: Result, lines: int, torn: bytes = b"") -> str:
-    """Make a copy of an experiment whose driver died after so many lines; returns its id."""
-    source = ExperimentFolder(result.folder)
-    target = project.current().experiment(f"{result.id[:-4]}x{lines:03d}")
-    shutil.copytree(source.root, target.root)
-    kept = source.journal.read_bytes().splitlines(keepends=True)[:lines]
-    target.journal.write_bytes(b"".join(kept) + torn)
-    shutil.rmtree(target.trials, ignore_errors=True)
-    return target.id
-
-
 @pytest.mark.parametrize("optimizer", [Climber, None])
 def test_a_search_cut_anywhere_ends_like_an_unbroken_one(optimizer: type[Climber] | None) -> None:
     whole = experiment.launch(
@@ -82,7 +71,7 @@ def test_a_search_cut_anywhere_ends_like_an_unbroken_one(optimizer: type[Climber
     length = len(ExperimentFolder(whole.folder).journal.read_bytes().splitlines())
     for lines in (1, 2, length // 3, length // 2, length - 2):
         torn = b'{"fact":"reported","trial":1,"st'
-        resumed = experiment.resume(broken_off(whole, lines, torn), quiet=True)
+        resumed = experiment.resume(cut_copy(whole, lines, torn), quiet=True)
         assert resumed.state is ExperimentState.COMPLETED
         assert tried(resumed) == tried(whole), f"cut after line {lines}"
         assert [one.value for one in resumed.trials] == [one.value for one in whole.trials]
@@ -133,7 +122,7 @@ def test_a_finished_experiment_goes_on_with_more_trials() -> None:
 def test_an_optimizer_that_does_not_repeat_itself_is_refused() -> None:
     result = experiment.launch(train, SPACE, optimizer=Moody(), num_trials=3, workers=1, seed=1, quiet=True)
     with pytest.raises(OptimizerError, match="does not repeat itself"):
-        experiment.resume(broken_off(result, 4), quiet=True)
+        experiment.resume(cut_copy(result, 4), quiet=True)
 
 
 def test_a_running_experiment_is_not_taken_up_twice() -> None:

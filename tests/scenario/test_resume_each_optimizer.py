@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from test_resume import broken_off
 
 from cargobike import Searchspace, experiment, trial
 from cargobike.core.layout import ExperimentFolder
 from cargobike.core.records import ExperimentState
 from cargobike.experiments.results.result import Result
+from support.cut_copies import cut_copy
 
 SPACE = Searchspace(
     lr=("DOUBLE", [1e-4, 1e-1], "log"), layers=("INTEGER", [1, 4]), act=("CATEGORICAL", ["relu", "gelu"])
@@ -38,6 +38,6 @@ def test_a_search_cut_in_the_middle_ends_like_an_unbroken_one(optimizer: str) ->
     )
     length = len(ExperimentFolder(whole.folder).journal.read_bytes().splitlines())
     for lines in (length // 3, 2 * length // 3):
-        resumed = experiment.resume(broken_off(whole, lines), quiet=True)
+        resumed = experiment.resume(cut_copy(whole, lines), quiet=True)
         assert resumed.state is ExperimentState.COMPLETED
         assert told(resumed) == told(whole), f"cut after line {lines}"

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from cargobike import experiment
+from cargobike.cli.app import app
 from cargobike.core.errors import ExperimentFailedError, TrialFailedError
 
 
@@ -105,6 +108,26 @@ def test_a_single_run_may_return_nothing() -> None:
     assert experiment.launch(lambda x: x, params={"x": 5}, quiet=True).value == 5.0
 
 
-def test_a_single_run_that_returns_no_score_has_failed() -> None:
+def test_a_single_run_that_returns_no_score_has_failed_if_one_was_asked_for() -> None:
     with pytest.raises(TrialFailedError, match="not a score"):
-        experiment.launch(lambda x: "good", params={"x": 1}, quiet=True)
+        experiment.launch(lambda x: "good", params={"x": 1}, metric="accuracy", quiet=True)
+
+
+def test_what_is_no_number_is_kept_and_shown(caplog: pytest.LogCaptureFixture) -> None:
+    def train(x: int) -> dict[str, Any]:
+        return {"acc": x / 4, "model_path": f"m{x}.pt", "best_epoch": None}
+
+    result = experiment.launch(train, {"x": [1, 2]}, metric="acc", workers=1, quiet=True)
+    assert result.best is not None
+    assert (result.best.value, result.best.metrics) == (0.5, {"acc": 0.5})
+    assert result.best.extras == {"model_path": "m2.pt", "best_epoch": None}
+    assert experiment.load(result.id).trials == result.trials
+    assert result.to_pandas()["extras.model_path"].tolist() == ["m1.pt", "m2.pt"]
+    assert [record.message for record in caplog.records if "kept as information" in record.message] == [
+        "trial 0 returned more than numbers: 'model_path', 'best_epoch'. That is kept as information (trial.extras), "
+        "not as a metric."
+    ]
+    shown = CliRunner().invoke(app, ["show", result.id])
+    assert "0001 also returned model_path=m2.pt" in shown.stdout
+    trials = json.loads(CliRunner().invoke(app, ["show", result.id, "--json"]).stdout)["trial_list"]
+    assert trials[0]["extras"] == {"model_path": "m2.pt", "best_epoch": None}

@@ -28,6 +28,7 @@ def test_files_and_logs_of_a_trial_are_its_own(tmp_path: Path) -> None:
     before = os.getcwd()
     result = experiment.launch(train, {"x": [1, 2, 3]}, quiet=True)
     assert os.getcwd() == before
+    assert len(result.trials) == 3
     for ended in result.trials:
         folder = ExperimentFolder(result.folder).trial(ended.number)
         assert (folder.files / "mine.txt").read_text() == str(ended.params["x"])
@@ -75,6 +76,7 @@ def test_all_output_is_captured_and_told_apart() -> None:
         return x
 
     result = experiment.launch(train, {"x": [1, 2, 3, 4]}, workers=2, quiet=True)
+    assert len(result.trials) == 4
     for ended in result.trials:
         x = ended.params["x"]
         assert result.logs(ended) == (f"printed {x}\nwritten below Python {x}\nfrom a child {x}\nno newline at the end")

@@ -73,6 +73,11 @@ def test_reported_metrics_hyperparameters_and_own_files_are_shown() -> None:
         assert set(runs) == wanted
         points = ask(address, "data/plugin/scalars/scalars?run=0002&tag=accuracy")
         assert [(step, round(value, 5)) for _, step, value in points] == [(0, 0.0), (1, 0.2), (2, 0.4), (3, 0.6)]
+        for host in ("evil.example", "evil.example:80", f"127.0.0.1.evil.example:{address.rsplit(':')[-1]}", ""):
+            with pytest.raises(urllib.error.HTTPError, match="421"):
+                urllib.request.urlopen(
+                    urllib.request.Request(f"{address}data/runs", headers={"host": host}), timeout=30
+                )
         ((_, step, value),) = ask(address, "data/plugin/scalars/scalars?run=0000/own&tag=own/loss")
         assert (step, value) == (3, 0.25)
 

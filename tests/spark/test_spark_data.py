@@ -14,7 +14,6 @@ from pyspark.sql import SparkSession
 from cargobike import experiment, project, trial
 from cargobike.core.errors import InvalidInputError, SignatureError
 from cargobike.core.records import Resources
-from cargobike.data.inference import _as_columns
 from cargobike.data.materialize import materialize
 from cargobike.data.shard import Shard
 from cargobike.engines.spark.engine import SparkEngine
@@ -127,10 +126,78 @@ def test_predictions_keep_number_and_order(session: SparkSession) -> None:
     assert [row.prediction for row in plain.collect()] == [x + 1.0 for x in range(1000)]
 
 
+ODD = """
+    timestamp'1600-01-01 12:00:00.123456' early, timestamp'9999-12-31 01:02:03' late,
+    timestamp_ntz'1600-02-03 04:05:06' local, date'1600-01-01' day,
+    interval '-3-2' year to month months, interval '5' year years,
+    interval '1 02:03:04.5' day to second span, struct(1 as p, 'q' as q) parts, array(1, null) list, map('x', 1) map"""
+
+
+def test_columns_have_the_same_types_with_and_without_a_shared_disk(
+    session: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    frame = session.sql(f"select 1 id, {ODD}").union(session.sql("select 2, " + ", ".join(["null"] * 10)))
+    tables = []
+    for is_seen in (True, False):
+        monkeypatch.setattr("cargobike.data.materialize._is_seen_by_executors", lambda *_, seen=is_seen: seen)
+        files = materialize(frame, project.prepare())
+        tables.append(Shard(files, Path(project.current().root), 0, 1, lambda _: None).read())
+    session.conf.unset("spark.sql.session.timeZone")
+    assert tables[0].schema.equals(tables[1].schema, check_metadata=True)
+    assert tables[0].to_pylist() == tables[1].to_pylist()
+    types = {field.name: str(field.type) for field in tables[0].schema}
+    assert types["early"] == types["late"] == "timestamp[us, tz=Asia/Tokyo]"
+    assert (types["local"], types["months"], types["span"]) == ("timestamp[us]", "int32", "duration[us]")
+    first, second = tables[0].to_pylist()
+    assert (first["early"].year, first["early"].microsecond, first["late"].year) == (1600, 123456, 9999)
+    assert (first["months"], first["years"], first["span"].total_seconds()) == (-38, 60, 93784.5)
+    assert second == {"id": 2, **dict.fromkeys(list(types)[1:])}
+
+
+@pytest.mark.parametrize(
+    ("select", "said"),
+    [
+        ("select make_interval(1, 2) i", "'i' is interval; make numbers or dates"),
+        ("select array(interval '3' year) a", "'a' is array<interval year>"),
+        ("select 1 a, 2 a", "'a' is the name of several columns"),
+    ],
+)
+def test_columns_that_cannot_be_written_are_named(session: SparkSession, select: str, said: str) -> None:
+    with pytest.raises(InvalidInputError, match=said):
+        materialize(session.sql(select), project.prepare())
+
+
+def test_predictions_become_what_was_announced_or_can_come(session: SparkSession) -> None:
+    frame = session.range(100, numPartitions=2).selectExpr("id as x")
+    labels = experiment.inference(lambda batch: np.arange(len(batch)), frame, output="label int")
+    assert [row.label for row in labels.collect()] == [*range(50), *range(50)]
+    doubles = experiment.inference(lambda batch: np.float32(batch["x"]), frame, output="double")
+    assert doubles.collect()[99].prediction == 99.0
+    late = experiment.inference(lambda batch: [None if x < 60 else x / 2 for x in batch["x"]], frame)
+    assert [row.prediction for row in late.collect()] == [None] * 60 + [x / 2 for x in range(60, 100)]
+    few = session.range(10, numPartitions=2).selectExpr("id as x")  # all of them are looked at to find a type
+    mixed = experiment.inference(lambda batch: [x if x < 5 else x / 2 for x in batch["x"].tolist()], few)
+    assert [row.prediction for row in mixed.collect()] == [*map(float, range(5)), *(x / 2 for x in range(5, 10))]
+    holes = experiment.inference(lambda batch: {"n": batch["x"].where(batch["x"] != 77)}, frame, output="n int")
+    assert [row.n for row in holes.collect()] == [None if x == 77 else x for x in range(100)]
+    found = experiment.inference(lambda batch: {"n": batch["x"].where(batch["x"] != 77)}, frame)
+    assert [row.n for row in found.collect()] == [None if x == 77 else x for x in range(100)]
+
+
+def test_a_prediction_that_does_not_fit_names_its_row(session: SparkSession) -> None:
+    frame = session.range(100, numPartitions=2).selectExpr("id as x")
+    halves = experiment.inference(lambda batch: batch["x"] / (1 + (batch["x"] > 60)), frame, output="bigint")
+    with pytest.raises(Exception, match=r"'prediction' = 30.5 for row 11 of partition 1, .*That row is {'x': 61}"):
+        halves.collect()
+    with pytest.raises(InvalidInputError, match=r"only None for prediction in the first 4096 rows.*output="):
+        experiment.inference(lambda batch: [None] * len(batch), frame)
+    with pytest.raises(InvalidInputError, match="output='label integr' was given; it says names and types"):
+        experiment.inference(lambda batch: batch["x"], frame, output="label integr")
+
+
 def test_predictions_that_do_not_fit_are_refused(session: SparkSession) -> None:
     frame = session.range(10, numPartitions=1).selectExpr("id as x")
-    with pytest.raises(ValueError, match="given 10 rows and returned 9 values of 'prediction'"):
-        _as_columns(list(range(9)), 10)
     with pytest.raises(InvalidInputError, match="columns that the data has already: x"):
         experiment.inference(lambda batch: {"x": batch["x"]}, frame)
     with pytest.raises(InvalidInputError, match="Spark DataFrame"):

@@ -101,7 +101,7 @@ def test_an_interrupted_search_leaves_no_task_running(spark_application: SparkCo
 
 
 def crash_on_bad_node(x: int) -> float:
-    time.sleep(0.05)
+    time.sleep(0.3)  # so that trials are left when the bad node has its next worker
     if os.environ["SPARK_LOCAL_IP"] == "127.0.0.2":
         os.kill(os.getpid() if x % 2 else ancestors()["agent"], signal.SIGKILL)
         time.sleep(1000)

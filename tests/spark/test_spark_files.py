@@ -12,12 +12,9 @@ import pytest
 from pyspark import SparkContext
 
 from cargobike import experiment, project, tensorboard, trial
-from cargobike.core.layout import ProjectFolder
 from cargobike.core.records import Resources
 from cargobike.engines.spark.engine import SparkEngine
-from cargobike.experiments.driving.file_server import ServedFiles
 from cargobike.testing.reception import wait_until
-from cargobike.workers.files.requests import Get, Listing, Put, Settle
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -73,44 +70,25 @@ def test_checkpoints_logs_and_artifacts_arrive(spark_application: SparkContext, 
     assert str(root) not in (folder / "trials/0000/stdout.log").read_text()
 
 
-@pytest.fixture
-def served(tmp_path: Path) -> ServedFiles:
-    folder = ProjectFolder(tmp_path)
-    for name in ("mine", "other"):
-        (folder.experiment(name).root / "trials").mkdir(parents=True)
-    (tmp_path / "index.sqlite").write_text("secret")
-    (tmp_path / "experiments/mine/trials/out").symlink_to("/tmp")
-    return ServedFiles(folder, folder.experiment("mine"))
+def work_until_measured(folder: str) -> float:
+    data = bytearray(30_000_000)
+
+    def spend() -> None:
+        data[0] = sum(range(100_000)) % 256
+
+    samples = "experiments/*/trials/0000/usage.jsonl"
+    wait_until(lambda: any(Path(folder).glob(samples)), spend, "the driver has written a sample down")
+    return 1.0
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        "/etc/passwd",
-        "index.sqlite",
-        "experiments/mine/journal.jsonl",
-        "experiments/other/trials/x",
-        "experiments/mine/trials/../../../index.sqlite",
-        "experiments/mine/trials/out/x",
-    ],
-)
-def test_no_worker_gets_at_other_files(served: ServedFiles, path: str) -> None:
-    for request in (Put(1, path, data=b"x"), Get(1, path), Listing(1, path), Settle(1, path, "x")):
-        with pytest.raises(ValueError, match=r"not among the files|leads out"):
-            served.answer(request)
-    with pytest.raises(ValueError, match=r"not among the files|leads out"):
-        served.answer(Settle(1, "experiments/mine/trials/.saving.0.x", "../../../../x"))
-
-
-def test_requests_may_be_repeated(served: ServedFiles, tmp_path: Path) -> None:
-    building = "experiments/mine/trials/0000/checkpoints/.saving.0.a"
-    for _ in range(2):
-        served.answer(Put(1, f"{building}/state.bin", data=b"abc"))
-        served.answer(Put(2, f"{building}/state.bin", offset=3, data=b"def"))
-    for _ in range(2):
-        served.answer(Settle(3, building, "000001-step1"))
-    found = tmp_path / "experiments/mine/trials/0000/checkpoints"
-    assert (found / "000001-step1/state.bin").read_bytes() == b"abcdef"
-    served.answer(Put(4, f"{building}/state.bin", data=b"new"))
-    served.answer(Settle(5, building, "000001-step1", alone=False))
-    assert sorted(path.name for path in found.iterdir()) == ["000001-step1", "000002-step1"]
+def test_what_a_trial_uses_on_an_executor_is_measured(spark_application: SparkContext) -> None:
+    """Samples travel to the driver with the messages of the agent, so that no shared disk is needed."""
+    engine = SparkEngine(spark_application, share_disk=False)
+    root = str(Path(project.current().root).resolve())
+    result = experiment.launch(work_until_measured, params={"folder": root}, engine=engine, quiet=True)
+    usage = result.trials[0].usage
+    assert usage
+    assert usage.peak_memory_bytes is not None
+    assert usage.peak_memory_bytes > 30_000_000
+    assert usage.mean_cpus is not None
+    assert usage.mean_cpus > 0

@@ -52,13 +52,17 @@ def where() -> float:
     return float(os.environ["SPARK_LOCAL_IP"].rpartition(".")[2])
 
 
-def test_a_search_goes_over_the_network(engine: SparkEngine) -> None:
+def test_a_search_goes_over_the_network(engine: SparkEngine, tmp_path: Path) -> None:
     def train(x: int) -> float:
+        (tmp_path / f"at-{where()}").touch()
+        give_up_at = time.monotonic() + 200
+        while len(list(tmp_path.glob("at-*"))) < 2:  # no machine does it all because the other came late
+            assert time.monotonic() < give_up_at, "no worker came on the other machine"
+            time.sleep(0.05)
         trial.report(step=0, place=where(), score=0.0)
         trial.checkpoint.save({"x": x})
         Path("note.txt").write_text(str(x))
         trial.artifact("note.txt")
-        time.sleep(0.5)
         return float(x)
 
     result = experiment.launch(train, {"x": [0, 1, 2, 3, 4, 5, 6, 7]}, engine=engine, workers=4, quiet=True)

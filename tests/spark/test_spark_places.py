@@ -29,6 +29,7 @@ from cargobike.engines.spark.exclusion import Exclusion
 from cargobike.experiments.asking import shipping
 from cargobike.experiments.trial import context
 from cargobike.testing.reception import wait_until
+from support.scripts import run_script
 
 if TYPE_CHECKING:
     from support.spark_applications import SparkApplications
@@ -206,6 +207,30 @@ def test_a_python_without_cargobike_is_named(spark_applications: SparkApplicatio
     context = spark_applications.context(spark__pyspark__python=python)
     with pytest.raises(ExperimentFailedError, match=rf"imported there by {python} .*; install it, or name another"):
         experiment.launch(see_devices, {"i": [1]}, engine=SparkEngine(context), workers=1, quiet=True)
+
+
+OWN_SESSION = """
+    import json
+    from pyspark.sql import SparkSession
+    from cargobike import experiment
+
+    def square(x):
+        return float(x * x)
+
+    if __name__ == "__main__":
+        session = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+        result = experiment.launch(square, {"x": [3]}, engine="spark", workers=1, quiet=True)
+        print(json.dumps([result.trials[0].value, session.sparkContext.pythonExec]))
+"""
+
+
+def test_a_session_on_this_machine_whose_python_lacks_cargobike_is_no_obstacle(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    venv.create(tmp_path / "bare")
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bare' / 'bin'}:{os.environ['PATH']}")
+    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
+    assert run_script(tmp_path, OWN_SESSION) == [9.0, "python3"], "our tasks ran, and the session is as it was"
 
 
 def test_a_local_module_travels_by_value(

@@ -8,6 +8,7 @@ import msgspec
 
 from cargobike.workers import agent_events as ev
 from cargobike.workers.agent import Agent
+from cargobike.workers.usage import Measured
 from cargobike.workers.wire import inner
 from cargobike.workers.wire import messages as wire
 
@@ -28,10 +29,12 @@ class World:
         self.runner: list[Any] = []
         self.template: list[Any] = []
         self.errands: list[Any] = []
+        self.template_is_stopped = False
         self.flag = False
         self.listens = True
         self.left: ev.Leave | None = None
         self.processor_s = 0.0
+        self.memory_bytes = 1_000_000
         self.stack = ""
         self.in_flight = 0
 
@@ -76,6 +79,10 @@ class World:
 
     def hear_driver(self) -> None:
         self._happen(ev.DriverHeard(self.at))
+
+    def sleep(self, seconds: float) -> None:
+        """Let time pass in which the agent does not run."""
+        self.at += seconds
 
     def pass_time(self, seconds: float) -> None:
         """Let time pass as the loop does: up to each deadline in turn."""
@@ -126,13 +133,18 @@ class World:
         elif isinstance(command, ev.SendRunner):
             self.runner.append(inner.decode_for_runner(command.packet))
         elif isinstance(command, ev.TellTemplate):
-            self.template.append(inner.decode_for_template(wire.encode_message(command.message)))
+            message = inner.decode_for_template(wire.encode_message(command.message))
+            self.template.append(message)
+            if isinstance(message, inner.Start) and not self.template_is_stopped:
+                self._happen(ev.RunnerStarted(self.at))
         elif isinstance(command, ev.SetStopFlag):
             self.flag = command.value
         elif isinstance(command, ev.ListenToRunner):
             self.listens = command.on
         elif isinstance(command, ev.MeasureRunner):
             self._happen(ev.RunnerMeasured(self.at, self.processor_s))
+        elif isinstance(command, ev.MeasureUse):
+            self._happen(ev.UseMeasured(self.at, Measured(self.processor_s, self.memory_bytes)))
         elif isinstance(command, ev.ReadStack):
             self._happen(ev.StackRead(self.at, self.stack))
         elif isinstance(command, ev.Leave):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,8 +12,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 from cargobike import Searchspace, experiment, trial
 from cargobike import project as project_door
+from cargobike.core.errors import ExperimentFailedError
 from cargobike.core.facts import (
     AnyFact,
     AttemptStarted,
@@ -28,7 +30,6 @@ from cargobike.core.layout import ProjectFolder
 from cargobike.store.journal.journal import JournalWriter
 from cargobike.testing.journals import first_fact
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 HOSTILE = "<script>alert(1)</script><img src=x onerror=\"document.title='owned'\">"
 BIG, BIG_TRIALS = "20270115-080000-bigg", 10_000
 START_S = 1_700_000_000.0
@@ -60,6 +61,10 @@ def train(lr: float, act: str) -> dict[str, float]:
     return {"score": lr if act == "relu" else lr / 2, "cost": 1 - lr}
 
 
+def fail(lr: float) -> float:
+    raise ValueError(f"nothing goes with {lr > 0}")
+
+
 def make_project(root: Path) -> Path:
     """Make a project with a search that was really run, a hostile one, and one of ten thousand trials."""
     project_door.use(root)
@@ -78,6 +83,8 @@ def make_project(root: Path) -> Path:
             description=HOSTILE,
             quiet=True,
         )
+        with pytest.raises(ExperimentFailedError):
+            experiment.launch(fail, {"lr": [0.1, 0.2, 0.3]}, num_trials=3, workers=2, name="all fails", quiet=True)
     finally:
         project_door.use(None)
     write_big(ProjectFolder(root))

@@ -20,13 +20,6 @@ exec 3<&0
 """
 
 
-def find_programs() -> Path | None:
-    """Return the folder with PostgreSQL's programs, of the newest version that is installed."""
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: float(path.parent.name))
-    on_path = shutil.which("initdb")
-    return found[-1] if found else Path(on_path).parent if on_path else None
-
-
 class PostgresServer:
     """A server that runs until `close`, or until this process is gone.
 

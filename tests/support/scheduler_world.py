@@ -133,6 +133,10 @@ class World:
         job.waits_at = None
         job.told_to = command.decision
 
+    def _confirm(self, command: ev.Confirm) -> None:
+        assert self._running(command.trial, command.attempt)
+        assert command.number <= self.trials[command.trial].reports
+
     def _stop_attempt(self, command: ev.StopAttempt) -> None:
         job = self.workers[command.worker].job
         assert job is not None
@@ -184,7 +188,9 @@ class World:
         assert not self.workers
         for trial in record.trials.values():
             never_started = trial.state is TrialState.PENDING and trial.attempts == 0
-            assert trial.state.is_final or (self.scheduler.is_ending and never_started)
+            can_go_on = trial.state is TrialState.PAUSED and self.finish.state != "completed"
+            assert trial.state.is_final or (self.scheduler.is_ending and (never_started or can_go_on))
+            assert not trial.is_interrupted or self.finish.state != "completed"
         assert fold(self.facts) == record, "the facts alone tell another story"
         wanted_more = self.plan.num_trials is None or len(record.trials) < self.plan.num_trials
         if self.last_answer == IDLE and wanted_more and not self.scheduler.is_ending:
@@ -258,12 +264,12 @@ class World:
         worker.joined = True
         return ev.WorkerArrived(at=self.at, worker=worker.name)
 
-    def die(self, worker: Worker) -> ev.Event:
+    def die(self, worker: Worker, ending: Ending = KILLED) -> ev.Event:
         del self.workers[worker.name]
         self.gone[worker.name] = worker
         if worker.job is not None:
             worker.history.append(worker.job)
-        return ev.WorkerGone(at=self.at, worker=worker.name, ending=KILLED)
+        return ev.WorkerGone(at=self.at, worker=worker.name, ending=ending)
 
     def end(self, worker: Worker, outcome: ev.Outcome, choice: int = 0, *, is_symptom: bool = False) -> ev.Event:
         job = worker.job
@@ -352,10 +358,27 @@ class World:
         stale += [ev.WorkerGone(at=self.at, worker=name, ending=KILLED) for name in self.gone]
         stale += [ev.WorkerGone(at=self.at, worker=name, ending=KILLED) for name in self.released]
         stale.append(ev.WorkerArrived(at=self.at, worker="stranger"))
+        stale += self._forged(choice)
         event = stale[choice % len(stale)]
         if isinstance(event, ev.PointsReported) and self._running(event.trial, event.attempt):
             return ev.Tick(at=self.at)  # the link delivers once; only the dead repeat themselves
         return event
+
+    def _forged(self, choice: int) -> list[ev.Event]:
+        """Return what workers say about the trials of others, and about trials that do not exist."""
+        jobs = [(worker.job.trial, worker.job.attempt) for worker in self.workers.values() if worker.job]
+        forged: list[ev.Event] = []
+        for trial, attempt in [*jobs, (0, 1), (99, 1), (-1, 0)]:
+            for worker in [*self.workers.values(), Worker("stranger")]:
+                if worker.job is None or (worker.job.trial, worker.job.attempt) != (trial, attempt):
+                    which: dict[str, Any] = {"at": self.at, "worker": worker.name, "trial": trial, "attempt": attempt}
+                    forged += [
+                        ev.AttemptEnded(**which, outcome="completed", value=1.0, metrics={}, error=None),
+                        ev.PointsReported(**which, step=choice % 9, metrics={"loss": 1.0}, waits=choice % 2 == 0),
+                        ev.CheckpointWritten(**which, step=choice % 9, path="x"),
+                        ev.RankQuiet(**which, idle_s=100.0),
+                    ]
+        return forged
 
     def _stop_request(self, choice: int) -> ev.Event:
         if choice % 16:
@@ -398,6 +421,7 @@ _ACTIONS: dict[type[ev.Command], Callable[[World, Any], None]] = {
     ev.Judge: World._judge,
     ev.Run: World._run,
     ev.Answer: World._answer,
+    ev.Confirm: World._confirm,
     ev.StopAttempt: World._stop_attempt,
     ev.StartWorker: World._start_worker,
     ev.ReleaseWorker: World._release_worker,
@@ -434,8 +458,8 @@ class Story(World):
     def end_on(self, name: str, outcome: ev.Outcome = "completed") -> None:
         self.happen(self.end(self.workers[name], outcome))
 
-    def lose(self, name: str) -> None:
-        self.happen(self.die(self.workers[name]))
+    def lose(self, name: str, ending: Ending = KILLED) -> None:
+        self.happen(self.die(self.workers[name], ending))
 
     def job(self, name: str) -> tuple[int, int] | None:
         job = self.workers[name].job

@@ -29,7 +29,7 @@ def run_script(folder: Path, text: str, name: str = "script.py") -> Any:
         env=environment(),
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 0, f"exit code {done.returncode}\n{done.stdout}\n{done.stderr}"

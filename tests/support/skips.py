@@ -7,6 +7,8 @@ from collections.abc import Generator
 
 import pytest
 
+from support import programs
+
 IS_ROOT = os.geteuid() == 0
 
 ALLOWED = {
@@ -15,6 +17,7 @@ ALLOWED = {
     "this machine allows no network namespaces": not IS_ROOT,
     "this torch can use GPUs": True,
     "the device is not absent here": True,
+    **{programs.reason(name): not programs.CAN_INSTALL and programs.find(name) is None for name in programs.PACKAGES},
 }
 """Why a test may be skipped, and whether that can be so here. Whatever the tests need besides is installed for them."""
 

@@ -29,11 +29,18 @@ SLOW: dict[str, tuple[str, ...]] = {
         "test_ten_thousand_trials_are_scrolled_sorted_and_filtered",
         "test_chosen_trials_and_experiments_are_compared",
         "test_a_failed_trial_shows_why",
+        "test_curves_are_looked_at_on_a_log_axis_and_smoothed",
+        "test_tags_notes_and_marks_are_written_from_the_page",
+        "test_axe_finds_nothing_to_complain_about",
+        "test_states_and_the_last_column_are_whole_on_a_usual_screen",
+        "test_on_a_phone_the_header_scrolls_away_and_sections_stay",
+        "test_columns_are_chosen_and_remembered",
         "test_a_running_experiment_is_followed_and_stopped",
         "test_a_phone_needs_no_sideways_scrolling",
         "test_colours_follow_the_system_until_somebody_chooses",
         "test_the_keyboard_reaches_everything",
     ),
+    "browser/test_usage_section.py": (),
     # Frameworks that take seconds to import in each rank; jax and one gang on torch stay quick.
     "docs/test_examples.py": (
         "test_digits_is_searched",
@@ -45,9 +52,15 @@ SLOW: dict[str, tuple[str, ...]] = {
         "test_a_model_split_over_two_processes_learns",
         "test_keras_fits_digits_with_a_gang_on_tensorflow",
     ),
+    "docs/test_coming_from.py": (
+        "test_programs_that_need_only_torch_run_unchanged",
+        "test_programs_of_frameworks_run_unchanged",
+    ),
     "docs/test_snippets.py": (
+        "test_the_code_of_a_page_runs[docs/guides/coming-from.md]",
         "test_the_code_of_a_page_runs[docs/guides/training-in-a-rank.md]",
         "test_the_code_of_a_page_runs[docs/guides/spark.md]",
+        "test_the_code_of_a_page_runs[docs/guides/callbacks.md]",
         "test_the_code_of_a_page_runs[docs/guides/distributed.md]",
     ),
     "scenario/test_bench_train.py": (
@@ -57,13 +70,33 @@ SLOW: dict[str, tuple[str, ...]] = {
         "test_only_servers_know_of_delays",
     ),
     "scenario/test_torch_training.py": (),
+    "scenario/test_programs_of_torchrun.py": (
+        "test_groups_one_after_the_other_meet_and_an_address_of_the_programs_own_does_no_harm[imports_torch_late]",
+        "test_processes_that_a_rank_starts_are_a_group_of_their_own",
+    ),
     "scenario/test_gang_checkpoints.py": (),
     "unit/training/test_prepare_gang.py": ("test_all_strategies_that_average_gradients_compute_the_same",),
     "unit/training/test_prepare_states.py": (
         "test_a_state_goes_on_under_every_strategy_and_alone",
         "test_every_compression_reaches_nearly_what_plain_gradients_reach",
     ),
+    "unit/training/test_resumed_rows.py": (
+        "test_every_strategy_goes_on_with_every_optimizer",
+        "test_every_way_of_loading_goes_on",
+    ),
+    "faults/test_lost_rows.py": (),
     "unit/training/test_keras_averaging.py": ("test_ranks_that_begin_differently_end_alike",),
+    "unit/experiments/trial/callbacks/test_framework_callbacks.py": (
+        "test_lightning_reports_epochs",
+        "test_lightning_stops_and_goes_on_from_a_checkpoint",
+        "test_lightning_reports_each_validation",
+        "test_lightning_says_which_metrics_there_are",
+        "test_transformers_reports_evaluations",
+        "test_transformers_goes_on_from_what_its_trainer_saved",
+        "test_keras_reports_stops_and_goes_on",
+        "test_sklearn_estimators_learn_in_steps_stop_and_go_on[histogram]",
+        "test_callbacks_do_nothing_special_outside_a_trial",
+    ),
     # A new environment with everything installed.
     "scenario/test_reproduce.py": ("test_a_fresh_environment_is_made_from_the_recorded_packages",),
     # The same for every optimizer; the contract of each stays quick.
@@ -80,14 +113,16 @@ SLOW: dict[str, tuple[str, ...]] = {
         "test_a_storage_that_is_away_for_a_while_costs_nothing",
         "test_segments_are_merged_and_readers_do_not_notice",
     ),
+    "faults/test_reports_once.py": (
+        *(
+            f"test_agents_die_and_every_report_is_there_once[{way}]"
+            for way in ("plain", "saving first", "with other metrics", "never saving", "saving seldom")
+        ),
+        *(f"test_a_driver_ends_and_what_ran_goes_on_with_every_report_once[{number}]" for number in (1, 2, 9)),
+    ),
     "faults/test_lost_ranks.py": (
         "test_ranks_that_die_stall_or_leave_early_in_torch",
         "test_a_gang_that_stands_still_is_ended",
-    ),
-    "faults/test_chaos.py": (
-        "test_a_search_survives_its_misfortunes[7]",
-        "test_a_search_survives_its_misfortunes[8]",
-        "test_a_search_survives_its_misfortunes[104]",
     ),
 }
 """By file below `tests`: the tests that are slow, without their parameters or with those that are; none means all."""

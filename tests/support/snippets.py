@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-TIMEOUT_S = 100
+TIMEOUT_S = 300
 
 _FENCE = re.compile(r"^(?P<indent> *)```(?P<language>\w*)[^\n]*$")
 _MARK = re.compile(r"^ *<!-- snippet: (?P<word>\w+)(?: (?P<reason>.*?))? *-->$")

@@ -21,8 +21,10 @@ STRAYS = frozenset({"project-key", "experiments", "index.sqlite", "resources", "
 
 @pytest.fixture(scope="session", autouse=True)
 def _signals_of_a_terminal() -> Iterator[None]:
-    """Let scripts that tests start hear what `nohup` would keep from them."""
+    """Let scripts that tests start hear what `nohup`, or a start in the background, would keep from them."""
     before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGHUP, before)
 
@@ -47,6 +49,8 @@ def _own_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[No
     yield
     if door := sys.modules.get("cargobike.store.files.project"):
         door.use(None)  # what a test chose must not reach the next one
+    if outside := sys.modules.get("cargobike.experiments.trial.context"):
+        vars(outside)["_outside"] = outside.Context()  # nor what it saved without a trial
     if left_running.births.count == births and left_running.children() <= before:
         return
     left = left_running.wait_for_end(before | left_running.shared, tmp_path)

@@ -17,7 +17,7 @@ SOURCES = str(Path(__file__).resolve().parents[2] / "src")
 MARKER = "CARGOBIKE_PROJECT"
 
 
-def wait_for(condition: Callable[[], object], what: str, timeout_s: float = 30.0) -> None:
+def wait_for(condition: Callable[[], object], what: str, timeout_s: float = 120.0) -> None:
     """Wait until a condition holds, and fail with its name if it never does."""
     deadline = time.monotonic() + timeout_s
     while not condition():
@@ -70,7 +70,7 @@ class Script:
         """Send a signal to the whole group, as a terminal does."""
         os.killpg(self.process.pid, number)
 
-    def end(self, timeout_s: float = 30.0) -> int:
+    def end(self, timeout_s: float = 120.0) -> int:
         """Wait for the end and return the exit code, negative for a signal."""
         try:
             return self.process.wait(timeout_s)

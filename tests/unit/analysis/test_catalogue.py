@@ -122,3 +122,25 @@ def test_figures_need_neither_the_web_nor_a_plotting_library() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("name", [name for name in FIGURES if name not in ("ablation", "timeline")])
+def test_hidden_trials_are_in_no_figure_and_it_says_how_many(name: str) -> None:
+    record = lively()
+    assert record.best is not None
+    hidden = {record.best.number, 3, 999}
+    left = FigureSource(record, hidden)
+    assert left.hidden_trials == tuple(sorted(hidden - {999}))
+    assert left.record.best is not None
+    assert left.record.best.number not in hidden
+    drawn = FIGURES[name].draw(left, Options())
+    assert "without 2 hidden trials" in drawn["layout"]["title"]["subtitle"]["text"]
+    whole = FIGURES[name].draw(FigureSource(record), Options())
+    assert "hidden" not in str(whole["layout"]["title"])
+    assert repr(drawn["data"]) != repr(whole["data"]), "it is drawn from the others"
+
+
+def test_what_workers_did_includes_hidden_trials() -> None:
+    record = lively()
+    draw = FIGURES["timeline"].draw
+    assert draw(FigureSource(record, {3, 4}), Options()) == draw(FigureSource(record), Options())

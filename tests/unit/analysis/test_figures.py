@@ -25,6 +25,7 @@ from cargobike.analysis.plots import Plots, as_figure, plotly_script
 from cargobike.analysis.views import seen_at, seen_by
 from cargobike.core.errors import InvalidInputError, MissingLibraryError
 from cargobike.core.record import ExperimentRecord
+from cargobike.core.records import Direction
 from cargobike.search.spaces.space import Searchspace
 from support.sample_records import HOSTILE, SPACE, Story, ablated, compromising, hostile, lively
 
@@ -89,7 +90,9 @@ def test_a_few_trials_are_enough_to_draw_or_to_say_so(name: str, count: int) -> 
 @pytest.mark.parametrize("name", ALWAYS)
 def test_text_of_strangers_is_shown_and_not_read(name: str) -> None:
     spec = ALWAYS[name](hostile())
-    for text in texts(spec):
+    shown = list(texts(spec))
+    assert shown
+    for text in shown:
         for tag in ("<img", "<script", "</script"):
             assert tag not in text
         assert "\x1b" not in text
@@ -206,13 +209,33 @@ def test_ten_thousand_trials_stay_small_enough_for_a_browser() -> None:
 
 def test_far_out_values_do_not_squeeze_the_others() -> None:
     values = np.array([0.8, 0.82, 0.85, 0.9, 0.91, 1e9])
-    view, wider = comfortable_range(values), comfortable_range(values, keep=2.0)
+    view, wider = comfortable_range(values), comfortable_range(values, keep=[2.0])
     assert view is not None
     assert view == pytest.approx((0.7934, 0.9166))
     assert wider is not None
     assert wider[1] > 2.0
     assert comfortable_range(values[:-1]) is None
     assert comfortable_range(np.array([1.0, math.nan])) is None
+    assert comfortable_range(values, "min") == view, "the far end is the bad one"
+    assert comfortable_range(values, "max") is None, "the good end is never cut off"
+
+
+@pytest.mark.parametrize("way", ["max", "min"])
+def test_the_front_of_a_tradeoff_is_seen_however_far_out_it_lies(way: Direction) -> None:
+    sign = 1.0 if way == "max" else -1.0
+    story = Story()
+    crowd = [(1 + number / 100, 2 - number / 100) for number in range(30)]
+    for a, b in (*crowd, (1e6, -1e5), (-1e7, -1e7)):
+        story.complete(story.start({"lr": 0.1}), 1.0, a=sign * a, b=sign * b)
+    drawn = draw_pareto(story.end(), "a", "b", {"a": way, "b": way})
+    front = next(trace for trace in drawn["data"] if trace["name"] == "Pareto front")
+    assert sign * 1e6 in front["x"]
+    for axis, values in (("xaxis", front["x"]), ("yaxis", front["y"])):
+        low, high = drawn["layout"][axis]["range"]
+        assert low < min(values)
+        assert max(values) < high
+        assert not low < sign * -1e7 < high
+    assert "outside the view" in drawn["layout"]["title"]["subtitle"]["text"]
 
 
 def test_stopped_trials_can_be_compared_at_a_step_and_still_look_stopped() -> None:
@@ -223,6 +246,7 @@ def test_stopped_trials_can_be_compared_at_a_step_and_still_look_stopped() -> No
     assert set(final["data"][0]["marker"]["symbol"]) == {"circle", "star"}
     assert set(early["data"][0]["marker"]["symbol"]) == {"circle", "star", "circle-open"}
     stopped = [text for text in early["data"][0]["hovertext"] if "stopped" in text]
+    assert stopped
     assert all("accuracy at step 1 = " in text and "last report" not in text for text in stopped)
     for figure in (Plots(record).contour("lr", "layers", step=1), Plots(record).parallel_coordinates(step=1)):
         assert figure.data

@@ -17,6 +17,9 @@ import httpx
 import psutil
 import pytest
 
+from cargobike.core.layout import ProjectFolder
+from cargobike.testing.stores import JournalBuilder
+
 PATIENCE_S = 60.0
 COMMAND = [sys.executable, "-m", "cargobike.cli", "ui"]
 
@@ -116,7 +119,7 @@ def test_a_token_of_your_own_comes_from_the_environment() -> None:
     assert "too easy to guess" in done.stderr
 
 
-def test_mistakes_are_told_before_anything_is_started(tmp_path: Path) -> None:
+def test_mistakes_are_told_before_anything_is_started() -> None:
     for options, word in (
         (["no-such-experiment"], "There is no experiment 'no-such-experiment'"),
         (["--host", "203.0.113.9"], "cannot listen on 203.0.113.9"),
@@ -124,9 +127,19 @@ def test_mistakes_are_told_before_anything_is_started(tmp_path: Path) -> None:
         done = subprocess.run([*COMMAND, *options], capture_output=True, text=True, timeout=PATIENCE_S, check=False)
         assert done.returncode == 1
         assert word in done.stderr
-    environment = {**os.environ, "CARGOBIKE_PROJECT": str(tmp_path / "nowhere")}
-    done = subprocess.run(COMMAND, capture_output=True, text=True, timeout=PATIENCE_S, check=False, env=environment)
-    assert "There is no project in" in done.stderr
+
+
+def test_it_starts_before_the_first_experiment_and_shows_it_when_it_comes(tmp_path: Path) -> None:
+    project = tmp_path / "new" / ".cargobike"
+    with running("--port", "0", CARGOBIKE_PROJECT=str(project)) as (_, address):
+        page = httpx.get(address, timeout=PATIENCE_S).text
+        assert "No experiments yet" in page
+        assert str(project.parent) in page
+        assert not project.exists()
+        builder = JournalBuilder(ProjectFolder(project), "20270101-000000-aaaa", name="the-first")
+        builder.complete(0.5, lr=0.1)
+        builder.end()
+        wait_until(lambda: "the-first" in httpx.get(address, timeout=PATIENCE_S).text, "the first experiment")
 
 
 def test_without_the_extra_it_says_how_to_install_it(tmp_path: Path) -> None:

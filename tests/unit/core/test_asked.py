@@ -24,6 +24,7 @@ EVERYTHING = Asked(
         warm_start=("20270101-000000-bbbb",),
         seed=7,
         deterministic=True,
+        repeats=3,
     ),
     aim=Aim(direction="min", metric="loss", objectives={"a": "max", "b": "min"}, constraints=("latency <= 50",)),
     placement=Placement(

@@ -50,6 +50,8 @@ def test_the_docstring_shows_the_tree() -> None:
         errors.InvalidInputError("wrong", ["this", "that"]),
         errors.NotFoundError("no", wanted=3, nearest=["x"]),
         errors.WaitError("late", missing=["rank 1"]),
+        errors.FrameError(),
+        errors.ProgramError("failed", exit_code=3),
         errors.MissingLibraryError("install it", name="plotly"),
         errors.TrialFailedError("failed", experiment="e", trial=3, rank=1, host="tower", traceback="T", log_tail="l"),
         errors.ExperimentFailedError("given up", "a result"),

@@ -3,6 +3,7 @@ from __future__ import annotations
 import math
 import random
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from hypothesis import given
@@ -80,7 +81,26 @@ def test_an_experiment_ends_and_is_resumed() -> None:
     assert (record.state, record.reason, record.ended_at) == (ExperimentState.INTERRUPTED, "Ctrl-C", 5.0)
     record.apply(ExperimentResumed(at=9.0))
     assert (record.state, record.reason, record.ended_at) == (ExperimentState.RUNNING, "", None)
-    assert record.duration_s == 8.0
+    assert record.duration_s == 4.0, "the pause does not count"
+    record.apply(OptimizerIdled(at=10.0))
+    record.apply(ExperimentResumed(at=30.0))  # its driver had died after the latest fact
+    record.apply(ExperimentEnded(at=31.5, state="completed"))
+    assert (record.duration_s, record.away_s) == (6.5, 24.0)
+
+
+@pytest.mark.parametrize("states", [["failed"], ["failed", "failed"], ["failed", "completed"], ["stopped", "failed"]])
+def test_an_experiment_is_failed_if_all_of_its_trials_are(states: list[Literal["failed", "completed"]]) -> None:
+    record = fold([HEADER, *map(suggested, range(len(states)))])
+    for trial, state in enumerate(states):
+        record.apply(
+            TrialEnded(at=3.0, trial=trial, state=state, error="ValueError: no" if state == "failed" else None)
+        )
+    record.apply(ExperimentEnded(at=4.0, state="completed"))  # as older journals have it
+    if set(states) == {"failed"}:
+        assert record.state is ExperimentState.FAILED
+        assert record.reason == f"all {len(states)} trials failed, the first one with:\nValueError: no"
+    else:
+        assert (record.state, record.reason) == (ExperimentState.COMPLETED, "")
 
 
 def report(step: int, trial: int = 0, **metrics: float) -> Reported:

@@ -12,7 +12,8 @@ import pytest
 from typer.testing import CliRunner
 
 from cargobike.cli.app import app
-from cargobike.core.registering.products import Command, Product, commands, load, own_products, products
+from cargobike.core.registering.lazy import load
+from cargobike.core.registering.products import Command, Product, commands, own_products, products
 
 ORDER = (
     "demo run ls show compare tag note logs ui tensorboard stop resume reproduce export import rm bench doctor version"

@@ -86,7 +86,7 @@ def test_names_are_understood_as_people_write_them() -> None:
 
 def test_an_unknown_name_is_refused_with_all_that_are_known() -> None:
     with pytest.raises(
-        InvalidInputError, match=r"no colour 'rad'; known are red, dark_red, or mix\. Did you mean 'red'"
+        InvalidInputError, match=r"no colour 'rad'; known are dark_red, red, or mix\. Did you mean 'red'"
     ):
         COLOURS.find("rad")
 
@@ -141,7 +141,7 @@ def test_engines_are_found_by_name_address_and_object() -> None:
 @pytest.mark.parametrize(
     ("engine", "message"),
     [
-        ("sprak", r"no engine 'sprak'; known are local, spark.* Did you mean 'spark'"),
+        ("sprak", r"no engine 'sprak'; known are .*local, spark.* Did you mean 'spark'"),
         ("local://here", "'local' takes no address"),
         (7, "engine=7 is neither a name nor an engine object"),
     ],
@@ -149,3 +149,17 @@ def test_engines_are_found_by_name_address_and_object() -> None:
 def test_an_engine_that_is_none_is_refused(engine: object, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         resolve_engine(engine)
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours"),
+    [
+        ("skopt", "'tpe' or 'auto'"),
+        ("RandomSampler", "'random'"),
+        ("GridSearchCV", "'grid'"),
+        ("QMCSampler", "'sobol'"),
+    ],
+)
+def test_the_names_of_other_tools_are_answered_with_ours(theirs: str, ours: str) -> None:
+    with pytest.raises(InvalidInputError, match=f"{ours}.* here"):
+        resolve_optimizer(theirs)

@@ -14,9 +14,9 @@ from cargobike.core import settings
 
 def test_every_name_has_a_meaning_and_the_right_beginning() -> None:
     names = {value for name, value in vars(settings).items() if name.isupper() and isinstance(value, str)}
-    meanings = settings.FOR_PEOPLE | settings.BETWEEN_PROCESSES
+    meanings = [*settings.FOR_PEOPLE, *settings.BETWEEN_PROCESSES, *settings.FOR_PROGRAMS]
     assert names == set(meanings)
-    assert len(meanings) == len(settings.FOR_PEOPLE) + len(settings.BETWEEN_PROCESSES) == 7
+    assert len(meanings) == len(names) == 13, "each name stands in one table"
     assert all(name.startswith("CARGOBIKE_") for name in names)
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from cargobike import experiment
@@ -49,3 +51,51 @@ def test_payloads_that_were_recorded_before_still_load() -> None:
     feed = Payload.decode(recorded).data
     assert feed == Feed("data/abc", ["a.parquet"], [3], "cargobike.data.shard:Shard")
     assert DataFiles("data/abc", ["a.parquet"], [3]) == feed, "the name in pickles"
+
+
+def _whole(table: pa.Table, project: Path) -> Shard:
+    return Shard(materialize(table, ProjectFolder(project)), project, 0, 1, lambda name: None)
+
+
+def test_columns_come_in_the_order_that_was_asked_for(tmp_path: Path) -> None:
+    data = _whole(TABLE, tmp_path)
+    assert data.read(["name", "x"]).schema.names == ["name", "x"]
+    assert [batch.schema.names for batch in data.batches(10, columns=("name",))] == [["name"]]
+    empty = Shard(materialize(TABLE.slice(0, 1), ProjectFolder(tmp_path)), tmp_path, 1, 2, lambda name: None)
+    shares = [empty, Shard(empty._files, tmp_path, 0, 2, lambda name: None)]
+    assert sorted(share.num_rows for share in shares) == [0, 1]
+    assert [share.read(["name", "x"]).schema.names for share in shares] == [["name", "x"]] * 2
+
+
+def test_parts_of_columns_can_be_asked_for(tmp_path: Path) -> None:
+    nested = _whole(pa.table({"s": [{"a": 1, "b": 2}], "t": [3]}), tmp_path)
+    assert nested.read(["s.b"]).to_pylist() == [{"s": {"b": 2}}]
+
+
+@pytest.mark.parametrize("ask", ["batches", "read", "to_pandas"])
+def test_columns_that_do_not_exist_are_refused_with_the_nearest_name(tmp_path: Path, ask: str) -> None:
+    data = _whole(TABLE, tmp_path)
+    with pytest.raises(InvalidInputError, match=r"(?s)it has 'x', 'name'.*'nme' is unknown. Did you mean 'name'\?"):
+        getattr(data, ask)(columns=["x", "nme"])
+    with pytest.raises(InvalidInputError, match=r"columns='name' was given; give a list of names: columns=\['name'\]"):
+        getattr(data, ask)(columns="name")
+
+
+def test_old_timestamps_of_sparks_own_files_are_read(tmp_path: Path) -> None:
+    early = datetime(1600, 1, 1, 12, 0, 0, 123456)
+    folder = tmp_path / "data" / "abc"
+    folder.mkdir(parents=True)
+    times = pa.table({"t": pa.array([datetime(2020, 1, 1)], pa.timestamp("us"))})
+    pq.write_table(times, folder / "a.parquet", use_deprecated_int96_timestamps=True)
+    data = Shard(Feed("data/abc", ["a.parquet"], [1]), tmp_path, 0, 1, lambda name: None)
+    assert data.schema.field("t").type == pa.timestamp("us")
+    assert data.read().to_pylist() == [{"t": datetime(2020, 1, 1)}]
+    assert _whole(pa.table({"t": pa.array([early], pa.timestamp("us"))}), tmp_path).read().to_pylist() == [{"t": early}]
+
+
+def test_missing_structs_with_parts_that_are_never_missing_are_written(tmp_path: Path) -> None:
+    kind = pa.struct([pa.field("p", pa.int32(), nullable=False)])
+    parts = pa.StructArray.from_arrays(
+        [pa.array([1, None], pa.int32())], fields=list(kind), mask=pa.array([False, True])
+    )
+    assert _whole(pa.table({"s": parts}), tmp_path).read().to_pylist() == [{"s": {"p": 1}}, {"s": None}]

@@ -132,3 +132,16 @@ def test_what_the_caller_does_to_a_trial_does_not_reach_the_optimizer() -> None:
     trial = asked(search)
     trial.params["x"] = 7.0
     assert search.optimizer.trials[0].params["x"] != 7.0
+
+
+def test_what_is_no_number_leaves_the_trial_open() -> None:
+    search = Search(PLANE, "random", seed=1)
+    trial = asked(search)
+    with pytest.raises(InvalidInputError, match="value must be a number, got"):
+        search.tell(trial, "good")  # type: ignore[arg-type]
+    with pytest.raises(InvalidInputError, match="value must be a number, got"):
+        search.report(trial, "good", step=1)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInputError, match="a trial, or its number, is needed"):
+        search.tell("0", 1.0)  # type: ignore[arg-type]
+    search.tell(trial, 1.0)
+    assert search.best is not None

@@ -30,7 +30,9 @@ def fit(way: str) -> dict[str, Any]:
     model = keras.Sequential([*begin, keras.layers.Dense(16, activation="relu"), keras.layers.Dense(2)])
     optimizer: Any = keras.optimizers.Adam(0.01)
     if way == "optimizer":
-        optimizer = cargobike.keras.prepare(optimizer)
+        with pytest.raises(InvalidInputError, match="timeout_s"):
+            cargobike.keras.prepare(optimizer, timeout_s="soon")
+        optimizer = cargobike.keras.prepare(optimizer, timeout_s="5m")
     with pytest.raises(InvalidInputError, match="a model without compile"):
         cargobike.keras.prepare(model)
     model.compile(optimizer, keras.losses.SparseCategoricalCrossentropy(from_logits=True), metrics=["accuracy"])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
 import cargobike.torch
 from cargobike.core.errors import InvalidInputError
+from cargobike.training import collectives, process_group
 from support.digit_loops import fingerprint, network
 
 DATA = TensorDataset(torch.linspace(0, 1, 70 * 64).view(70, 64), torch.arange(70) % 10)
@@ -122,3 +125,49 @@ def test_alone_everything_about_ranks_is_trivial() -> None:
     cargobike.torch.barrier()
     with cargobike.torch.main_first() as is_first:
         assert is_first
+
+
+@pytest.mark.parametrize("length", ["2m", "120s", timedelta(minutes=2), 120])
+def test_deadlines_are_written_in_words(length: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every door of torch hands on seconds, whatever they were written as."""
+    waited: list[tuple[str, float | None]] = []
+    monkeypatch.setattr(collectives, "barrier", lambda name, timeout_s: waited.append((name, timeout_s)))
+    cargobike.torch.barrier(length)
+    with cargobike.torch.main_first(length) as is_first:
+        assert is_first
+    cargobike.torch.prepare(network(), timeout_s=length).barrier(length)
+    names = ["cargobike.torch.barrier", "cargobike.torch.barrier", "prepared.barrier"]
+    assert waited == [(name, 120.0) for name in names]
+
+
+def test_a_gang_meets_within_a_deadline_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    met: list[float] = []
+
+    def make(_: object, timeout_s: float) -> process_group.Group:
+        met.append(timeout_s)
+        return process_group.Group(rank=0, world_size=2, timeout_s=timeout_s)
+
+    monkeypatch.setattr(process_group, "current", lambda: SimpleNamespace(world_size=2, meeting="one"))
+    monkeypatch.setattr(process_group, "_make", make)
+    monkeypatch.setattr(process_group, "_joined", None)
+    assert process_group.join_group("1h30m").timeout_s == 5400.0
+    assert process_group.join_group().timeout_s == process_group.DEFAULT_TIMEOUT_S
+    assert met == [5400.0, process_group.DEFAULT_TIMEOUT_S]
+
+
+@pytest.mark.parametrize("wrong", ["soon", -1, [1]])
+def test_deadlines_that_are_none_are_refused_at_once(wrong: Any) -> None:
+    def enter() -> None:
+        with cargobike.torch.main_first(wrong):
+            pytest.fail("it began with a deadline that cannot be read")
+
+    calls: list[Callable[[], object]] = [
+        lambda: cargobike.torch.barrier(wrong),
+        lambda: cargobike.torch.prepare(network(), timeout_s=wrong),
+        lambda: cargobike.torch.prepare(network()).barrier(wrong),
+        lambda: cargobike.torch.parameter_client(network(), timeout_s=wrong),
+        enter,
+    ]
+    for call in calls:
+        with pytest.raises(InvalidInputError, match="timeout_s"):
+            call()

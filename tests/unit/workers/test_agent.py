@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cargobike.workers.agent import BEAT_S, EXIT_GRACE_S, MOST_IN_FLIGHT, Runner
+from cargobike.workers.agent import BEAT_S, EXIT_GRACE_S, MOST_IN_FLIGHT
 from cargobike.workers.agent_events import BringFile, BringFolders, DeliverFiles, KeepFolder
+from cargobike.workers.current import Runner
 from cargobike.workers.output import HEAD_BYTES
+from cargobike.workers.quiet import KILL_PATIENCE_S, START_PATIENCE_S
 from cargobike.workers.wire import inner
 from cargobike.workers.wire import messages as wire
 from support.agent_world import World, raw
@@ -407,6 +409,60 @@ class TestFilesThatTravel:
         world.assign(7, files=FILES)
         world.end(7)
         assert not world.errands
+
+
+class TestATemplateThatDoesNotAnswer:
+    def test_is_given_up_when_no_runner_starts(self) -> None:
+        world = World()
+        world.template_is_stopped = True
+        world.assign(7)
+        world.pass_time(START_PATIENCE_S - 1.0)
+        assert not world.has_left
+        world.pass_time(2.0)
+        assert world.left is not None
+        assert "does not answer" in world.left.failure
+
+    def test_is_given_up_when_a_killed_runner_does_not_end(self) -> None:
+        world = World()
+        world.assign(7)
+        world.pass_time(1000.0)
+        world.halt(7)
+        world.pass_time(KILL_PATIENCE_S - 1.0)
+        assert not world.has_left
+        assert world.kills > 100
+        world.pass_time(2.0)
+        assert world.has_left
+
+    def test_is_given_up_when_the_runner_never_leaves(self) -> None:
+        world = World()
+        world.assign(7)
+        world.end(7)
+        world.assign(8)
+        world.pass_time(EXIT_GRACE_S + KILL_PATIENCE_S + 1.0)
+        assert world.has_left
+
+    @pytest.mark.parametrize("reuse", [False, True])
+    def test_is_not_given_up_once_it_has_answered(self, reuse: bool) -> None:
+        world = World(reuse=reuse)
+        world.assign(7)
+        world.halt(7, grace_s=1.0)
+        world.pass_time(2.0)
+        world.exit(-signal.SIGKILL)
+        if reuse:
+            world.exit(-signal.SIGKILL, goes_on=False)
+        world.pass_time(2 * START_PATIENCE_S)
+        assert not world.has_left
+
+    def test_has_all_its_time_after_the_whole_machine_was_stopped(self) -> None:
+        world = World()
+        world.template_is_stopped = True
+        world.assign(7)
+        world.pass_time(START_PATIENCE_S - 10.0)
+        world.sleep(3600.0)
+        world.pass_time(5.0)
+        assert not world.has_left
+        world.pass_time(10.0)
+        assert world.has_left
 
 
 MOVES = st.lists(

@@ -40,6 +40,17 @@ def test_the_last_lines_are_whole() -> None:
     assert all(line.startswith("line ") for line in lines[:-1])
 
 
+def test_the_stacks_of_a_crash_are_among_the_last_lines_as_a_whole() -> None:
+    stream = OutputStream()
+    stream.add(b"before\n" * 5000)
+    dump = b"Fatal Python error: Aborted\n" + b"  File f, line 3 in g\n" * 500
+    stream.add(dump)
+    lines = stream.last_lines()
+    assert lines.startswith("before\n")
+    assert lines.endswith(dump.decode())
+    assert len(lines) < len(dump) + 2001
+
+
 def test_the_next_assignment_starts_over() -> None:
     stream = OutputStream()
     stream.add(b"x" * (HEAD_BYTES + 10))

@@ -22,6 +22,9 @@ CRASHED = Ending(EndKind.CRASHED, "exited with code 3")
 class Context:
     """As much of a Spark context as a job needs: runs the task's words, or raises, when it is allowed to."""
 
+    master = "spark://head:7077"
+    _jrdd = None
+
     def __init__(self, collect: Callable[[], list[dict[str, str]]]) -> None:
         self._collect = collect
         self.cancelled: list[str] = []
@@ -30,6 +33,9 @@ class Context:
 
     def addJobTag(self, tag: str) -> None:
         self.tags.append(tag)
+
+    def getConf(self) -> dict[str, str]:
+        return {}
 
     def setJobDescription(self, text: str) -> None:
         assert text == "cargobike worker w1"
@@ -63,6 +69,9 @@ class Engine:
     def pull(self, worker: str) -> bool:
         self.pulled.append(worker)
         return self.reachable
+
+    def unfit(self, why: str) -> Ending:
+        return Ending(EndKind.HOPELESS, why)
 
     def lost(self, handle: SparkHandle, place: Placed) -> None:
         self.given_up.append(place.worker)
@@ -119,11 +128,15 @@ def test_a_job_that_fails_takes_the_worker_along(worker: SparkHandle, error: str
     assert worker.poll() == ending
 
 
-def test_another_python_on_the_executors_is_named(worker: SparkHandle) -> None:
-    run(worker, fail("[PYTHON_VERSION_MISMATCH] …"))
+@pytest.mark.parametrize(
+    "error",
+    ["[PYTHON_VERSION_MISMATCH] …", 'java.io.IOException: Cannot run program "/no/python": error=2, No such file'],
+)
+def test_another_python_on_the_executors_is_named(worker: SparkHandle, error: str) -> None:
+    run(worker, fail(error))
     ending = worker.poll()
     assert ending is not None
-    assert ending.kind is EndKind.NOT_STARTED
+    assert ending.kind is EndKind.HOPELESS, "as the engine says"
     assert "set PYSPARK_PYTHON" in ending.text
 
 

@@ -15,7 +15,7 @@ import pytest
 from cargobike.core.errors import EngineError
 from cargobike.core.running.ending import Ending, EndKind
 from cargobike.engines.spark.task import GO, LONGEST_FRAME, NONCE_BYTES, STOP
-from cargobike.engines.spark.tether import Farewell, Placed, TetherServer
+from cargobike.engines.spark.tether import MOST_STRANGERS, Farewell, Placed, TetherServer
 
 PATIENCE_S = 30.0
 PLACE = Placed(worker="w1", task="7.0", host="there", address="10.0.0.1", executor="3", pid=42, cpus=2)
@@ -157,6 +157,16 @@ def test_nonsense_with_the_right_proof_is_ignored(owner: Owner, worker: Worker) 
     worker.say(b"\xff")
     worker.introduce()
     assert owner.next() == ("placed", PLACE)
+
+
+def test_the_oldest_of_a_silent_crowd_makes_room_for_a_worker(server: TetherServer, owner: Owner) -> None:
+    crowd = [Worker(server) for _ in range(MOST_STRANGERS)]
+    late = Worker(server)
+    late.introduce()
+    assert owner.next() == ("placed", PLACE)
+    assert crowd[0].link.recv(1) == b""
+    for one in (*crowd, late):
+        one.link.close()
 
 
 def test_closing_ends_the_lines(owner: Owner) -> None:

@@ -16,8 +16,10 @@ from cargobike.experiments.asking.resolving import Objects, engine_of, resolve
 from cargobike.experiments.asking.setup import Setup
 from cargobike.experiments.asking.shipping import PARAMETER_SERVER, make_payload, ship
 from cargobike.search.optimizers.asha import ASHA
+from cargobike.search.optimizers.auto import Auto
 from cargobike.search.optimizers.listed import Listed
 from cargobike.search.rules.stop_rules import TargetReached
+from cargobike.search.spaces.space import Searchspace
 
 SPACE = {"x": ("DOUBLE", [0.0, 1.0])}
 
@@ -42,6 +44,15 @@ def test_what_was_left_open_is_filled_in() -> None:
     assert asked.search.space == [{"name": "x", "type": "DISCRETE", "values": [1, 2]}]
     assert asked.aim.direction == "max"
     assert (asked.placement.workers, asked.placement.gang.size, asked.placement.engine) == (2, 1, "local")
+
+
+def test_a_space_without_an_optimizer_is_searched_by_a_model_that_stops_no_trial() -> None:
+    setup = _resolve(Asked(search=Search(num_trials=4)), space=Searchspace(x=("DOUBLE", [0, 1])))
+    assert isinstance(setup.optimizer, Auto)
+    assert setup.asked.search.optimizer == Named(
+        "auto", settings={"num_trials": None, "searchspace": None, "stops_trials": False}
+    )
+    assert not setup.judged_by_reports
 
 
 def test_what_was_said_stays_as_it_was_said(tmp_path: Path) -> None:
@@ -101,7 +112,6 @@ def test_one_set_of_parameters_is_a_single_run() -> None:
     [
         (Asked(), {"space": SPACE}, "how long to search"),
         (Asked(search=Search(params={"x": 1})), {"optimizer": "tpe"}, "listed already"),
-        (Asked(limits=Limits(timeout_s=-1.0)), {"space": SPACE, "optimizer": "tpe"}, "timeout_s must be above 0"),
         (Asked(placement=Placement(gang=Gang(size=0))), {"space": {"x": [1]}}, "gang must be a whole number"),
         (Asked(aim=Aim(direction="up")), {"space": {"x": [1]}}, "direction='up'"),  # type: ignore[arg-type]
         (Asked(aim=Aim(objectives={"a": "max"})), {"space": {"x": [1]}}, "give at least two"),

@@ -10,9 +10,13 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from cargobike.cli.app import app, load_command
+from cargobike.core.facts import ExperimentEnded, TrialEnded, TrialSuggested
 from cargobike.core.layout import ProjectFolder
 from cargobike.core.records import ExperimentState, TrialState
 from cargobike.core.registering.products import commands, own_products
+from cargobike.store.history.annotations import annotate
+from cargobike.store.journal.journal import JournalWriter
+from cargobike.testing.journals import first_fact
 from cargobike.testing.stores import JournalBuilder
 
 COMMANDS = commands(own_products())
@@ -100,6 +104,53 @@ def test_show_tells_the_whole_story(filled: ProjectFolder) -> None:
     assert "The only failure: trial 0003, lr=0.4" in output
     assert "ValueError: ␛[2Jno" in output
     assert output.index("0001 ") < output.index("0000 ")
+
+
+def test_ls_says_that_a_folder_was_left_out(filled: ProjectFolder) -> None:
+    assert call("ls").stderr == ""
+    filled.experiment("20270103-000000-cccc").root.mkdir()
+    assert call("ls").stderr == "1 folder that cannot be read is left out; cargobike doctor says why.\n"
+    filled.experiment("20270103-000000-dddd").root.mkdir()
+    told = call("ls", "--json")
+    assert told.stderr == "2 folders that cannot be read are left out; cargobike doctor says why.\n"
+    assert len(json.loads(told.stdout)) == 2
+
+
+def test_compare_says_lengths_of_time_in_words(filled: ProjectFolder) -> None:
+    output = call("compare", FIRST, SECOND, "--no-code").stdout
+    assert re.search(r"duration +\d+ s +\d", output)
+    assert re.search(r"worker time +\d+ s", output)
+    assert "duration_s" not in output
+    assert re.search(r"num_trials +4 ", output), "other names are those of the arguments"
+    told = json.loads(call("compare", FIRST, SECOND, "--json").stdout)
+    assert isinstance(told["results"]["duration_s"][0], float), "programs get numbers"
+
+
+def test_show_counts_hidden_trials(filled: ProjectFolder) -> None:
+    assert "hidden" not in call("show", FIRST).stdout
+    annotate(filled.experiment(FIRST), marks={0: "hidden", 2: "star"})
+    assert re.search(r"hidden +1 trial, left out of figures and reports", call("show", FIRST).stdout)
+    assert json.loads(call("show", FIRST, "--json").stdout)["hidden"] == [0]
+
+
+def test_show_of_several_goals_lists_all_of_them(project: ProjectFolder) -> None:
+    folder = project.experiment(FIRST)
+    with JournalWriter(folder.journal) as journal:
+        journal.append(
+            [
+                first_fact(id=FIRST, at=1.0, optimizer="random", objectives={"accuracy": "max", "cost": "min"}),
+                TrialSuggested(at=2.0, trial=0, params={"lr": 0.1}, seed=1),
+                TrialEnded(at=3.0, trial=0, state="completed", metrics={"accuracy": 0.75, "cost": 12.5}),
+                TrialSuggested(at=4.0, trial=1, params={"lr": 0.2}, seed=2),
+                ExperimentEnded(at=5.0, state="completed"),
+            ]
+        )
+    output = call("show", FIRST).stdout
+    assert "random, max accuracy, min cost, seed 0" in output
+    assert re.search(r"TRIAL +STATE +accuracy +cost +LAST", output)
+    assert re.search(r"0000 +completed +0\.75 +12\.5 ", output)
+    assert re.search(r"trials +1 completed, 1 not run|trials +1 not run, 1 completed", output)
+    assert "pending" not in output.split("TRIAL")[0]
 
 
 def test_show_lists_as_many_trials_as_asked_for(filled: ProjectFolder) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,13 @@ def test_pairs_that_are_none_are_refused(given: list[str]) -> None:
         read_parameters(given)
 
 
+def test_no_workers_means_this_process(program: Path) -> None:
+    program.write_text("import os\n\ndef where(lr):\n    return os.getpid()\n")
+    told = json.loads(call(f"{program}:where", "--param", "lr=0.5", "--workers", "0", "--json").stdout)
+    assert told["best"]["value"] == os.getpid()
+    assert "0 runs all in this process" in " ".join(call("--help").output.split())
+
+
 def test_one_run_prints_json_and_nothing_else(program: Path) -> None:
     result = call(f"{program}:train", "--param", "lr=0.5", "--name", "once", "--json")
     told = json.loads(result.stdout)
@@ -75,9 +83,36 @@ def test_a_failing_function_is_told_without_our_traceback(program: Path) -> None
     assert "cargobike/cli" not in result.stderr
 
 
-@pytest.mark.parametrize("words", [(), ("--param", "lr=1", "--space", "s.yaml"), ("--param", "lr")])
+@pytest.mark.parametrize("words", [("--param", "lr=1", "--space", "s.yaml"), ("--param", "lr")])
 def test_wrong_calls_exit_with_2(program: Path, words: tuple[str, ...]) -> None:
     assert "Usage:" in call(f"{program}:train", *words, code=2).stderr
+
+
+def test_a_function_without_parameters_just_runs(program: Path) -> None:
+    program.write_text("def train():\n    return 3.5\n\ndef needs(lr):\n    return lr\n")
+    assert "Best: 3.5" in call(f"{program}:train", "--quiet").stdout
+    refused = call(f"{program}:needs", "--quiet", code=1).stderr
+    assert "'lr' is needed by the function, but not given" in refused
+    assert "Give --space FILE to search, or --param NAME=VALUE to run once." in refused
+
+
+def test_a_run_that_returns_nothing_has_run_to_its_end(program: Path) -> None:
+    program.write_text("def train():\n    pass\n")
+    assert "It ran to its end and returned no number." in call(f"{program}:train", "--quiet").stdout
+
+
+def test_a_file_without_a_function_is_answered_with_its_functions(program: Path) -> None:
+    for reference in (str(program), f"{program}:"):
+        refused = call(reference, code=1).stderr
+        assert f"names no function; write '{program}:train' or '{program}:broken'" in refused
+    assert "imported" not in refused
+
+
+def test_a_program_that_launches_by_itself_can_be_run(program: Path) -> None:
+    readme = (Path(__file__).parents[4] / "README.md").read_text("utf-8")
+    program.write_text(readme.split("<!-- snippet: launch -->\n```python\n")[1].split("```")[0])
+    output = call(f"{program}:train", "--param", "lr=0.01", "--param", "layers=3", "--quiet").stdout
+    assert "Best: 1 with lr=0.01 layers=3" in output
 
 
 def test_a_name_that_does_not_fit_is_told_before_anything_starts(program: Path) -> None:

@@ -26,17 +26,13 @@ from cargobike.core.facts import (
 )
 from cargobike.core.record import ExperimentRecord
 from cargobike.core.records import Params
-from cargobike.experiments.display.display import (
-    NotebookDisplay,
-    PlainDisplay,
-    QuietDisplay,
-    TerminalDisplay,
-    choose_display,
-)
+from cargobike.experiments.display.display import QuietDisplay, choose_display
 from cargobike.experiments.display.drawn import DrawnDisplay
-from cargobike.experiments.display.notebook import page
+from cargobike.experiments.display.notebook import NotebookDisplay, page
 from cargobike.experiments.display.panel import panel
+from cargobike.experiments.display.plain import PlainDisplay
 from cargobike.experiments.display.snapshot import ProgressSnapshot
+from cargobike.experiments.display.terminal import TerminalDisplay
 from cargobike.experiments.display.text import clean, params, rate
 from cargobike.testing.journals import first_fact
 
@@ -320,7 +316,8 @@ def test_a_hung_up_pipe_does_not_end_the_process() -> None:
 import os, sys
 from cargobike.testing.journals import first_fact
 from cargobike.core.record import ExperimentRecord
-from cargobike.experiments.display.display import PlainDisplay, TerminalDisplay
+from cargobike.experiments.display.plain import PlainDisplay
+from cargobike.experiments.display.terminal import TerminalDisplay
 reading, writing = os.pipe()
 os.close(reading)
 for kind in (TerminalDisplay, PlainDisplay):
@@ -342,7 +339,8 @@ def test_the_cursor_comes_back_when_nobody_closes_the_display() -> None:
 import sys
 from cargobike.testing.journals import first_fact
 from cargobike.core.record import ExperimentRecord
-from cargobike.experiments.display.display import TerminalDisplay, choose_display
+from cargobike.experiments.display.display import choose_display
+from cargobike.experiments.display.terminal import TerminalDisplay
 display = choose_display(ExperimentRecord(first_fact(at=0.0, id="e", name="unclosed")), quiet=False)
 assert isinstance(display, TerminalDisplay)
 display.refresh(0.0)
@@ -530,7 +528,7 @@ display.close(1.0)
 print(type(display).__name__)
 """
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell)])
-    nbclient.NotebookClient(notebook, kernel_name="python3", timeout=60).execute()
+    nbclient.NotebookClient(notebook, kernel_name="python3", timeout=300).execute()
     drawn_cell, printed = notebook.cells[0].outputs
     assert printed["text"] == "NotebookDisplay\n"
     assert "finished" in drawn_cell["data"]["text/html"]
@@ -596,7 +594,8 @@ def test_choosing_and_folding_load_neither_rich_nor_ipython() -> None:
 import sys
 from cargobike.testing.journals import first_fact
 from cargobike.core.record import ExperimentRecord
-from cargobike.experiments.display.display import TerminalDisplay, choose_display
+from cargobike.experiments.display.display import choose_display
+from cargobike.experiments.display.terminal import TerminalDisplay
 record = ExperimentRecord(first_fact(at=0.0, id="e", name="n"))
 choose_display(record, quiet=False)
 display = TerminalDisplay(record, sys.stderr)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 from typing import Any
 
 import pytest
 
 from cargobike.core.errors import EngineError
 from cargobike.core.records import Resources
+from cargobike.core.running.descriptors import FREE_DESCRIPTORS_WITHIN_S
 from cargobike.core.running.ending import Ending, EndKind, process_ending
 from cargobike.core.running.member import Role
 from cargobike.engines.engine import Engine, WorkerHandle, WorkerSpec
@@ -43,8 +45,11 @@ class Place(Engine):
         self.handles: dict[str, Handle] = {}
         self.roles: list[Role] = []
         self.refusal = ""
+        self.has_descriptors = True
 
     def start_worker(self, spec: WorkerSpec) -> Handle:
+        if not self.has_descriptors:
+            raise OSError(errno.EMFILE, "Too many open files")
         if self.refusal:
             raise EngineError(self.refusal)
         self.roles.append(spec.role)
@@ -94,9 +99,7 @@ class Story:
         return self.pool.arrived(worker, Hello(worker, 1, "host", "3.11", "1"), at)
 
     def endings(self, at: float) -> dict[str, EndKind]:
-        gone = self.pool.check(at)
-        assert all(isinstance(event, WorkerGone) for event in gone)
-        return {event.worker: event.ending.kind for event in gone if isinstance(event, WorkerGone)}
+        return {event.worker: event.ending.kind for event in self.pool.check(at)}
 
 
 @pytest.fixture
@@ -127,6 +130,38 @@ def test_an_engine_that_refuses_is_heard_at_the_next_check(story: Story) -> None
     assert isinstance(gone, WorkerGone)
     assert gone.ending == Ending(EndKind.NOT_STARTED, "no such machine")
     assert story.endings(6.0) == {}
+
+
+def test_without_a_free_descriptor_the_start_is_tried_again(story: Story) -> None:
+    story.engine.has_descriptors = False
+    story.pool.start("w0", Role.WORKER, 5.0)
+    assert story.endings(6.0) == {}
+    assert story.pool.next_check < 7.0
+    story.engine.has_descriptors = True
+    assert story.endings(7.0) == {}
+    assert set(story.engine.handles) == {"w0"}
+    assert isinstance(story.join("w0", 8.0), WorkerArrived)
+
+
+def test_a_start_without_a_free_descriptor_is_given_up_with_the_limit_named(story: Story) -> None:
+    story.engine.has_descriptors = False
+    story.pool.start("w0", Role.WORKER, 5.0)
+    assert story.endings(6.0) == {}
+    story.pool.check(5.0 + FREE_DESCRIPTORS_WITHIN_S)
+    (gone,) = story.pool.check(5.1 + FREE_DESCRIPTORS_WITHIN_S)
+    assert gone.ending.kind is EndKind.NOT_STARTED
+    assert "RLIMIT_NOFILE" in str(gone.ending)
+    assert "ulimit -n" in str(gone.ending)
+
+
+def test_a_worker_that_waits_for_a_descriptor_can_be_released(story: Story) -> None:
+    story.engine.has_descriptors = False
+    story.pool.start("w0", Role.WORKER, 5.0)
+    story.pool.released("w0")
+    story.engine.has_descriptors = True
+    assert story.endings(7.0) == {}
+    assert story.engine.handles == {}
+    assert story.door.admitted == set()
 
 
 def test_a_dead_process_is_told_with_its_cause(story: Story) -> None:
@@ -189,7 +224,50 @@ def test_one_that_is_released_before_it_came_is_killed(story: Story) -> None:
 
 def test_one_that_says_goodbye_is_forgotten(story: Story) -> None:
     story.start()
-    story.pool.left("w0")
+    story.pool.released("w0")
+    assert story.pool.left("w0", 1.0) is None
     assert story.door.admitted == set()
     assert story.endings(100.0) == {}
-    story.pool.left("w0")
+    assert story.pool.left("w0", 1.0) is None
+
+
+def test_one_that_leaves_unasked_is_lost(story: Story) -> None:
+    handle = story.start()
+    gone = story.pool.left("w0", 1.0)
+    assert isinstance(gone, WorkerGone)
+    assert gone.ending.kind is EndKind.LEFT
+    assert handle.is_killed
+    assert story.pool.left("w0", 2.0) is None, "it has said so before"
+    assert story.endings(100.0) == {}
+
+
+def test_one_that_does_not_end_its_trial_is_stuck(story: Story) -> None:
+    handle = story.start()
+    story.pool.told_to_end("w0", 7, 1, by=20.0)
+    story.pool.told_to_end("w0", 7, 1, by=25.0)
+    story.pool.trial_ended("w0", 7, 2, died=False)
+    story.pool.trial_ended("w0", 8, 1, died=False)
+    story.pool.told_to_end("w9", 7, 1, by=0.0)
+    for second in range(20):
+        story.pool.heard("w0", float(second))
+        assert story.endings(float(second)) == {}
+    story.pool.heard("w0", 21.0)
+    assert story.endings(21.0) == {"w0": EndKind.STUCK}
+    assert handle.is_killed
+
+
+def test_one_that_ends_its_trial_in_time_is_not(story: Story) -> None:
+    story.start()
+    story.pool.told_to_end("w0", 7, 1, by=20.0)
+    story.pool.trial_ended("w0", 7, 1, died=False)
+    story.pool.told_to_end("w0", 8, 1, by=24.0)
+    for second in range(24):
+        story.pool.heard("w0", float(second))
+        assert story.endings(float(second)) == {}
+
+
+def test_a_driver_that_was_away_expects_nothing_of_that_time(story: Story) -> None:
+    story.start()
+    story.pool.told_to_end("w0", 7, 1, by=20.0)
+    assert story.endings(0.0) == {}
+    assert story.endings(1000.0) == {}

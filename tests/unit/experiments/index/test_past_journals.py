@@ -16,7 +16,8 @@ from cargobike.core.layout import ExperimentFolder, ProjectFolder
 from cargobike.experiments.index.opening import open_index
 from cargobike.experiments.reading import metrics_of, read_record
 from cargobike.experiments.tensorboard.curves_view import write_curves
-from cargobike.store.journal.journal import read_journal, seal
+from cargobike.store.journal.journal import read_journal
+from cargobike.store.journal.lines import seal
 from cargobike.testing.stores import assert_rows_equal_record
 
 PAST = Path(__file__).parent / "journals"
@@ -33,6 +34,11 @@ TOLD: dict[str, dict[str, Any]] = {
         "points": 9,
     },
     "v1-two-goals.jsonl": {"counts": {"completed": 3}, "best": None, "points": []},
+    "v2-first.jsonl": {
+        "counts": {"completed": 2, "failed": 1},
+        "best": (2, {"x": 3}, 9.0),
+        "points": [(0, 0.0), (1, 3.0), (2, 6.0)],
+    },
 }
 
 

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import logging
 import os
-import shutil
 import sqlite3
 import subprocess
 import sys
@@ -58,7 +57,7 @@ def test_two_processes_can_sync_at_once(project: ProjectFolder) -> None:
     fill(project, experiments=30, trials=10)
     command = [sys.executable, "-c", SYNC, str(project.root)]
     children = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(3)]
-    answers = [child.communicate("go\n", timeout=60)[0] for child in children]
+    answers = [child.communicate("go\n", timeout=300)[0] for child in children]
     assert answers == ["30 300\n"] * 3
 
 
@@ -95,7 +94,7 @@ def test_a_long_journal_is_read_in_several_bites(project: ProjectFolder, monkeyp
     fill(project, experiments=3, trials=20)
     monkeypatch.setattr(journals, "BYTES_AT_ONCE", 1)
     monkeypatch.setattr(database_module, "BYTES_AT_ONCE", 1)
-    monkeypatch.setattr("cargobike.store.journal.journal._CHUNK_BYTES", 700)
+    monkeypatch.setattr("cargobike.store.journal.lines.BLOCK_BYTES", 700)
     with open_index(project) as index:
         index.sync()
         for row in index.experiments():
@@ -203,7 +202,7 @@ def test_a_journal_of_a_newer_version_is_a_row_with_a_problem(project: ProjectFo
     strange.journal.write_bytes(b'{"no":"fact","crc":"00000000"}\n' + b"{}\n")
     JournalBuilder(project, "20270202-000000-aaaa", name="later").let_go()
     newer = project.experiment("20270202-000000-aaaa").journal
-    body = newer.read_bytes().splitlines()[0].split(b',"crc"')[0].replace(b'"version":2', b'"version":9')
+    body = newer.read_bytes().splitlines()[0].split(b',"crc"')[0].replace(b'"version":3', b'"version":9')
     newer.write_bytes(b'%b,"crc":"%08x"}\n' % (body, crc32(body)))
     with open_index(project) as index:
         index.sync()
@@ -211,13 +210,3 @@ def test_a_journal_of_a_newer_version_is_a_row_with_a_problem(project: ProjectFo
         assert "newer Cargobike" in row.problem
         assert row.state is ExperimentState.LOST
         assert [one.id for one in index.experiments(sort="name")].count(strange.id) == 0
-
-
-def test_a_copied_experiment_is_another_one(project: ProjectFolder) -> None:
-    fill(project, experiments=1, trials=2)
-    original = project.experiment("20270101-000000-aaaa")
-    shutil.copytree(original.root, project.experiment("20270101-000000-copy").root)
-    with open_index(project) as index:
-        index.sync()
-        assert {row.id for row in index.experiments()} == {"20270101-000000-aaaa", "20270101-000000-copy"}
-        assert len(index.trials("20270101-000000-copy")) == 2

@@ -12,12 +12,15 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from cargobike.core.facts import ExperimentEnded, Reported
+from cargobike.core.facts import ExperimentEnded, ExperimentResumed, Reported, TrialEnded, TrialSuggested
 from cargobike.core.layout import ProjectFolder
+from cargobike.experiments.driving.output_files import OutputFiles
+from cargobike.experiments.driving.usage_files import UsageFiles
 from cargobike.store.files.locking import DriverLock
 from cargobike.ui.web.access import Access
-from support.sample_records import HOSTILE, lively
-from support.web_project import ASKING, HOSTILE_ID, LIVELY, RUNNING, client_of, sample_project, write
+from cargobike.workers.wire.messages import Used
+from support.sample_records import HOSTILE, SPACE, Story, lively, lively_story
+from support.web_project import ASKING, HOSTILE_ID, LIVELY, RUNNING, client_of, ended, sample_project, write
 
 API = "/api/v1"
 ONE = f"{API}/experiments/{LIVELY}"
@@ -73,8 +76,162 @@ def test_trials_are_filtered_by_conditions_and_words(client: TestClient) -> None
     assert numbers("", state="stopped") == [each.number for each in trials if each.state == "stopped"]
     assert numbers('"params.momentum"=absent') == [each.number for each in trials if "momentum" not in each.params]
     assert numbers("nothing-like-it") == []
-    assert numbers("no_such_column>3") == []
     assert numbers("silu") == [each.number for each in trials if each.params["act"] == "silu"]
+
+
+@pytest.mark.parametrize(
+    ("q", "says"),
+    [
+        ("no_such_column>3", "The filter names 'no_such_column', which no trial here has."),
+        ("layer<=2", "The filter names 'layer', which no trial here has. Did you mean 'layers'?"),
+        ("params.nothing=1", "The filter names 'params.nothing'"),
+        ("lr<", "'lr<' in the filter compares with no number"),
+        ("lr<small", "'lr<small' in the filter compares with no number"),
+        ("lr<1|2", "'lr<1|2' in the filter compares with no number"),
+        ('act="relu', "in the filter cannot be read"),
+        ("<5", "'<5' in the filter cannot be read"),
+        ("act= lr<0.1", "'act= lr<0.1' in the filter cannot be read"),
+    ],
+)
+def test_a_filter_that_cannot_be_read_or_names_nothing_says_so(client: TestClient, q: str, says: str) -> None:
+    for kind in ("trials", "trials.csv"):
+        refused = client.get(f"{ONE}/{kind}", params={"q": q})
+        assert refused.status_code == 422
+        assert says in refused.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    ("q", "same"),
+    [
+        ("layers <= 2", "layers<=2"),
+        ("accuracy>0.5", "value>0.5"),
+        ("params.act = relu", "act=relu"),
+        ('act = "relu" | x', None),
+    ],
+)
+def test_blanks_around_signs_do_not_matter(client: TestClient, q: str, same: str | None) -> None:
+    answers = [client.get(f"{ONE}/trials", params={"q": each, "limit": 1000}) for each in (q, same or "act=relu | x")]
+    found = [[each["trial"] for each in answer.json()["trials"]] for answer in answers]
+    assert found[0] == found[1]
+    assert same is None or found[0]
+
+
+def test_tags_notes_and_marks_are_added_and_taken_away(tmp_path: Path) -> None:
+    with client_of(sample_project(tmp_path)) as client:
+        added = client.post(
+            f"{ONE}/annotations",
+            json={"add": ["baseline"], "note": "worth it", "marks": {"3": "star", "4": "hidden"}},
+            headers=ASKING,
+        ).json()
+        assert (added["tags"], added["marks"]) == (["baseline"], {"3": "star", "4": "hidden"})
+        assert [note["text"] for note in added["notes"]] == ["worth it"]
+        assert client.get(ONE).json()["tags"] == ["baseline"]
+        listed = client.get(f"{ONE}/trials", params={"limit": 1000}).json()
+        assert (listed["total"], listed["all"], listed["marks"]) == (39, 40, {"3": "star", "4": "hidden"})
+        assert 4 not in [each["trial"] for each in listed["trials"]]
+        marked = client.get(f"{ONE}/trials", params={"q": "mark=star|hidden"}).json()
+        assert [each["trial"] for each in marked["trials"]] == [3, 4]
+        page = client.get(f"/experiments/{LIVELY}/trials/3").text
+        assert 'data-mark="star" aria-pressed="true"' in page
+        removed = client.post(
+            f"{ONE}/annotations", json={"remove": ["baseline"], "marks": {"4": None}}, headers=ASKING
+        ).json()
+        assert (removed["tags"], removed["marks"]) == ([], {"3": "star"})
+        assert client.get(f"{ONE}/trials").json()["total"] == 40
+
+
+def test_hidden_trials_are_left_out_of_figures_and_best_and_counted(tmp_path: Path) -> None:
+    with client_of(sample_project(tmp_path)) as client:
+        before = client.get(f"{ONE}/figures/best-so-far")
+        best = client.get(ONE).json()["best"]["trial"]
+        client.post(f"{ONE}/annotations", json={"marks": {str(best): "hidden"}}, headers=ASKING)
+        tag = {"if-none-match": before.headers["etag"]}
+        after = client.get(f"{ONE}/figures/best-so-far", headers=tag)
+        assert after.status_code == 200, "what is hidden changes the figure's tag"
+        assert "without 1 hidden trial" in after.text
+        detail = client.get(ONE).json()
+        assert (detail["hidden"], detail["trials"]) == (1, 40)
+        assert detail["best"]["trial"] != best
+        listed = client.get(f"{ONE}/trials").json()
+        assert (listed["hidden"], listed["best"]) == (1, detail["best"]["trial"])
+        page = client.get(f"/experiments/{LIVELY}").text
+        assert "1 hidden, left out of figures" in page
+        assert f'/trials/{detail["best"]["trial"]}">trial {detail["best"]["trial"]}</a>' in page
+
+
+def test_a_changed_space_is_told(tmp_path: Path) -> None:
+    project = sample_project(tmp_path)
+    wider = [{**SPACE.describe()[0], "high": 9.0}, *SPACE.describe()[1:]]
+    story = lively_story()
+    facts = [*ended(story), ExperimentResumed(at=story.tick(), num_trials=50, space=wider)]
+    write(project.experiment("20260102-000000-wide"), facts)
+    with client_of(project) as client:
+        (change,) = client.get(f"{API}/experiments/20260102-000000-wide").json()["space_changes"]
+        assert (change["after_trials"], change["space"]) == (40, wider)
+        assert change["before"] == SPACE.describe()
+        assert len(change["changed"]) == 1
+        page = client.get("/experiments/20260102-000000-wide", params={"fragment": True}).text
+        assert "space changed" in page
+        assert f"after 40 trials: {change['changed'][0]}" in page
+        assert client.get(ONE).json()["space_changes"] == []
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "says"),
+    [
+        ({"marks": {"999": "star"}}, 404, "There is no trial 999"),
+        ({"marks": {"1": "best"}}, 422, "star"),
+        ({"add": [" x"]}, 422, "cannot be a tag"),
+        ({"note": 5}, 422, "string"),
+    ],
+)
+def test_what_cannot_be_added_is_refused(client: TestClient, body: dict[str, object], status: int, says: str) -> None:
+    refused = client.post(f"{ONE}/annotations", json=body, headers=ASKING)
+    assert refused.status_code == status
+    assert says in refused.text
+
+
+def test_a_server_that_only_shows_adds_nothing(project: ProjectFolder) -> None:
+    with client_of(project, Access(may_stop=False)) as client:
+        refused = client.post(f"{ONE}/annotations", json={"note": "x"}, headers=ASKING)
+        assert refused.status_code == 403
+        assert "data-annotate" not in client.get(f"/experiments/{LIVELY}").text
+        assert "data-mark" not in client.get(f"/experiments/{LIVELY}/trials/1").text
+    with client_of(project) as client:
+        foreign = client.post(f"{ONE}/annotations", json={"note": "x"}, headers={"content-type": "application/json"})
+        assert foreign.status_code == 403
+    assert not project.experiment(LIVELY).annotations.exists()
+
+
+def test_the_page_of_a_failed_experiment_shows_why_as_it_was_written(tmp_path: Path) -> None:
+    project = ProjectFolder(tmp_path)
+    story = Story(SPACE, num_trials=3)
+    story.join("w0")
+    number = story.start({"lr": 0.1})
+    story.fail(number)
+    reason = "the first 3 trials all failed alike:\nTraceback (most recent call last):\n  File x\nValueError: <b>no</b>"
+    write(project.experiment(LIVELY), [*story.facts, ExperimentEnded(at=story.tick(), state="failed", reason=reason)])
+    no_trial = [Story(SPACE).facts[0], ExperimentEnded(at=2e9, state="failed", reason="No worker came:\n  line 2")]
+    write(project.experiment(RUNNING), no_trial)
+    with client_of(project) as client:
+        page = client.get(f"/experiments/{LIVELY}?fragment=true").text
+        assert "the first 3 trials all failed alike: <code>ValueError: &lt;b&gt;no&lt;/b&gt;</code></p>" in page
+        assert 'aria-label="Why it ended">  line 2</pre>' in client.get(f"/experiments/{RUNNING}?fragment=true").text
+
+
+def test_what_never_ran_is_not_called_pending_once_all_has_ended(tmp_path: Path) -> None:
+    project = ProjectFolder(tmp_path)
+    for experiment_id, is_over in ((LIVELY, True), (RUNNING, False)):
+        story = lively_story(3)
+        facts = [*story.facts, TrialSuggested(at=story.tick(), trial=3, params={"lr": 0.1}, seed=1)]
+        end = [ExperimentEnded(at=story.tick(), state="completed")] if is_over else []
+        write(project.experiment(experiment_id), [*facts, *end])
+    with client_of(project) as client, DriverLock(project.experiment(RUNNING)):
+        over = client.get(f"/experiments/{LIVELY}?fragment=true").text
+        assert "1 not run" in over
+        assert "pending</span>" not in over
+        assert "not run" in client.get(f"/experiments/{LIVELY}/trials/3").text
+        assert "1 pending" in client.get(f"/experiments/{RUNNING}?fragment=true").text
 
 
 def test_trials_are_sorted_with_those_without_a_value_last(client: TestClient) -> None:
@@ -105,6 +262,20 @@ def test_the_table_as_csv_holds_no_formulas(client: TestClient) -> None:
     assert any(value == HOSTILE for row in rows for value in row.values())
     calm = list(csv.DictReader(io.StringIO(client.get(f"{ONE}/trials.csv").text)))
     assert [float(row["params.lr"]) for row in calm] == [trial.params["lr"] for trial in lively().trials.values()]
+
+
+def test_what_a_trial_returned_besides_numbers_is_told_and_shown(tmp_path: Path) -> None:
+    project, story = sample_project(tmp_path), lively_story(1)
+    number, extras = story.start({"lr": 0.1}), {"path": HOSTILE, "classes": [1, 2]}
+    story.add(TrialEnded(at=story.tick(), trial=number, state="completed", value=0.5, extras=extras))
+    write(project.experiment("20270115-080003-more"), story.facts)
+    with client_of(project) as client:
+        told = client.get(f"{API}/experiments/20270115-080003-more/trials/1").json()
+        assert told["extras"] == {"path": HOSTILE, "classes": [1, 2]}
+        page = client.get("/experiments/20270115-080003-more/trials/1").text
+        assert "also returned" in page
+        assert "[1, 2]" in page
+        assert HOSTILE not in page
 
 
 def test_one_trial_is_told_with_its_attempts(client: TestClient) -> None:
@@ -285,3 +456,18 @@ def test_an_unknown_experiment_and_a_damaged_one(tmp_path: Path) -> None:
         assert "line 11: damaged" in damaged.json()["detail"]
         rows = client.get(f"{API}/experiments").json()["experiments"]
         assert [bool(row["problem"]) for row in rows if row["id"] == LIVELY] == [True]
+
+
+def test_what_a_trial_used_is_told_and_drawn(tmp_path: Path) -> None:
+    project = sample_project(tmp_path)
+    files = UsageFiles(project.experiment(LIVELY), OutputFiles())
+    files.keep(Used(1, 1, 1.0, 9.0, 9_000_000), 0)
+    for second in (1.0, 2.0):
+        files.keep(Used(1, 2, second, 1.5, 200_000_000), 0)
+    with client_of(project) as client:
+        told = client.get(f"{ONE}/trials/1/usage").json()
+        assert (told["peak_memory_bytes"], told["mean_gpu"], len(told["samples"])) == (200_000_000, None, 3)
+        assert told["summary"].endswith("200 MB")
+        drawn = client.get(f"{ONE}/trials/1/figures/usage").json()
+        assert next(line["y"] for line in drawn["data"]) == [1.5, 1.5], "the newest attempt"
+        assert client.get(f"{ONE}/trials/2/usage").json()["samples"] == []

@@ -8,6 +8,7 @@ from typing import Any
 
 import schemathesis
 from hypothesis import HealthCheck, Phase, settings
+from schemathesis.checks import positive_data_acceptance
 from schemathesis.config import SchemathesisConfig
 from schemathesis.generation import GenerationMode
 
@@ -43,4 +44,10 @@ def test_nothing_is_answered_that_the_document_does_not_describe(case: schemathe
             case.path_parameters["number"] = int(case.path_parameters["number"]) % 16
     if case.path.endswith("/events"):
         case.query = {**(case.query or {}), "once": "true"}
-    case.call_and_validate(headers=ASKING if case.method == "POST" else None, timeout=60)
+    # A filter has a grammar, and tags and marks have rules, that a schema cannot say.
+    has_rules = case.path.endswith(("/trials", "/trials.csv", "/annotations"))
+    case.call_and_validate(
+        headers=ASKING if case.method == "POST" else None,
+        timeout=300,
+        excluded_checks=[positive_data_acceptance] if has_rules else [],
+    )

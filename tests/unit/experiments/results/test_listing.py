@@ -8,7 +8,7 @@ import pickle
 import pytest
 
 from cargobike import experiment, project
-from cargobike.errors import StoreError
+from cargobike.errors import InvalidInputError, NotFoundError, StoreError
 from cargobike.experiments.finding import find_experiment
 from cargobike.experiments.results import listing
 from cargobike.results import ExperimentState, ExperimentSummary, compare
@@ -78,3 +78,25 @@ def test_summaries_and_results_work_where_an_id_is_asked_for(summaries: list[Exp
 def test_a_summary_survives_a_pickle(summaries: list[ExperimentSummary]) -> None:
     again = pickle.loads(pickle.dumps(summaries[0]))
     assert (again, again.name, type(again)) == (FIRST, "digits", ExperimentSummary)
+
+
+def test_what_names_no_experiment_is_refused() -> None:
+    for given in (5, None, [], object()):
+        with pytest.raises(InvalidInputError, match="names no experiment; give an id"):
+            experiment.load(given)  # type: ignore[arg-type]
+
+
+def test_states_and_tags_that_there_are_not_are_refused(summaries: list[ExperimentSummary]) -> None:
+    result = experiment.load(summaries[0])
+    with pytest.raises(InvalidInputError, match=r"never 'complete'; .* Did you mean 'completed'"):
+        result.of_state("complete")
+    assert [trial.number for trial in result.of_state("completed")] == [0, 1]
+    with pytest.raises(InvalidInputError, match="cannot be a tag: give texts"):
+        result.add_tag(["baseline"])  # type: ignore[arg-type]
+    assert result.tags == ()
+    assert repr(result).startswith("<Result digits [")
+    assert len(repr(result)) < 200
+    with pytest.raises(InvalidInputError, match="by='hours'; allowed are 'trial' and 'time'"):
+        result.plot.best_so_far(by="hours")  # type: ignore[arg-type]
+    with pytest.raises(NotFoundError, match="There is no trial 77"):
+        result.plot.trial_curves(77)

@@ -11,11 +11,15 @@ from typing import Any
 
 import pytest
 
+import cargobike.ui.pages
 from cargobike.core.layout import ExperimentFolder
+from cargobike.core.seen import SpaceChanged
 from cargobike.experiments.results.report import report_page, write_report
 from cargobike.experiments.results.summary import summary_html
+from cargobike.store.history.annotations import annotate
 from support.sample_records import HOSTILE, SPACE, Story, ablated, compromising, hostile, lively
 
+PAGES = Path(cargobike.ui.pages.__file__).parent
 SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 BLOCK = re.compile(r'<script type="application/json" id="([\w-]+)">(.*?)</script>', re.DOTALL)
 
@@ -99,10 +103,21 @@ def test_the_table_holds_every_trial_with_numbers_as_numbers(page: str) -> None:
 
 
 def test_nothing_is_loaded_from_anywhere(page: str) -> None:
-    for tag, attrs in Elements(page).found:
+    elements = Elements(page).found
+    assert {"html", "style", "script", "table"} <= {tag for tag, _ in elements}, "all of the page was looked at"
+    for tag, attrs in elements:
         assert "src" not in attrs, tag
         assert tag not in ("link", "iframe", "object", "embed", "base", "form")
     assert "default-src 'none'" in html.unescape(page)
+
+
+def test_no_figure_offers_to_send_its_data_away(page: str) -> None:
+    scripts = {path.name: path.read_text() for path in PAGES.rglob("*.js")}
+    drawing = {name for name, code in scripts.items() if re.search(r"Plotly\.(react|newPlot)\(", code)}
+    assert drawing == {"figure.js", "figures.js"}
+    for name in drawing:
+        assert 'showSendToCloud: false, plotlyServerURL: ""' in scripts[name], name
+    assert scripts["figures.js"] in page
 
 
 def test_the_policy_allows_the_scripts_of_the_page_and_no_other(hostile_page: str) -> None:
@@ -224,3 +239,25 @@ def test_a_notebook_shows_strangers_text_as_text() -> None:
 def test_a_notebook_shows_an_experiment_that_has_nothing_yet() -> None:
     assert "no trials" in summary_html(Story().so_far())
     assert "No trial has completed" in summary_html(Story().so_far())
+
+
+def test_hidden_trials_are_left_out_and_counted(tmp_path: Path) -> None:
+    record, place = lively(), folder(tmp_path)
+    assert record.best is not None
+    place.root.mkdir()
+    annotate(place, marks={record.best.number: "hidden"})
+    shown = report_page(record, place)
+    table = json.loads(html.unescape(dict(BLOCK.findall(shown))["table-data"]))
+    assert record.best.number not in [row[0] for row in table["rows"]]
+    assert table["best"] != record.best.number
+    assert "1 trial, left out here" in shown
+    assert f"trial {record.best.number}<" not in shown
+
+
+def test_a_changed_space_is_told(tmp_path: Path) -> None:
+    record = lively()
+    before = SPACE.describe()
+    record.space_changes.append(SpaceChanged(5.0, 7, [{**before[0], "high": 9.0}, *before[1:]], before))
+    shown = Elements(report_page(record, folder(tmp_path))).shown
+    assert "space changed" in shown
+    assert "after 7 trials: " in shown

@@ -111,6 +111,22 @@ def test_a_stall_names_the_rank_that_kept_the_others_waiting() -> None:
     assert why.startswith("rank 1 on a (no step reported) stalled: nothing was reported for 3 s")
 
 
+def test_a_rank_that_returned_is_not_waited_for_a_second_time() -> None:
+    waits = f'Thread 1:\n  File "torch/distributed/c.py", line 1\n  File "{RUNNER}", line 3'
+    ends = (end("w1"), end("w0", "stopped", stack=waits))
+    state, why = told(gang(*ends, stall="nothing was reported for 3 s", early=("w1",)))
+    assert state == "failed"
+    assert why.startswith("rank 1 on a (no step reported) returned while others were still waiting for it; every rank")
+    assert "rank 0 on a (no step reported) stood here:" in why
+
+
+def test_a_rank_that_hangs_by_itself_is_tried_again_though_another_has_returned() -> None:
+    ends = (end("w1"), end("w0", "stopped", stack='Thread 1:\n  File "own.py", line 1'))
+    state, why = told(gang(*ends, stall="nothing was reported for 3 s", early=("w1",)))
+    assert state == "lost"
+    assert why.startswith("rank 0 on a (no step reported) stalled: nothing was reported for 3 s")
+
+
 def test_a_dead_process_comes_before_a_failure() -> None:
     ends = (end("w0", "failed", error="Connection reset"), end("w1", "lost", error="was ended by SIGKILL"))
     assert told(gang(*ends)) == ("lost", "rank 1 on a (no step reported): was ended by SIGKILL")

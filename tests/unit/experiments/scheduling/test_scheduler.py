@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from cargobike.core.errors import InvalidInputError
-from cargobike.core.facts import AttemptLost, OptimizerIdled
+from cargobike.core.facts import AttemptLost, ExperimentResumed, OptimizerIdled
 from cargobike.core.records import IDLE, Decision, Suggestion
+from cargobike.core.running.ending import Ending, EndKind
 from cargobike.experiments.scheduling import events as ev
 from cargobike.experiments.scheduling.plan import Plan
 from support.scheduler_world import Story
@@ -109,6 +111,23 @@ def test_pauses_do_not_count_as_lost_attempts() -> None:
     assert story.job("w1") == (0, 5)
 
 
+def test_a_pause_forgives_the_attempts_that_were_lost_before() -> None:
+    story = Story(workers=1, num_trials=1, max_attempts=2)
+    story.suggest_next(Suggestion(milestones=(1,)))
+    story.join_all()
+    story.lose("w0")
+    story.join_all()
+    story.report_from("w1")
+    story.decide_next(Decision.PAUSE)
+    story.end_on("w1", "paused")
+    story.suggest_next(Suggestion(resume=0))
+    story.lose("w1")
+    story.join_all()
+    assert story.job("w2") == (0, 4), "the second loss is the first in its row"
+    story.lose("w2")
+    assert story.states == ["failed"]
+
+
 def test_losing_a_whole_machine_is_not_the_end() -> None:
     story = Story(workers=20, num_trials=40, max_worker_losses=6)
     story.join_all()
@@ -133,6 +152,23 @@ def test_workers_that_never_come_end_the_experiment() -> None:
     for name in list(story.workers)[:7]:
         story.lose(name)
     assert story.finish == ev.Finish("failed", "7 workers were lost in a row, the last one: was killed")
+
+
+HOPELESS = Ending(EndKind.HOPELESS, "no Cargobike there")
+
+
+def test_a_reason_that_holds_for_all_workers_ends_the_experiment_at_once() -> None:
+    story = Story(workers=2, num_trials=4, max_worker_losses=6)
+    story.lose(next(iter(story.workers)), HOPELESS)
+    assert story.finish == ev.Finish("failed", "no worker can be started: no Cargobike there")
+
+
+def test_where_workers_have_run_already_one_that_cannot_start_is_not_the_end() -> None:
+    story = Story(workers=2, num_trials=4, max_worker_losses=6)
+    first, second = story.workers.values()
+    story.happen(story.arrive(first))
+    story.lose(second.name, HOPELESS)
+    assert not story.scheduler.is_ending
 
 
 # -- gangs -----------------------------------------------------------------------------------------------------------
@@ -414,15 +450,100 @@ def test_idle_workers_are_sent_home_when_nothing_more_will_come() -> None:
     assert story.finish is None
 
 
-def test_a_report_that_is_repeated_counts_only_if_it_was_lost() -> None:
+def repeated(number: int, made_in: int, attempt: int) -> ev.PointsReported:
+    return ev.PointsReported(
+        at=0.0,
+        worker="w1",
+        trial=0,
+        attempt=attempt,
+        step=5,  # two reports of one step are two reports
+        metrics={"accuracy": number + 0.1 * made_in},
+        number=number,
+        made_in=made_in if made_in < attempt else 0,
+    )
+
+
+def story_of_two_attempts(arrived: int) -> Story:
+    """Return the story of a trial of which so many reports of the first attempt arrived, and a second one runs."""
     story = Story(workers=1, num_trials=1)
     story.suggest_next()
     story.join_all()
-    story.report_from("w0")
-    for step in (1, 2):
-        story.happen(
-            ev.PointsReported(
-                at=1.0, worker="w0", trial=0, attempt=1, step=step, metrics={"accuracy": 0.1 * step}, again=True
-            )
-        )
-    assert list(story.scheduler.record.trials[0].curve.steps) == [1, 2]
+    for number in range(1, arrived + 1):
+        first = msgspec.structs.replace(repeated(number, 1, 1), worker="w0")
+        story.happen(first)
+    story.lose("w0")
+    story.join_all()
+    assert story.job("w1") == (0, 2)
+    return story
+
+
+def test_a_report_that_is_repeated_counts_only_if_it_was_lost() -> None:
+    story = story_of_two_attempts(arrived=2)
+    for number in (1, 2, 3):
+        story.happen(repeated(number, made_in=1, attempt=2))
+    assert list(story.scheduler.record.trials[0].curve.values) == [1.1, 2.1, 3.1]
+
+
+def test_what_is_trained_anew_takes_the_place_of_what_was_reported_before() -> None:
+    story = story_of_two_attempts(arrived=4)
+    for number in (2, 3):
+        story.happen(repeated(number, made_in=2, attempt=2))
+    trial = story.scheduler.record.trials[0]
+    assert list(trial.curve.values) == [1.1, 2.2, 3.2]
+    assert trial.reports == 3
+
+
+def test_a_repeated_report_takes_the_place_of_one_by_an_attempt_that_was_before_its_own() -> None:
+    story = story_of_two_attempts(arrived=3)
+    story.lose("w1")
+    story.join_all()
+    for number in (2, 3):  # of the second attempt, of whose reports none has arrived
+        event = msgspec.structs.replace(repeated(number, made_in=2, attempt=3), worker="w2")
+        story.happen(event)
+    assert list(story.scheduler.record.trials[0].curve.values) == [1.1, 2.2, 3.2]
+
+
+def test_reports_of_one_attempt_follow_each_other_whatever_their_numbers() -> None:
+    """Threads and forked processes that report at the same time may take the same number."""
+    story = story_of_two_attempts(arrived=3)
+    for number in (3, 3, 4, 3):
+        story.happen(repeated(number, made_in=2, attempt=2))
+    assert list(story.scheduler.record.trials[0].curve.values) == [1.1, 2.1, 3.2, 3.2, 4.2, 3.2]
+
+
+def test_what_an_interruption_cut_off_goes_on_and_what_the_optimizer_stopped_stays_stopped() -> None:
+    story = Story(workers=3, num_trials=3, every_report_is_milestone=True)
+    story.suggest_next()
+    story.join_all()
+    story.suggest_next()
+    story.suggest_next()
+    story.report_from("w0", "w1")
+    story.decide_next(Decision.STOP)
+    story.decide_next(Decision.PAUSE)
+    story.end_on("w0", "stopped")
+    story.end_on("w1", "paused")
+    story.happen(ev.StopRequested(at=story.at, reason="interrupted by the user"))
+    story.end_on("w2", "stopped")
+    assert story.finish == ev.Finish("interrupted", "interrupted by the user")
+    trials = story.scheduler.record.trials
+    assert [(one.state.value, one.is_interrupted) for one in trials.values()][:3] == [
+        ("stopped", False),
+        ("paused", False),
+        ("stopped", True),
+    ]
+    story.scheduler.record.apply(ExperimentResumed(at=story.at))
+    assert [one.state.value for one in trials.values()][:3] == ["stopped", "paused", "pending"]
+
+
+def test_a_step_that_was_saved_before_it_was_reported_is_not_reported_again() -> None:
+    story = story_of_two_attempts(arrived=2)
+    event = msgspec.structs.replace(repeated(2, made_in=2, attempt=2), step=6)
+    story.happen(event)  # its checkpoint was saved before the second report, but it goes on after that step
+    assert list(story.scheduler.record.trials[0].curve.values) == [1.1, 2.1, 2.2]
+
+
+def test_reports_are_confirmed_when_their_worker_asks() -> None:
+    story = story_of_two_attempts(arrived=1)
+    commands = story.scheduler.handle(msgspec.structs.replace(repeated(2, made_in=2, attempt=2), asks=True))
+    assert [type(command) for command in commands] == [ev.Record, ev.Confirm], "the fact comes first"
+    assert commands[1] == ev.Confirm("w1", 0, 2, 2)

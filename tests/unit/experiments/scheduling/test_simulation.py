@@ -194,7 +194,7 @@ def test_asking_ahead_hides_a_slow_optimizer() -> None:
 
 
 def test_impossible_clusters_are_refused_with_all_mistakes() -> None:
-    with pytest.raises(InvalidInputError, match=r"(?s)speeds=.*startup_s=-1.*failed_starts=1"):
+    with pytest.raises(InvalidInputError, match=r"(?s)speeds=.*startup_s must be 0 or more, -1.*failed_starts=1"):
         Cluster(speeds=(1.0, 0.0), startup_s=-1, failed_starts=1)
 
 

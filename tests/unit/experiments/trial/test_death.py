@@ -30,6 +30,14 @@ def test_an_exit_is_described_by_its_code() -> None:
     assert end_of_dead(died(3), has_peers=False).alike == "exited with code 3"
 
 
+def test_a_rank_that_wanted_to_end_is_not_tried_again() -> None:
+    end = end_of_dead(died(0), has_peers=True)
+    assert end.outcome == "failed"
+    assert "sys.exit(0)" in (end.error or "")
+    assert end_of_dead(died(1), has_peers=True).outcome == "lost"
+    assert end_of_dead(died(0, killed=True), has_peers=True).outcome == "stopped"
+
+
 @pytest.mark.parametrize("killed", [False, True])
 def test_one_that_was_asked_to_stop_has_stopped(killed: bool) -> None:
     end = end_of_dead(died(halted=True, killed=killed), has_peers=False)

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from cargobike.core.errors import InvalidInputError
 from cargobike.core.values.numbers import read_metrics, read_number
-from cargobike.experiments.trial.outcome import Outcome, read_outcome
+from cargobike.experiments.trial.outcome import Outcome, check_names, read_outcome
 
 
 def score(returned: object) -> float:
@@ -111,13 +111,44 @@ def test_several_entries_without_a_choice_are_listed() -> None:
     assert "metric='accuracy'" in message
 
 
-def test_a_dict_shows_all_its_mistakes_at_once() -> None:
-    with pytest.raises(InvalidInputError) as caught:
-        read_outcome({"loss": 0.1, "model": object(), 7: 1.0, "done": True}, "loss", optional=False)
-    assert len(caught.value.mistakes) == 3
+def test_a_dict_without_a_number_shows_all_its_mistakes_at_once() -> None:
+    with pytest.raises(InvalidInputError, match="no number") as caught:
+        read_outcome({"model": object(), 7: 1.0, "done": True, "path": None}, None, optional=False)
+    assert len(caught.value.mistakes) == 4
     assert "'model' is object (<object object" in caught.value.mistakes[0]
     assert "the name int (7) is no text" in caught.value.mistakes[1]
     assert "'done' is bool (True)" in caught.value.mistakes[2]
+    assert caught.value.mistakes[3] == "'path' is None."
+
+
+def test_what_is_no_number_is_kept_beside_the_score() -> None:
+    returned = {"loss": 0.1, "path": "m.pt", "best": None, 7: (1, 2.5), "done": True, "model": torch.nn.Linear(1, 1)}
+    outcome = read_outcome(returned, "loss", optional=False)
+    assert (outcome.value, outcome.metrics) == (0.1, {"loss": 0.1})
+    model = outcome.extras.pop("model")
+    assert outcome.extras == {"path": "m.pt", "best": None, "7": [1, 2.5], "done": True}
+    assert model.startswith("torch.nn.modules.linear.Linear (Linear(in_features=1")
+    assert model.endswith("only this description was kept")
+    assert read_outcome(returned, None, optional=False).value == 0.1
+
+
+def test_a_metric_that_is_no_number_is_refused_with_what_it_is() -> None:
+    message = refusal({"acc": "0.9", "loss": 0.1}, "acc", optional=True)
+    assert "metric='acc' is no number" in message
+    assert "'acc' is str ('0.9')" in message
+    assert "'acc' is None" in refusal({"acc": None}, "acc")
+    assert "it holds 'loss', 'path'" in refusal({"loss": 0.1, "path": "m.pt"}, "acc")
+
+
+def test_names_that_cannot_be_encoded_become_visible() -> None:
+    outcome = read_outcome({"loss\udcff": 0.1, "path\udcff": "m\udcff.pt"}, None, optional=True)
+    assert outcome == Outcome(0.1, {"loss\\udcff": 0.1}, {"path\\udcff": "m\\udcff.pt"})
+
+
+def test_needed_metrics_that_are_no_numbers_are_named() -> None:
+    outcome = read_outcome({"loss": 0.1, "latency": "3 ms"}, None, optional=True)
+    with pytest.raises(InvalidInputError, match="returned 'loss' and, not as numbers, 'latency'"):
+        check_names(outcome, ["loss", "latency"])
 
 
 def test_an_empty_dict_holds_no_score() -> None:
@@ -129,7 +160,10 @@ def test_a_tracked_run_needs_no_score() -> None:
     assert read_outcome(None, None, optional=True) == Outcome(None, {})
     assert read_outcome(None, "loss", optional=True) == Outcome(None, {})
     assert read_outcome({"a": 1, "b": 2}, None, optional=True) == Outcome(None, {"a": 1.0, "b": 2.0})
-    assert "str ('done')" in refusal("done", optional=True)
+    assert read_outcome("done", None, optional=True) == Outcome(None, {}, {"returned": "done"})
+    assert read_outcome([1, "a"], None, optional=True).extras == {"returned": [1, "a"]}
+    assert "str ('done')" in refusal("done", "loss", optional=True), "a score was asked for"
+    assert "yield" in refusal(generator(), optional=True), "it has not run"
 
 
 Scores = namedtuple("Scores", "loss accuracy")
@@ -210,6 +244,17 @@ def test_a_coroutine_is_refused_without_a_warning_about_it() -> None:
         return 1.0
 
     assert "asyncio.run(...)" in refusal(train())
+
+
+def test_what_cannot_even_be_looked_at_is_refused_in_words() -> None:
+    class Odd:
+        @property
+        def numel(self) -> int:
+            raise RuntimeError("no data")
+
+    assert "RuntimeError: no data" in refusal(Odd())
+    assert "cannot be read as a number" in refusal(torch.ones(1, device="meta"))
+    assert read_outcome({"loss": 0.1, "odd": Odd()}, None, optional=False).value == 0.1
 
 
 def test_metrics_become_floats() -> None:

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from cargobike.search.models.gaussian import GaussianProcess
-from cargobike.search.models.improvement import Improvement, is_smooth
+from cargobike.search.models.improvement import Improvement
 from cargobike.search.models.standing import LAST
 from cargobike.search.spaces.encoding import Encoding, Floats
+from cargobike.search.spaces.smooth import is_smooth
 from cargobike.search.spaces.space import Searchspace
 
 SQUARE = Searchspace(x=("DOUBLE", [0, 1]), y=("DOUBLE", [0, 1]))
@@ -104,8 +105,8 @@ def test_scores_that_say_nothing_do_no_harm(stands: list[tuple[float, float]]) -
 
 
 def test_only_continuous_numbers_without_conditions_are_smooth() -> None:
-    assert is_smooth(Encoding(SQUARE))
-    assert not is_smooth(Encoding(Searchspace(x=("DOUBLE", [0, 1]), n=("INTEGER", [1, 3]))))
-    assert not is_smooth(Encoding(Searchspace(x=("DOUBLE", [0, 1]), kind=["a", "b"])))
+    assert is_smooth(SQUARE)
+    assert not is_smooth(Searchspace(x=("DOUBLE", [0, 1]), n=("INTEGER", [1, 3])))
+    assert not is_smooth(Searchspace(x=("DOUBLE", [0, 1]), kind=["a", "b"]))
     depends = Searchspace(kind=["a", "b"], x=("DOUBLE", [0, 1], {"when": {"kind": "a"}}))
-    assert not is_smooth(Encoding(depends))
+    assert not is_smooth(depends)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from cargobike.core.errors import InvalidInputError
 from cargobike.core.records import IDLE, Decision, Direction, Suggestion, Trial, TrialState
 from cargobike.search.models.rungs import Pace, Rung, levels_of, useful_levels
+from cargobike.search.models.sampler import RandomSampler
 from cargobike.search.optimizers.asha import ASHA
 from cargobike.search.optimizers.registry import resolve_optimizer
 from cargobike.search.spaces.space import Searchspace
@@ -404,6 +405,153 @@ def test_a_deterministic_judge_knows_only_what_was_known_at_the_start(variant: A
         return found
 
     assert decisions([3, 4, 5, 6, 7, 8]) == decisions([8, 3, 7, 4, 6, 5])
+
+
+def deterministic(variant: Any, *, direction: Direction = "max") -> Player:
+    """A deterministic search in which three trials have been stopped at step 0, with 0.5, 0.6 and 0.7."""
+    optimizer = ASHA(variant=variant)
+    optimizer.deterministic = True
+    player = Player(made(optimizer, direction=direction))
+    for number, value in enumerate([0.5, 0.6, 0.7]):
+        assert player.next() == number
+        player.trials[number].curve.add(0, value)
+        player.end(number, TrialState.STOPPED)
+    return player
+
+
+@pytest.mark.parametrize(
+    ("direction", "cutoff", "passing", "failing"), [("max", 0.6, 0.61, 0.59), ("min", 0.6, 0.59, 0.61)]
+)
+def test_a_deterministic_judge_stops_what_the_cutoff_of_its_start_does_not_let_pass(
+    direction: Direction, cutoff: float, passing: float, failing: float
+) -> None:
+    player = deterministic("stopping", direction=direction)
+    for value, decision in [
+        (passing, Decision.CONTINUE),
+        (failing, Decision.STOP),
+        (cutoff, Decision.STOP),
+        (math.nan, Decision.STOP),
+    ]:
+        number = len(player.trials)
+        suggestion = player.optimizer.get_suggestion()
+        assert isinstance(suggestion, Suggestion)
+        assert suggestion.info == {"cutoffs": {"1": cutoff}, "saves": False}
+        trial = Trial(suggestion.params, number=number, info=suggestion.info)
+        trial.curve.add(0, value)
+        player.trials[number] = trial
+        assert player.optimizer.judge(trial, 0, []) is decision
+
+
+def test_a_deterministic_judge_compares_with_none_where_there_was_none() -> None:
+    optimizer = ASHA(variant="stopping")
+    optimizer.deterministic = True
+    player = Player(made(optimizer))
+    decisions = [player.report(player.next(), 0, value) for value in (0.9, 0.1)]
+    assert decisions == [Decision.CONTINUE, Decision.CONTINUE], (
+        "what still runs may be slow or quick, and does not count"
+    )
+    player = deterministic("stopping")
+    number = player.next()
+    assert player.report(number, 0, 0.9) is Decision.CONTINUE
+    assert player.report(number, 2, 0.0) is Decision.CONTINUE, "none had got so far when it was suggested"
+
+
+def test_a_deterministic_judge_decides_once_at_each_rung() -> None:
+    player = deterministic("stopping")
+    number = player.next()
+    trial = player.trials[number]
+    trial.curve.add(0, 0.9)
+    assert player.optimizer.judge(trial, 0, []) is Decision.CONTINUE
+    trial.curve.add(1, 0.0)
+    assert player.optimizer.judge(trial, 1, []) is Decision.CONTINUE, "between two rungs"
+
+
+def test_a_deterministic_judge_pauses_all_where_trials_are_promoted() -> None:
+    player = deterministic("promotion")
+    number = player.next()
+    assert player.trials[number].info == {}
+    assert player.report(number, 0, 0.9) is Decision.PAUSE
+
+
+def test_a_deterministic_auto_judge_goes_by_what_was_saved_at_the_start() -> None:
+    player = deterministic("auto")
+    early, saving = player.next(), player.next()
+    player.trials[saving].has_checkpoint = True
+    assert player.report(saving, 0, 0.9) is Decision.PAUSE
+    assert player.report(early, 0, 0.9) is Decision.CONTINUE, "it began when none was known to save"
+    late = len(player.trials)
+    while late not in player.trials:
+        player.next()
+    assert player.trials[late].info["saves"] is True
+    assert player.report(late, 0, 0.1) is Decision.PAUSE
+
+
+class Watching(RandomSampler):
+    """Draws at random, and remembers what it was shown."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[tuple[int, int, float]] = []
+
+    def observe(self, trial: Trial, resource: int, value: float) -> None:
+        self.seen.append((trial.number, resource, value))
+
+
+def test_the_sampler_is_shown_each_trial_once_at_each_rung_and_at_its_end() -> None:
+    sampler = Watching()
+    player = Player(made(ASHA(variant="promotion", sampler=sampler)))
+    number = player.next()
+    for step, value in enumerate([0.1, 0.2, 0.3]):
+        player.trials[number].curve.add(step, value)
+        player.optimizer.judge(player.trials[number], step, [])
+    player.end(number, TrialState.COMPLETED, 0.3)
+    assert sampler.seen == [(0, 1, 0.1), (0, 3, 0.3), (0, 3, 0.3)]
+
+
+def test_trials_of_earlier_experiments_are_shown_to_the_sampler_only() -> None:
+    sampler = Watching()
+    optimizer = made(ASHA(variant="promotion", sampler=sampler, resource_min=2))
+    far, near, silent = (Trial({"x": 0.5}, number=number) for number in range(3))
+    for step in range(7):
+        far.curve.add(step, step / 10)
+    near.curve.add(0, 0.5)
+    for trial, state in ((far, TrialState.COMPLETED), (near, TrialState.STOPPED), (silent, TrialState.COMPLETED)):
+        trial.state, trial.value = state, 0.9
+    optimizer.learn_from([far, near, silent])
+    assert sampler.seen == [(0, 2, 0.1), (0, 6, 0.5), (0, 7, 0.9), (2, 2, 0.9)]
+    player = Player(optimizer)
+    assert player.next() == 0
+    assert player.milestones[0][:2] == (1, 2), "today's function may count otherwise"
+
+
+def test_settings_do_not_name_the_sampler_that_is_there_anyway() -> None:
+    assert ASHA().settings["sampler"] is None
+    sampler = Watching()
+    assert ASHA(sampler=sampler).settings["sampler"] is sampler
+
+
+def test_a_trial_given_up_while_it_waited_is_not_counted_as_running() -> None:
+    optimizer = made(ASHA(variant="promotion"), num_trials=3)
+    player = Player(optimizer)
+    for number in range(3):
+        player.next()
+        assert player.report(number, 0, -number / 10) is Decision.PAUSE
+    player.end(0, TrialState.STOPPED)
+    assert player.next() == 1, "a search must complete one"
+    assert optimizer.get_suggestion() == IDLE, "it runs"
+
+
+@pytest.mark.parametrize("factor", [1.0, 0.5, math.nan])
+def test_a_factor_that_does_not_reduce_is_refused(factor: float) -> None:
+    with pytest.raises(InvalidInputError, match="give a number above 1"):
+        ASHA(reduction_factor=factor)
+
+
+def test_the_smallest_levels_that_make_sense_are_accepted() -> None:
+    ASHA(reduction_factor=1.01, resource_min=1, resource_max=1)
+    for wrong in (True, 1.0, 0):
+        with pytest.raises(InvalidInputError, match="give a whole number of at least 1"):
+            ASHA(resource_min=wrong)  # type: ignore[arg-type]
 
 
 def test_a_function_that_never_reports_is_searched_at_random(caplog: pytest.LogCaptureFixture) -> None:

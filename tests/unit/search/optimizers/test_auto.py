@@ -174,3 +174,38 @@ def test_more_trials_may_be_asked_for_later() -> None:
     assert optimizer.get_suggestion() is None
     optimizer.num_trials = 6
     assert isinstance(optimizer.get_suggestion(), Suggestion)
+
+
+@pytest.mark.parametrize(
+    ("space", "choice"), [(PLANE, "gaussian"), (Searchspace(x=("DOUBLE", [0, 1]), k=list("abc")), "tpe")]
+)
+def test_without_stops_every_trial_runs_to_its_end(
+    space: Searchspace, choice: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    def misleading(params: Params) -> list[float]:
+        """Reports the opposite of what it returns."""
+        return [-params["x"]] * 8 + [params["x"]]
+
+    result = drive(Auto(stops_trials=False), misleading, space=space, num_trials=24, workers=2, seed=1)
+
+    assert {trial.state for trial in result.trials} == {TrialState.COMPLETED}
+    assert all(len(trial.curve) == 9 for trial in result.trials)
+    assert result.trials[-1].info["auto"] == choice
+    assert f"auto chose {choice}: no trial is to be stopped" in caplog.text
+    late = sorted(trial.params["x"] for trial in result.trials[12:])[6]
+    early = sorted(trial.params["x"] for trial in result.trials[:4])[2]
+    assert late > early, "the model learns from what was returned"
+
+
+def test_without_stops_it_learns_from_earlier_experiments_by_their_scores() -> None:
+    optimizer = Auto(stops_trials=False)
+    optimizer.setup(Searchspace(x=("DOUBLE", [0, 1])), num_trials=10, direction="max", seed=0)
+    optimizer.initialize()
+    past = [Trial({"x": n / 20}, number=n, state=TrialState.COMPLETED, value=-abs(n / 20 - 0.7)) for n in range(20)]
+    for trial in past:
+        trial.curve.add(1, -trial.value if trial.value is not None else 0.0)
+    optimizer.learn_from(past)
+    suggestion = optimizer.get_suggestion()
+    assert isinstance(suggestion, Suggestion)
+    assert abs(suggestion.params["x"] - 0.7) < 0.15
+    assert suggestion.milestones == ()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import random
 import statistics
 
 import pytest
 
 from cargobike.core.records import Params, Trial, TrialState
+from cargobike.search.optimizers.auto import AutoSampler
 from cargobike.search.optimizers.bohb import BOHB, ModelSampler
 from cargobike.search.optimizers.hyperband import Hyperband
 from cargobike.search.spaces.space import Searchspace
@@ -101,3 +103,40 @@ def test_it_finds_better_trials_than_hyperband() -> None:
         return statistics.median(results)
 
     assert typical_regret(BOHB) < typical_regret(Hyperband)
+
+
+class EagerSampler(ModelSampler):
+    """Makes its model before the first suggestion."""
+
+    @property
+    def _useful_from(self) -> int:
+        return 0
+
+
+class EagerAutoSampler(AutoSampler):
+    """Makes its model before the first suggestion."""
+
+    @property
+    def _useful_from(self) -> int:
+        return 0
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(("late", "eager"), [(ModelSampler, EagerSampler), (AutoSampler, EagerAutoSampler)])
+def test_a_model_that_is_made_late_suggests_the_same(
+    late: type[ModelSampler], eager: type[ModelSampler], seed: int
+) -> None:
+    def suggestions(kind: type[ModelSampler]) -> list[object]:
+        chance, sampler = random.Random(seed), kind()
+        space = Searchspace(x=("DOUBLE", [0, 1]), kind=["a", "b"] if seed % 2 else ("DOUBLE", [0, 1]))
+        sampler.setup(space, direction="max", rng=random.Random(seed))
+        trials: list[Trial] = []
+        for number in range(40):
+            params = sampler.suggest()
+            assert params is not None
+            trials.append(Trial(params, number=number, state=TrialState.COMPLETED, value=params["x"]))
+            for trial in chance.sample(trials, min(len(trials), chance.randint(0, 2))):
+                sampler.observe(trial, chance.choice((1, 1, 3)), chance.choice((trial.params["x"], math.nan)))
+        return [trial.params for trial in trials]
+
+    assert suggestions(late) == suggestions(eager)

@@ -51,6 +51,12 @@ def test_each_bracket_begins_to_compare_at_its_own_level(variant: Any) -> None:
     assert {trial.state for trial in never_judged} == {TrialState.COMPLETED}
 
 
+@pytest.mark.parametrize(("resource_max", "count"), [(3, 2), (1, 1)])
+def test_a_trial_knows_its_bracket_where_there_are_several(resource_max: int, count: int) -> None:
+    result = run(Hyperband(resource_max=resource_max, variant="stopping"), length=resource_max, num_trials=12)
+    assert {trial.info.get("bracket") for trial in result.trials} == ({0, 1} if count == 2 else {None})
+
+
 def test_where_the_function_ends_is_learned() -> None:
     result = run(Hyperband(variant="stopping"), length=9)
     late = Counter(trial.info["bracket"] for trial in result.trials[50:])

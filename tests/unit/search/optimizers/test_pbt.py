@@ -248,3 +248,49 @@ def test_mistakes_are_listed_all_at_once() -> None:
 
 def test_it_is_found_by_name() -> None:
     assert isinstance(resolve_optimizer("PBT"), PopulationBasedTraining)
+
+
+def test_a_place_is_kept_although_its_donor_ends_before_the_copy_is_made() -> None:
+    """The stopped trial's place goes on from the best of those that still train."""
+    player = started()
+    for number, value in enumerate([0.9, 0.5, 0.6]):
+        player.report(number, 0, value)
+    assert player.report(3, 0, 0.1) is Decision.STOP
+    player.end(0, TrialState.COMPLETED, 0.9)
+    child = player.next()
+    assert (player.copied[child], player.trials[child].info["replaces"]) == (2, 3)
+
+
+def test_a_place_goes_on_from_its_own_state_if_all_others_have_ended() -> None:
+    player = started()
+    for number, value in enumerate([0.9, 0.5, 0.6]):
+        player.report(number, 0, value)
+    assert player.report(3, 0, 0.1) is Decision.STOP
+    for number in range(3):
+        player.end(number, TrialState.COMPLETED, 0.5)
+    child = player.next()
+    assert (player.copied[child], player.trials[child].info["slot"]) == (3, 3)
+    player.end(child, TrialState.COMPLETED, 0.5)
+    assert player.optimizer.get_suggestion() is None
+
+
+def test_a_trial_that_waits_goes_on_if_whom_it_was_to_copy_has_ended() -> None:
+    """In a deterministic search trials are paused, not stopped, so that nothing needs to be copied."""
+    player = started(deterministic=True)
+    for number, value in enumerate([0.9, 0.5, 0.6, 0.1]):
+        assert player.report(number, 0, value) is Decision.PAUSE
+    assert list(player.optimizer._to_replace) == [3]
+    for number in range(3):
+        player.end(number, TrialState.STOPPED)
+    assert player.next() == 3
+    assert player.trials[3].state is TrialState.RUNNING
+
+
+def test_a_failed_trial_is_not_copied_from_itself() -> None:
+    player = started()
+    for number, value in enumerate([0.9, 0.5, 0.6, 0.55]):
+        player.report(number, 0, value)
+    player.end(1, TrialState.FAILED)
+    for number in (0, 2, 3):
+        player.end(number, TrialState.COMPLETED, 0.5)
+    assert player.optimizer.get_suggestion() is None

@@ -59,13 +59,15 @@ def test_every_entry_of_the_table_leads_to_an_optimizer_of_that_name(name: str) 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ("radnom", r"no optimizer 'radnom'; known are randomsearch, gridsearch, .*Did you mean 'random'\?"),
-        ("zzz", "known are randomsearch"),
+        ("radnom", r"no optimizer 'radnom'; known are ablation, asha, auto, .*Did you mean 'random'\?"),
+        ("zzz", "known are ablation"),
+        ("Bayesian", "is 'tpe' or 'auto' here"),
+        ("optuna", "OptunaOptimizer"),
         ("none", "for one run with fixed values pass params="),
         ("", "for one run with fixed values pass params="),
         (None, "for one run with fixed values pass params="),
         (False, "for one run with fixed values pass params="),
-        (5, "optimizer=5 is not an optimizer; give one of randomsearch"),
+        (5, "optimizer=5 is not an optimizer; give one of ablation"),
         (dict, "is not an optimizer"),
         (NeedsMore, r"cannot be made without eta, rungs; give an object: optimizer=NeedsMore\(eta=…, rungs=…\)"),
         ("listed", r"Listed\(params=…\)"),

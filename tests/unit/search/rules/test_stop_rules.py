@@ -10,12 +10,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cargobike.core.asked import Named
 from cargobike.core.errors import InvalidInputError
 from cargobike.core.records import Decision, Direction, Trial, TrialState
 from cargobike.experiments.asking.resolving import stop_rules_of
 from cargobike.experiments.asking.setup import end_of
 from cargobike.search.rules.stop_rule import StopRule
-from cargobike.search.rules.stop_rules import MedianRule, PatienceRule, PercentileRule, TargetReached, resolve_stop_rule
+from cargobike.search.rules.stop_rules import (
+    MedianRule,
+    PatienceRule,
+    PercentileRule,
+    TargetReached,
+    describe_stop_rule,
+    is_told_whole,
+    resolve_stop_rule,
+    restore_stop_rule,
+)
 
 GO_ON, STOP = Decision.CONTINUE, Decision.STOP
 VALUES = st.one_of(st.integers(-3, 3).map(float), st.sampled_from([math.nan, math.inf, -math.inf]))
@@ -229,3 +239,120 @@ def test_mistakes_are_listed_all_at_once() -> None:
         PatienceRule(0, min_delta=-1)
     with pytest.raises(InvalidInputError, match=r"TargetReached\(nan\)"):
         TargetReached(math.nan)
+
+
+# -- what is remembered, and what is not there -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rule", [MedianRule(min_trials=1), PercentileRule(50, min_trials=1), PatienceRule(1)])
+@pytest.mark.parametrize("direction", ["max", "min"])
+def test_a_trial_without_reports_goes_on(rule: StopRule, direction: Direction) -> None:
+    others = [trial_of(number, [0.5, 0.5, 0.5]) for number in range(1, 7)]
+    silent = trial_of(0, [])
+    assert rule.judge(silent, 2, [silent, *others], direction) is GO_ON
+    assert rule.judge(others[0], 2, [silent, others[0]], direction) is verdict(rule, [[0.5] * 3], direction)
+
+
+def test_what_is_remembered_of_a_curve_holds_while_it_is_the_same() -> None:
+    rule = MedianRule(min_trials=1)
+    own, other = trial_of(0, [0.3, 0.5]), trial_of(1, [0.4, 0.4])
+    assert rule.judge(own, 1, [own, other], "max") is GO_ON
+    own.curve.add(2, 0.5)
+    other.curve.add(2, 0.9)
+    assert rule.judge(own, 2, [own, other], "max") is STOP
+    assert rule.judge(own, 2, [own, other], "min") is GO_ON
+
+
+def test_the_first_report_is_judged_where_no_warm_up_is_asked_for() -> None:
+    others = [[0.5]] * 5
+    assert verdict(MedianRule(warmup_steps=0), [[0.4], *others]) is STOP
+    assert verdict(MedianRule(warmup_steps=0), [[0.6], *others]) is GO_ON
+
+
+def test_between_two_trials_the_limit_lies_between_their_values() -> None:
+    others = [[0.0, value] for value in (0.1, 0.2, 0.3, 0.4)]
+    assert verdict(MedianRule(min_trials=4), [[0.0, 0.26], *others]) is GO_ON
+    assert verdict(MedianRule(min_trials=4), [[0.0, 0.24], *others]) is STOP
+
+
+def test_a_percentile_may_be_a_fraction() -> None:
+    assert PercentileRule(0.5).percentile == 0.5
+    for percentile in (0, 100):
+        with pytest.raises(InvalidInputError, match="between 0 and 100"):
+            PercentileRule(percentile)
+
+
+def test_the_smallest_settings_that_make_sense_are_accepted() -> None:
+    rule = PercentileRule(50, warmup_steps=0, min_trials=1, interval=1)
+    assert (rule.warmup_steps, rule.min_trials, rule.interval) == (0, 1, 1)
+    assert (PatienceRule(1, min_delta=0).patience, MedianRule().percentile) == (1, 50.0)
+
+
+def test_two_that_lead_together_may_both_stand_still() -> None:
+    assert verdict(PatienceRule(2), [[0.9] * 4, [0.9] * 4]) is GO_ON
+    assert verdict(PatienceRule(2), [[0.1] * 4, [math.nan] * 4]) is GO_ON
+
+
+def test_where_the_next_trial_has_no_number_the_limit_is_the_one_before_it() -> None:
+    others = [[0.5], [math.nan]]
+    rule = MedianRule(warmup_steps=0, min_trials=2)
+    assert verdict(rule, [[0.5], *others]) is GO_ON
+    assert verdict(rule, [[0.4], *others]) is STOP
+
+
+def test_the_last_word_about_a_step_counts_for_all_later_ones() -> None:
+    own = trial_of(0, [0.0, 0.2, 0.2])
+    again = trial_of(1, [0.1, 0.9, 0.1, 0.15], [0, 1, 1, 2])
+    rule = MedianRule(min_trials=1)
+    assert rule.judge(own, 2, [own, again], "max") is GO_ON
+    assert rule.judge(trial_of(2, [0.0, 0.0, 0.12]), 2, [again], "max") is STOP
+
+
+class Homemade:
+    """A rule that is not ours."""
+
+    def __init__(self, limit: int = 3) -> None:
+        self.limit = limit
+
+    def judge(self, trial: Trial, step: int, trials: Sequence[Trial], direction: Direction) -> Decision:
+        return GO_ON
+
+
+@pytest.mark.parametrize(
+    ("rule", "told"),
+    [
+        (MedianRule(interval=3), Named("median", settings={"warmup_steps": 1, "min_trials": 5, "interval": 3})),
+        (PatienceRule(7), Named("patience", settings={"patience": 7, "min_delta": 0.0})),
+        (TargetReached(0.9), Named("target", settings={"value": 0.9})),
+    ],
+)
+def test_a_rule_can_be_told_as_data_and_made_again(rule: StopRule, told: Named) -> None:
+    assert describe_stop_rule(rule) == told
+    again = restore_stop_rule(told)
+    assert type(again) is type(rule)
+    assert describe_stop_rule(again) == told
+    assert is_told_whole(rule, told)
+
+
+def test_what_cannot_be_made_again_is_said() -> None:
+    told = describe_stop_rule(Homemade())
+    assert (told.name, told.path.rpartition(":")[2]) == ("Homemade", "Homemade")
+    assert is_told_whole(Homemade(), told) is False
+    with pytest.raises(InvalidInputError, match=r"the stop rule median\(speed=3\) cannot be made"):
+        restore_stop_rule(Named("median", settings={"speed": 3}))
+    with pytest.raises(InvalidInputError, match="no stop rule 'Homemade'"):
+        restore_stop_rule(told)
+
+
+def test_an_object_with_a_judge_is_a_rule() -> None:
+    rule = Homemade()
+    assert resolve_stop_rule(rule) is rule
+    for wrong in (Homemade, object(), None):
+        with pytest.raises(InvalidInputError, match="is not a stop rule"):
+            resolve_stop_rule(wrong)
+
+
+def test_an_improvement_is_as_large_downwards_as_upwards() -> None:
+    falling = [1.0, 0.94, 0.94, 0.94]
+    assert verdict(PatienceRule(3, min_delta=0.1), [falling, [0.5]], "min") is STOP
+    assert verdict(PatienceRule(3, min_delta=0.05), [falling, [0.5]], "min") is GO_ON

@@ -230,7 +230,9 @@ def nested() -> Searchspace:
 
 def test_conditions_may_look_forward_and_nest() -> None:
     space = nested()
-    for params in space.get_random_parameter_values(300, random.Random(1)):
+    drawn = space.get_random_parameter_values(300, random.Random(1))
+    assert {params["opt"] for params in drawn} == {"sgd", "adam", "none"}
+    for params in drawn:
         assert ("momentum" in params) == (params["opt"] == "sgd")
         assert ("beta" in params) == (params["opt"] == "adam")
         assert ("nesterov" in params) == (params.get("momentum") in (0.3, 0.6))

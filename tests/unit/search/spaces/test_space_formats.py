@@ -373,3 +373,11 @@ def test_yaml_is_loaded_only_for_a_yaml_file() -> None:
         "assert 'yaml' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True, env={"PYTHONPATH": ":".join(sys.path)})
+
+
+def test_values_that_nest_without_end_are_refused() -> None:
+    value: object = 1
+    for _ in range(100_000):
+        value = [value]
+    with pytest.raises(SpaceError, match="nested too deeply: more than 100 lists"):
+        Searchspace.from_description([{"name": "x", "type": "CATEGORICAL", "values": [value, 2]}])

@@ -107,6 +107,7 @@ def test_the_grid_is_everything_once(space: Searchspace) -> None:
 def test_a_thinned_grid_is_counted_right(space: Searchspace) -> None:
     counts = {name: 2 for name, parameter in space.parameters.items() if parameter.is_range}
     size = space.grid_size(counts)
+    assert size is not None
     grid = list(itertools.islice(space.grid(counts), 2000))
     assert len(grid) == min(size, 2000)
     assert all(space.contains(params) for params in grid)

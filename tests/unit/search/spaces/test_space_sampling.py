@@ -82,12 +82,15 @@ def test_integer_steps_start_at_low() -> None:
 
 def test_choices_are_even() -> None:
     counts = Counter(draw(["a", "b", "c"]))
+    assert len(counts) == 3
     assert all(count / DRAWS == pytest.approx(1 / 3, abs=0.015) for count in counts.values())
 
 
 def test_types_of_values() -> None:
     space = Searchspace(a=("DOUBLE", [1, 3]), b=("INTEGER", [1.0, 3.0]), c=("DOUBLE", [1, 3], {"step": 1}), d=[1, 2.5])
-    for params in space.get_random_parameter_values(50, random.Random(0)):
+    drawn = space.get_random_parameter_values(50, random.Random(0))
+    assert len(drawn) == 50
+    for params in drawn:
         assert (type(params["a"]), type(params["b"]), type(params["c"])) == (float, int, float)
 
 
@@ -111,7 +114,9 @@ def test_extreme_ranges_stay_inside() -> None:
         e=("INTEGER", [1, 2**53], "log"),
         f=("DOUBLE", [0, 1e-300], {"step": 1e-301}),
     )
-    for params in space.get_random_parameter_values(500, random.Random(5)):
+    drawn = space.get_random_parameter_values(500, random.Random(5))
+    assert len(drawn) == 500
+    for params in drawn:
         assert space.contains(params)
         space.from_unit(space.to_unit(params))
     for unit in (0.0, 1.0):

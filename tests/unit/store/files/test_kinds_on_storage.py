@@ -15,6 +15,7 @@ from cargobike.core.registering import products as registry
 from cargobike.core.registering.kinds import Kind
 from cargobike.core.registering.products import Product, kind_of, kinds, own_products
 from cargobike.experiments.kind import EXPERIMENTS
+from cargobike.store.files import shared
 from cargobike.store.files.mirror import fetch, refresh, share_arrival, share_removal
 from cargobike.store.files.remote import open_remote
 from cargobike.store.files.things import files_of
@@ -42,6 +43,7 @@ def _registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     garden = Product(name="garden", title="Garden", kind=f"{__name__}:PLANTS")
     kinds.cache_clear()
     monkeypatch.setattr(registry, "products", lambda: (*own_products(), garden))
+    monkeypatch.setattr(shared, "is_copy", lambda root, url: True)  # two hosts, each with copies in its own place
     yield
     kinds.cache_clear()
 
@@ -91,6 +93,21 @@ def test_a_thing_travels_to_another_host_and_its_removal_too(tmp_path: Path) -> 
     share_removal(folder)
     refresh(there, at_once=True)
     assert not copy.root.exists()
+
+
+def test_what_comes_from_the_storage_is_not_written_through_links_that_are_here(tmp_path: Path) -> None:
+    here, there = copy_of(tmp_path, "here"), copy_of(tmp_path, "there")
+    share_arrival(plant(here, "pear"))
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    copy = ThingFolder(there.root / "plants" / "pear")
+    copy.root.mkdir(parents=True)
+    os.symlink(elsewhere, copy.root / "roots")
+    os.symlink(elsewhere / "leaf.txt", copy.root / "leaf.txt")
+    refresh(there, at_once=True)
+    fetch(copy, with_checkpoints=True)
+    assert (copy.root / "leaf.txt").read_text() == "leaf.txt"
+    assert list(elsewhere.iterdir()) == []
 
 
 def test_things_that_stay_on_their_host_are_left_alone(tmp_path: Path) -> None:

@@ -24,6 +24,71 @@ def test_by_default_it_is_in_the_working_directory(tmp_path: Path) -> None:
     assert not project.current().root.exists()
 
 
+def project_in(folder: Path) -> Path:
+    (folder / ".cargobike" / "experiments").mkdir(parents=True)
+    return folder / ".cargobike"
+
+
+def below(folder: Path, *names: str) -> Path:
+    inner = folder.joinpath(*names)
+    inner.mkdir(parents=True)
+    return inner
+
+
+def test_a_folder_finds_the_project_above_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    parents = project_in(below(tmp_path, "work"))
+    monkeypatch.chdir(below(tmp_path, "work", "models", "small"))
+    assert project.current().root == parents
+    assert caplog.text == ""
+    assert (project.path("x"), project.path("y")) == (str(parents / "x"), str(parents / "y"))
+    assert caplog.text.count(f"This is kept in {parents}, the project of a folder above") == 1
+    own = project_in(tmp_path / "work" / "models" / "small")
+    assert project.current().root == own
+
+
+def test_the_nearest_project_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    project_in(below(tmp_path, "a"))
+    nearer = project_in(below(tmp_path, "a", "b"))
+    monkeypatch.chdir(below(tmp_path, "a", "b", "c"))
+    assert project.current().root == nearer
+
+
+def test_the_search_ends_with_the_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    project_in(below(tmp_path, "work"))
+    below(tmp_path, "work", "repository", ".git")
+    inner = below(tmp_path, "work", "repository", "src")
+    monkeypatch.chdir(inner)
+    assert project.current().root == inner / ".cargobike"
+    own = project_in(tmp_path / "work" / "repository")
+    assert project.current().root == own
+
+
+def test_the_home_folder_is_no_project_for_everything_in_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = project_in(below(tmp_path, "home"))
+    inner = below(tmp_path, "home", "work")
+    monkeypatch.chdir(inner)
+    assert project.current().root == inner / ".cargobike"
+    monkeypatch.chdir(tmp_path / "home")
+    assert project.current().root == home
+
+
+def test_a_project_of_another_user_above_is_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    project_in(below(tmp_path, "shared"))
+    inner = below(tmp_path, "shared", "mine")
+    monkeypatch.chdir(inner)
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    assert project.current().root == inner / ".cargobike"
+
+
+def test_a_folder_above_that_only_has_the_name_is_no_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    below(tmp_path, "work", ".cargobike")
+    inner = below(tmp_path, "work", "inner")
+    monkeypatch.chdir(inner)
+    assert project.current().root == inner / ".cargobike"
+
+
 def test_the_environment_comes_before_the_default_and_a_choice_before_both(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

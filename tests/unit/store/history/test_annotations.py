@@ -61,3 +61,12 @@ def test_a_tag_that_would_be_trouble_is_refused(folder: ExperimentFolder, tag: s
 def test_a_note_has_a_limit(folder: ExperimentFolder) -> None:
     with pytest.raises(InvalidInputError, match="20000 are allowed"):
         annotate(folder, note="x" * 20_001)
+
+
+def test_marks_of_trials_are_kept_and_taken_away(folder: ExperimentFolder) -> None:
+    assert annotate(folder, marks={3: "star", 1: "hidden"}).marks == {1: "hidden", 3: "star"}
+    annotate(folder, add=["x"])
+    assert annotate(folder, marks={1: None, 3: "hidden"}).marks == {3: "hidden"}
+    with folder.annotations.open("ab") as file:
+        file.write(b'{"at":1.0,"by":"a later version","marks":{"3":"blue"}}\n')
+    assert read_annotations(folder).marks == {3: "hidden"}

@@ -19,9 +19,11 @@ from cargobike.store.history.environment import normalized, read_environment
 from cargobike.store.history.git_state import read_git
 from cargobike.store.history.snapshot import take_snapshot, without_secrets
 from cargobike.store.history.sources import collect_sources
+from support import programs
 
 
 def git(folder: Path, *words: str) -> str:
+    programs.require("git")
     identity = ["-c", "user.name=a", "-c", "user.email=a@b"]
     done = subprocess.run(["git", *identity, "-C", str(folder), *words], capture_output=True, text=True, check=True)
     return done.stdout.strip()

@@ -6,18 +6,23 @@ import logging
 import re
 import shutil
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 import sqlalchemy as sa
 
+from cargobike.core.errors import StoreError
 from cargobike.core.facts import Fact, Facts
 from cargobike.core.layout import ProjectFolder
 from cargobike.core.registering.kinds import Kind
 from cargobike.experiments.index.opening import open_index
-from cargobike.store.index.database import Database
+from cargobike.store.index.database import Database, sqlite_url
 from cargobike.store.index.opening import open_database
 from cargobike.store.index.tables import Reading, Row, Tables, Values, journal_columns
 from cargobike.store.journal.journal import JournalReader, JournalWriter
@@ -166,3 +171,38 @@ def test_projects_share_a_database_and_do_not_see_each_other(project: ProjectFol
         mine = first.rows(sa.select(plants.c.tree).where(plants.c.project == "one", plants.c.id == "pear"))
         assert [row["tree"] for row in mine] == ["Pyrus"]
         assert len(first.rows(sa.select(plants))) == 3
+
+
+def test_a_database_in_memory_serves_several_threads(tmp_path: Path) -> None:
+    """As for a dashboard of a project that is read-only, or does not exist yet."""
+    project = ProjectFolder(tmp_path / "later")
+    with open_index(project) as index, ThreadPoolExecutor(8) as threads:
+        for number in range(3):
+            JournalBuilder(project, f"20270101-00000{number}-aaaa").complete(0.5)
+            rounds = [threads.submit(index.sync) for _ in range(8)] + [threads.submit(index.names) for _ in range(8)]
+            assert [each.exception() for each in rounds] == [None] * 16
+        assert len(threads.submit(index.names).result()) == 3
+    assert not project.index.exists()
+
+
+def test_opening_a_file_again_keeps_the_locks_of_connections_to_it(project: ProjectFolder) -> None:
+    with Database(project, TABLES, sqlite_url(project.index)) as first, first._engine.connect() as reading:
+        reading.exec_driver_sql("SELECT count(*) FROM products")
+        with Database(project, TABLES, sqlite_url(project.index)):
+            pass
+        write = "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); c.execute('CREATE TABLE other (x)'); c.close()"
+        subprocess.run([sys.executable, "-c", write, str(project.index)], check=True, timeout=300)
+        # The last connection to a file removes its log; that process must have noticed that it was not the last.
+        assert project.index.with_name(f"{project.index.name}-wal").exists()
+
+
+def test_another_file_copied_over_an_index_is_noticed(project: ProjectFolder, tmp_path: Path) -> None:
+    with Database(project, TABLES, sqlite_url(project.index)) as index:
+        with closing(sqlite3.connect(tmp_path / "other")) as other:
+            other.execute("CREATE TABLE accounts (name TEXT)")
+        for suffix in ("-wal", "-shm"):
+            project.index.with_name(project.index.name + suffix).unlink(missing_ok=True)
+        project.index.write_bytes((tmp_path / "other").read_bytes())
+        with pytest.raises(StoreError, match="not an index of Cargobike"):
+            index.sync()
+    assert project.index.read_bytes() == (tmp_path / "other").read_bytes()

@@ -9,7 +9,8 @@ import pytest
 from cargobike.core.errors import StoreError
 from cargobike.core.facts import EXPERIMENT_FACTS, ExperimentStarted, Fact, Facts
 from cargobike.data.facts import DATA_FACTS, TableRemoved, TableWritten
-from cargobike.store.journal.journal import JournalReader, JournalWriter, read_header, read_journal, seal
+from cargobike.store.journal.journal import JournalReader, JournalWriter, read_header, read_journal
+from cargobike.store.journal.lines import seal
 from cargobike.testing.journals import first_fact
 
 

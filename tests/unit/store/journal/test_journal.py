@@ -29,7 +29,8 @@ from cargobike.core.facts import (
     pack_number,
 )
 from cargobike.store.journal import journal as journal_module
-from cargobike.store.journal.journal import JournalReader, JournalWriter, read_journal, seal
+from cargobike.store.journal.journal import JournalReader, JournalWriter, read_journal
+from cargobike.store.journal.lines import seal
 from cargobike.testing.journals import first_fact
 
 HEADER = first_fact(at=1.0, id="20270101-000000-aaaa", name="digits")
@@ -61,8 +62,8 @@ def test_every_line_is_plain_json_with_a_checksum_at_its_end(path: Path) -> None
     write(path, FACTS)
     for line, fact in zip(path.read_text().splitlines(), FACTS, strict=True):
         value = json.loads(line)
-        assert list(value)[-1] == "crc"
-        assert value.pop("crc")
+        assert list(value)[-3:] == ["line", "prev", "crc"]
+        del value["line"], value["prev"], value["crc"]
         assert value == json.loads(encode_fact(fact))
 
 
@@ -92,7 +93,7 @@ def test_a_reader_can_take_small_bites(path: Path) -> None:
     assert [fact for bite in bites for fact in bite] == [*FACTS, *many]
 
 
-@pytest.mark.parametrize("cut", range(1, len(seal(FACTS[-1])) + 1))
+@pytest.mark.parametrize("cut", range(1, len(seal(FACTS[-1])) + len(',"line":5,"prev":"01234567"') + 1))
 def test_a_torn_last_line_is_dropped_wherever_it_is_torn(path: Path, cut: int) -> None:
     write(path, FACTS)
     with path.open("r+b") as file:
@@ -150,8 +151,8 @@ def test_a_bad_line_is_found_far_from_the_good_one_that_follows(path: Path) -> N
     filler = Reported(at=9.0, trial=0, step=1, metrics={"x" * 1000: 1.0})
     write(path, [HEADER, FACTS[1], *[filler] * 3000])
     data = path.read_bytes()
-    last = len(seal(filler))
-    start = len(seal(HEADER))
+    lines = data.splitlines(keepends=True)
+    last, start = len(lines[-1]), len(lines[0])
     path.write_bytes(data[:start] + b"\0" * (len(data) - start - last) + b"\n" + data[-last:])
     with pytest.raises(StoreError, match="line 2: damaged"):
         list(read_journal(path, EXPERIMENT_FACTS))
@@ -178,11 +179,10 @@ def test_a_newer_journal_version_is_refused(path: Path) -> None:
 
 
 def test_an_unknown_fact_is_refused(path: Path) -> None:
-    write(path, FACTS[:1])
-    line = seal(FACTS[1]).replace(b"trial-suggested", b"trial-teleported")
-    body = line[: line.index(b',"crc"')]
-    with path.open("ab") as file:
-        file.write(b'%b,"crc":"%08x"}\n' % (body, crc32(body)))
+    write(path, FACTS[:2])
+    first, line = path.read_bytes().splitlines(keepends=True)
+    body = line[: line.index(b',"crc"')].replace(b"trial-suggested", b"trial-teleported")
+    path.write_bytes(first + b'%b,"crc":"%08x"}\n' % (body, crc32(body)))
     with pytest.raises(StoreError, match=r"line 2: written by a newer Cargobike .*trial-teleported"):
         list(read_journal(path, EXPERIMENT_FACTS))
 

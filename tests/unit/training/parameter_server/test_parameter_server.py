@@ -46,10 +46,10 @@ def _greet_wrongly(stranger: socket.socket) -> None:
     with contextlib.suppress(OSError):
         while True:
             connection, _ = stranger.accept()
-            with connection:
-                connection.sendall(bytes(32))
-                connection.recv(64)
-                connection.sendall(bytes(32))
+            with connection, contextlib.suppress(ConnectionError):
+                connection.sendall(b"cargobike ps  2\n\1" + bytes(64))
+                connection.recv(113)
+                connection.sendall(bytes(33))
 
 
 def line(seed: int = 0) -> nn.Module:
@@ -162,12 +162,14 @@ def test_late_gradients_count_less_if_asked(server: cargobike.torch.ParameterSer
 def test_a_fast_worker_waits_for_the_slowest_and_the_deadline_names_it(server: cargobike.torch.ParameterServer) -> None:
     options: dict[str, Any] = {"staleness": 1, "on_stale": "wait"}
     first, second = line(), line()
-    with join(server, first, timeout_s=1, **options) as one, join(server, second, rank=1, **options) as two:
+    with join(server, first, **options) as one, join(server, second, rank=1, **options) as two:
         for _ in range(2):
             backward(first)
             one.push()
+        patience_s, one._timeout_s = one._timeout_s, 1.0  # only for what must not succeed
         with pytest.raises(WaitError, match="waited 1 s for worker 1, which has made 0 steps; worker 0 2"):
             one.pull()
+        one._timeout_s = patience_s
         backward(second)
         two.push()
         one.pull()
@@ -255,13 +257,13 @@ def test_a_false_server_is_not_believed() -> None:
         def pretend() -> None:
             connection, _ = listener.accept()
             with connection:
-                connection.sendall(b"n" * 32)
-                connection.recv(64)
-                connection.sendall(b"p" * 32)
+                connection.sendall(b"cargobike ps  2\n\1" + b"n" * 64)
+                connection.recv(113)
+                connection.sendall(bytes(33))
 
         thread = threading.Thread(target=pretend)
         thread.start()
-        with pytest.raises(AuthenticationError, match="the server does not know"):
+        with pytest.raises(AuthenticationError, match=f"server 0 at {address}: the server does not know the gang's"):
             cargobike.torch.parameter_client(line(), servers=[address], secret=SECRET, timeout_s=10)
         thread.join(30)
 

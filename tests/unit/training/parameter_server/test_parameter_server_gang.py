@@ -40,11 +40,18 @@ def test_a_killed_server_comes_back_and_workers_find_it(host: RankHost, tmp_path
     port, done = free_port(), str(tmp_path / "done")
     checkpoint = str(tmp_path / "shard.bin") if keeps_file else None
     outcomes = host.run(
-        Call(run_server, {"port": port, "checkpoint": checkpoint, "done": done, "dies_at": 40}),
+        Call(run_server, {"port": port, "checkpoint": checkpoint, "done": done, "dies_at": 40, "workers": 2}),
         *(
             Call(
                 train_through_servers,
-                {"rank": rank, "workers": 2, "addresses": [f"127.0.0.1:{port}"], "steps": 100, "done": done},
+                {
+                    "rank": rank,
+                    "workers": 2,
+                    "addresses": [f"127.0.0.1:{port}"],
+                    "steps": 100,
+                    "done": done,
+                    "outlives": True,
+                },
             )
             for rank in range(2)
         ),

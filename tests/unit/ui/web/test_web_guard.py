@@ -68,6 +68,8 @@ def test_a_name_that_was_made_to_point_here_is_refused(client: TestClient, host:
 
 def test_elsewhere_than_on_loopback_there_is_always_a_token() -> None:
     assert access_for("127.0.0.1").token is None
+    assert access_for("localhost").token is None
+    assert access_for("LocalHost").token is None
     assert access_for("localhost", token=TOKEN).token == TOKEN
     open_one = access_for("0.0.0.0", names=["Tower.Example"])
     assert open_one.token is not None
@@ -78,6 +80,8 @@ def test_elsewhere_than_on_loopback_there_is_always_a_token() -> None:
     assert not open_one.answers_to("evil.example")
     assert not is_loopback("0.0.0.0")
     assert is_loopback("::1")
+    assert is_loopback("localhost")
+    assert not is_loopback("localhost.example")
 
 
 def test_without_the_token_nothing_is_told(locked: TestClient) -> None:
@@ -95,7 +99,7 @@ def test_without_the_token_nothing_is_told(locked: TestClient) -> None:
     assert (page.status_code, page.headers["location"]) == (303, "/login")
     assert locked.post(STOP, headers=ASKING).status_code == 401
     for wrong in ("Bearer nope", f"Bearer {TOKEN}x", f"Basic {TOKEN}", "Bearer ", "Bearer ünïcode"):
-        answer = locked.get("/api/v1/experiments", headers={"authorization": wrong.encode()})
+        answer = locked.get("/api/v1/experiments", headers={b"authorization": wrong.encode()})
         assert answer.status_code == 401
     assert locked.get("/api/v1/experiments", headers={"cookie": f"cargobike_8520={TOKEN}"}).status_code == 401
     assert locked.get("/api/v1/experiments", headers={"authorization": f"Bearer {TOKEN}"}).status_code == 200
