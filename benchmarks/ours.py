@@ -198,7 +198,7 @@ def memory(count: str) -> None:
     answer(trials=int(count), **found)
 
 
-def simulate(workers: str, count: str) -> None:
+def simulate(workers: str, count: str, optimizer: str = "randomsearch") -> None:
     """Let virtual workers run trials of four reports each; every trial takes another time."""
     import random
 
@@ -209,7 +209,7 @@ def simulate(workers: str, count: str) -> None:
         step_s = random.Random(seed).uniform(5.0, 15.0)
         return SimulatedRun(steps=[(step_s, {"score": params["x"]})] * 4, value=params["x"])
 
-    result = run_simulation(train, _space(), num_trials=int(count), workers=int(workers), seed=1)
+    result = run_simulation(train, _space(), optimizer=optimizer, num_trials=int(count), workers=int(workers), seed=1)
     assert len(result.trials) == int(count)
     answer(events=result.events, cpu_s=result.driver_cpu_s, whole_cpu_s=result.cpu_s, **memory_mb())
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from measurements import first_trial, lost_worker, memory, report, simulation, stop, throughput
+from measurements import first_trial, gang, lost_worker, memory, reading, report, simulation, stop, throughput
 
 ALL = [
     throughput.MEASUREMENT,
@@ -12,4 +12,6 @@ ALL = [
     lost_worker.MEASUREMENT,
     memory.MEASUREMENT,
     simulation.MEASUREMENT,
+    reading.MEASUREMENT,
+    gang.MEASUREMENT,
 ]

@@ -20,6 +20,7 @@ from quality_problems import Params, Problem
 import cargobike.search
 from cargobike.experiments.scheduling.simulation import SimulatedRun, simulate
 from cargobike.search.optimizers.asha import ASHA
+from cargobike.search.optimizers.auto import Auto
 from cargobike.search.optimizers.bohb import BOHB
 from cargobike.search.optimizers.dehb import DEHB
 from cargobike.search.optimizers.hyperband import Hyperband
@@ -58,6 +59,7 @@ def _ours(name: str) -> System:
 
 SYSTEMS = [
     _ours("auto"),
+    System("auto, to the end", lambda: Auto(stops_trials=False)),
     _ours("randomsearch"),
     _ours("sobol"),
     _ours("tpe"),
@@ -145,6 +147,18 @@ _PARTS: dict[str, tuple[str, ...]] = {
     "hyperband": ("asha", "rungs", "sampler", "hyperband"),
     "bohb": ("asha", "rungs", "sampler", "hyperband", "bohb", "contrast", "parzen"),
     "auto": ("asha", "rungs", "sampler", "bohb", "contrast", "parzen", "tpe", "auto", "gaussian", "improvement"),
+    "auto, to the end": (
+        "asha",
+        "rungs",
+        "sampler",
+        "bohb",
+        "contrast",
+        "parzen",
+        "tpe",
+        "auto",
+        "gaussian",
+        "improvement",
+    ),
     "dehb": ("asha", "rungs", "sampler", "hyperband", "dehb", "differential_evolution"),
 }
 
@@ -170,7 +184,7 @@ def _state_of(system: System) -> str:
         files = [Path(quality_peers.__file__), quality_peers.BENCHMARKS / "peers" / "halving_lines.py"]
     else:
         folder = Path(cargobike.search.__file__).parent
-        files = [folder / f"{name}.py" for name in (*_SHARED, *_PARTS[system.name])]
+        files = [next(folder.rglob(f"{name}.py")) for name in (*_SHARED, *_PARTS[system.name])]
     return hashlib.sha256("".join(map(_digest, files)).encode()).hexdigest()[:12]
 
 

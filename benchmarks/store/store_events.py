@@ -36,7 +36,8 @@ from cargobike.core.layout import ProjectFolder
 from cargobike.experiments.index.opening import open_index
 from cargobike.store.journal.journal import JournalWriter
 from cargobike.testing.journals import first_fact
-from support.postgres_server import PostgresServer, find_programs
+from support import programs
+from support.postgres_server import PostgresServer
 
 POINTS = 20
 URL = "CARGOBIKE_INDEX_URL"
@@ -136,11 +137,11 @@ def watched_search(trials: int, url: str | None) -> dict[str, float]:
 
 @contextmanager
 def postgres() -> Iterator[str | None]:
-    programs = find_programs()
-    if programs is None:
+    program = programs.find("postgres")
+    if program is None:
         yield None
         return
-    server = PostgresServer(programs)
+    server = PostgresServer(Path(program).parent)
     try:
         yield server.url
     finally:
