@@ -4,18 +4,25 @@
 PYTHON ?= python3
 VENV ?= .venv
 PYTEST_ARGS ?=
+# Most tests wait rather than compute, so several run at once; PYTEST_ARGS="-n 0" runs them one after the other.
+PARALLEL := -n 4
 COVERAGE_ARGS ?= -m "not slow" tests/unit tests/contract tests/scenario
 CHAOS_ARGS ?=
+FUZZ_ARGS ?=
+MUTANTS_ARGS ?=
 
 # Named in every install command: this is the release whose default build runs without a GPU on every machine that
 # we support, and no other package may replace it.
 TORCH := torch==2.13.0
 
 BIN := $(VENV)/bin
+
+# The tests start thousands of Pythons, and each would compile all that it imports anew.
+unexport PYTHONDONTWRITEBYTECODE
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow coverage lint format docs-test layer-table bench bench-search chaos audit clean distclean system-packages
+.PHONY: help demo test test-slow coverage lint format docs-test layer-table bench bench-search chaos fuzz mutants audit clean distclean system-packages
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,10 +32,10 @@ demo: $(VENV)/.demo-installed ## Install the package and search a small real mod
 	@echo "  . $(BIN)/activate       puts the cargobike command on your path"
 
 test: system-packages lint ## Install what the tests need, then check style, types and behaviour: what is quick, and one of each kind
-	@$(BIN)/python -m pytest -m "not slow" $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest $(PARALLEL) -m "not slow" $(PYTEST_ARGS)
 
 test-slow: system-packages $(VENV)/.dev-installed ## Run the tests that take long: Spark, chaos, fresh environments, browser tours, frameworks
-	@$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest $(PARALLEL) -m slow $(PYTEST_ARGS)
 
 coverage: $(VENV)/.dev-installed ## Print how much of each room the quick tests run (COVERAGE_ARGS="tests/unit/store")
 	@mkdir -p build
@@ -47,9 +54,14 @@ format: $(VENV)/.dev-installed ## Rewrite the code in the house style
 docs-test: $(VENV)/.dev-installed ## Run every snippet of the README and the docs, and every example
 	@$(BIN)/python -m pytest tests/docs $(PYTEST_ARGS)
 
-chaos: $(VENV)/.dev-installed ## Let 200 random schedules of faults loose on searches, and 20 on Spark (CHAOS_ARGS="--seed 7")
-	@$(BIN)/python tests/faults/chaos.py $(CHAOS_ARGS)
-	@$(BIN)/python tests/faults/chaos.py --engine spark --schedules 20 $(CHAOS_ARGS)
+chaos: $(VENV)/.dev-installed ## Let random schedules of faults loose on searches, here and on Spark (CHAOS_ARGS="--schedules 1000 --seed 7")
+	@$(BIN)/python tests/faults/chaos $(CHAOS_ARGS)
+
+fuzz: $(VENV)/.dev-installed ## Try a million random inputs on everything that parses (FUZZ_ARGS="--inputs 50000 --seed 7")
+	@$(BIN)/python tests/faults/fuzzing $(FUZZ_ARGS)
+
+mutants: $(VENV)/.dev-installed ## Make small mistakes in the sources and see which the unit tests miss (MUTANTS_ARGS="--only journal --seed 7")
+	@$(BIN)/python tests/mutants $(MUTANTS_ARGS)
 
 audit: $(VENV)/.dev-installed ## Look up known weaknesses of the installed packages; needs the public database
 	@$(PIP) install --quiet pip-audit
