@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import textwrap
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -162,3 +163,31 @@ def test_nothing_outlives_a_driver_that_was_killed_and_its_search_can_be_resumed
     engine = SparkEngine(spark_applications.context())
     result = experiment.resume("last", engine=engine, quiet=True)
     assert [(t.params["x"], t.value, t.attempts) for t in result.trials] == [(1, 1, 1), (2, 2, 1), (0, 0, 2), (3, 3, 1)]
+
+
+FORKS_AND_WAITS = """
+    import os, sys, time
+    from cargobike.engines.spark.session import OwnContext
+
+    if __name__ == "__main__":
+        own = OwnContext("local[1]", {})
+        child = os.fork()
+        if child == 0:
+            time.sleep(1000)
+        print(own.java_pid, child, flush=True)
+        time.sleep(1000)
+"""
+
+
+def test_a_copy_of_the_driver_that_lives_on_does_not_hold_java_up(tmp_path: Path) -> None:
+    script = tmp_path / "driver.py"
+    script.write_text(textwrap.dedent(FORKS_AND_WAITS))
+    with subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True) as driver:
+        assert driver.stdout is not None
+        java, copy = map(int, driver.stdout.readline().split())
+        try:
+            driver.kill()
+            wait_until(lambda: not is_running(java), lambda: time.sleep(0.05), "Spark's Java has ended")
+            assert is_running(copy), "it was the copy that could have held it up"
+        finally:
+            os.kill(copy, signal.SIGKILL)

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from cargobike.core.errors import EngineError, InvalidInputError, MissingLibraryError
+from cargobike.core.running.forks import abandon_in_copies
 from cargobike.engines.spark.java import java_home
 
 if TYPE_CHECKING:
@@ -108,6 +109,7 @@ class OwnContext:
                     from pyspark.java_gateway import launch_gateway  # noqa: PLC0415
 
                     self._gateway = launch_gateway(conf, popen_kwargs={"stderr": self._errors})
+                    abandon_in_copies(self)
                 self.context: SparkContext = pyspark.SparkContext(conf=conf, gateway=self._gateway)
                 if python := self._python_of_executors(is_local):
                     self.context.pythonExec = python
@@ -133,6 +135,12 @@ class OwnContext:
     def java_pid(self) -> int | None:
         """The process that was started for it; `None` if there was one already."""
         return None if self._gateway is None else int(self._gateway.proc.pid)
+
+    def abandon(self) -> None:
+        """Close the pipe by whose end Java learns that this process has ended: a copy of it would hold Java up."""
+        if self._gateway is not None:
+            with contextlib.suppress(OSError):
+                self._gateway.proc.stdin.close()
 
     def last_words(self) -> str:
         """Return the end of what Spark's Java wrote to its standard error."""
