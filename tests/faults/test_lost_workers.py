@@ -103,11 +103,11 @@ def test_workers_that_never_live_end_the_experiment_with_a_reason(monkeypatch: p
 
 
 class _KillsOnReport:
-    """Kills, from the driver, the worker of a trial at its n-th report."""
+    """Kills, from the driver, the worker of a trial at the n-th report of all, and makes a file that says so."""
 
-    def __init__(self, at_report: int, number: signal.Signals = signal.SIGKILL) -> None:
+    def __init__(self, at_report: int, struck: Path) -> None:
         self.at_report = at_report
-        self.number = number
+        self.struck = struck
         self.pids: dict[str, int] = {}
         self.worker: dict[int, str] = {}
         self.reports = 0
@@ -122,19 +122,26 @@ class _KillsOnReport:
             if isinstance(fact, Reported):
                 self.reports += 1
                 if self.reports == self.at_report:
-                    os.kill(self.pids[self.worker[fact.trial]], self.number)
+                    os.kill(self.pids[self.worker[fact.trial]], signal.SIGKILL)
+                    self.struck.touch()
 
 
 @pytest.mark.parametrize("at_report", [1, 2, 7, 20])
-def test_an_agent_killed_from_outside_at_any_moment_costs_one_attempt(at_report: int) -> None:
+def test_an_agent_killed_from_outside_at_any_moment_costs_one_attempt(at_report: int, tmp_path: Path) -> None:
+    struck = tmp_path / "struck"
+
     def train(x: int) -> float:
         for step in range(trial.checkpoint.load(0), 10):
             trial.report(score=float(step), step=step)
             trial.checkpoint.save(step + 1)
             time.sleep(0.005)
+        deadline = time.monotonic() + 120.0
+        while not struck.exists():  # a trial that has ended cannot lose its attempt any more
+            assert time.monotonic() < deadline, "no agent was killed"
+            time.sleep(0.01)
         return x
 
-    killer = _KillsOnReport(at_report)
+    killer = _KillsOnReport(at_report, struck)
     result = experiment.launch(train, {"x": [0, 1, 2]}, workers=2, callbacks=[killer], quiet=True)
     assert [ended.value for ended in result.trials] == [0.0, 1.0, 2.0]
     assert sum(ended.attempts for ended in result.trials) == 4
