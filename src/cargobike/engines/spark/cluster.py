@@ -40,11 +40,13 @@ class Cluster:
     Args:
         context: The context.
         wait_s: How long to wait for executors that have not come yet.
+        is_new: Whether the context was made a moment ago; else that is asked.
     """
 
-    def __init__(self, context: SparkContext, wait_s: float) -> None:
+    def __init__(self, context: SparkContext, wait_s: float, *, is_new: bool = False) -> None:
         self._context = context
         self._wait_s = wait_s
+        self._is_new = is_new
         conf = context.getConf()
         self.master: str = context.master
         self.is_local = self.master.startswith("local") and not self.master.startswith("local-cluster")
@@ -136,12 +138,16 @@ class Cluster:
             slots = min(slots, share if share is not None else int(self._executor_gpus // need.gpus))
         return slots
 
+    def _has_run_s(self) -> float:
+        """Return for how long the context has been there, by the clock that said when it began: ours may be another."""
+        now_ms = int(self._context._jvm.java.lang.System.currentTimeMillis())
+        return (now_ms - int(self._context.startTime)) / 1000
+
     def _await_executors(self, need: Need, enough: int | None) -> None:
         """Wait until enough executors have come, or no more are coming."""
         any_core = Need(cpus=1, gpus=0)
         start = time.monotonic()
-        has_run_s = time.time() - self._context.startTime / 1000
-        stable_s = _STABLE_S if has_run_s < _NEW_S else 0.0
+        stable_s = _STABLE_S if self._is_new or self._has_run_s() < _NEW_S else 0.0
         changed_at, before, has_said = start, -1, False
         while True:
             if self._context._jsc is None or self._context._jsc.sc().isStopped():
@@ -151,6 +157,8 @@ class Cluster:
             cores = self.now(any_core)
             now = time.monotonic()
             if cores != before:
+                if before == 0 and stable_s:  # where the first takes long, the others may come long after it
+                    stable_s = max(stable_s, now - start)
                 before, changed_at = cores, now
             if enough is not None and cores >= enough and self.now(need) >= enough:
                 return

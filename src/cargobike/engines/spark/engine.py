@@ -121,7 +121,7 @@ class SparkEngine(Engine, Elsewhere, ChecksWorkers, AvoidsBadMachines, TellsWait
                 if self._context is None:
                     self._own = OwnContext(self._master, self._settings)
                     self._context = self._own.context
-                self._cluster = Cluster(self._context, self._wait_s)
+                self._cluster = Cluster(self._context, self._wait_s, is_new=self._own is not None)
             return self._cluster
 
     @property
