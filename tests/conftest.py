@@ -18,6 +18,11 @@ pytest_plugins = [
 # No deadlines anywhere: how long an example takes says more about the machine than about the code. `ci` tries
 # the same examples each time, so that a red run is about the change; `dev` tries new ones and prints how to
 # repeat a failure.
-hypothesis.settings.register_profile("dev", deadline=None, print_blob=True)
-hypothesis.settings.register_profile("ci", deadline=None, print_blob=True, derandomize=True, database=None)
+# The same goes for how many inputs a strategy throws away: Hypothesis draws on constants of our sources, so that
+# a change in one room would fail a test of another.
+_health = [hypothesis.HealthCheck.too_slow, hypothesis.HealthCheck.filter_too_much]
+hypothesis.settings.register_profile("dev", deadline=None, print_blob=True, suppress_health_check=_health)
+hypothesis.settings.register_profile(
+    "ci", deadline=None, print_blob=True, suppress_health_check=_health, derandomize=True, database=None
+)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
