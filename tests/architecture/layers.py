@@ -116,7 +116,7 @@ LIBRARIES: dict[str, Library] = {
     "keras": Library(("training/keras_averaging.py", "experiments/trial/callbacks/keras.py")),
     "lightning": Library(("experiments/trial/callbacks/lightning.py",)),
     "msgspec": Library(("*",)),
-    "numpy": Library(("search/*", "analysis/*", "training/*")),
+    "numpy": Library(("search/*", "analysis/*", "training/*", "data/*")),
     "optuna": Library(
         ("search/optimizers/optuna_bridge.py",), "optional, and only for who asks for one of its samplers"
     ),
@@ -141,8 +141,8 @@ LIBRARIES: dict[str, Library] = {
         "optional, a second to import, and only for who runs on Spark",
     ),
     "pyarrow": Library(
-        ("data/materialize.py", "data/parts.py", "data/inference.py", "data/casting.py", "data/shard.py"),
-        "optional, and only for who gives data",
+        ("data/*", "store/files/*"),
+        "optional, and only for programs that read or write tables",
     ),
     "fsspec": Library(
         ("experiments/asking/remote_source.py", "store/files/storages.py"),

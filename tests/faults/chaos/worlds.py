@@ -95,7 +95,7 @@ class Worlds:
 
 
 def _storage(endpoint: str) -> Any:
-    import s3fs  # type: ignore[import-untyped]
+    import s3fs
 
     access = {"key": "testing", "secret": "testing", "endpoint_url": endpoint}
     return s3fs.S3FileSystem(**access, use_listings_cache=False, skip_instance_cache=True)
