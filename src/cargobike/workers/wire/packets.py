@@ -20,7 +20,13 @@ class PacketReader:
         self._buffer = memoryview(mmap.mmap(-1, LARGEST, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
 
     def receive(self, *, wait: bool) -> bytes | None:
-        """Return a packet, empty if the other side is gone, or `None` if there is none yet and `wait` is false."""
+        """Return a packet, empty if the other side is gone, or `None` if there is none yet and `wait` is false.
+
+        A process that is killed while it waits leaves the packet unread, even if the packet comes before the process
+        has ended: it sleeps in a call that takes nothing.
+        """
+        if wait:
+            self._source.recv_into(self._buffer, 1, socket.MSG_PEEK)
         try:
             size = self._source.recv_into(self._buffer, 0, 0 if wait else socket.MSG_DONTWAIT)
         except BlockingIOError:
