@@ -211,7 +211,7 @@ DEFERRED: dict[tuple[str, str], str] = {
         "experiments/trial/payload.py",
         "cargobike.experiments.trial.shipped_modules",
     ): "only for workers on other machines",
-    ("experiments/asking/launching.py", "cargobike.core.registering.products"): "only for experiments with data",
+    ("experiments/asking/launching.py", "cargobike.experiments.asking.feeding"): "only for experiments with data",
     ("data/keeping.py", "cargobike.data.index.queries"): "SQLAlchemy is slow to import",
     ("data/keeping.py", "cargobike.data.index.tables"): "SQLAlchemy is slow to import",
     ("data/front.py", "cargobike.data.inference"): "only for who has a Spark DataFrame",

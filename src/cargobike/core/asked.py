@@ -119,6 +119,24 @@ class Keeping(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     data: str = ""
 
 
+class Feeding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the train function was fed with; empty if with nothing.
+
+    Attributes:
+        source: Where the data is, or what it is called; without credentials.
+        version: Which version of a table it was.
+        fingerprint: What its content was.
+        rows: How many rows it had.
+        options: How it is read.
+    """
+
+    source: str = ""
+    version: str = ""
+    fingerprint: str = ""
+    rows: int = 0
+    options: dict[str, Any] = msgspec.field(default_factory=dict)
+
+
 class Asked(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Everything that was asked for; `reproduces` is the id of the experiment whose trials are repeated."""
 
@@ -131,6 +149,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     placement: Placement = Placement()
     limits: Limits = Limits()
     keeping: Keeping = Keeping()
+    feeding: Feeding = Feeding()
 
     @property
     def is_single(self) -> bool:
@@ -190,4 +209,9 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             "isolation": place.isolation,
             **msgspec.structs.asdict(self.limits),
             **msgspec.structs.asdict(self.keeping),
+            "data.source": self.feeding.source,
+            "data.version": self.feeding.version,
+            "data.fingerprint": self.feeding.fingerprint,
+            "data.rows": self.feeding.rows or None,
+            **{f"data.{name}": value for name, value in self.feeding.options.items()},
         }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -13,6 +13,16 @@ from cargobike.core.values.undecodable import UNDECODABLE
 MOST_SAMPLES = 20_000
 """How many samples of one trial are kept, however often it is tried and whatever a worker sends."""
 _LARGEST = 16 << 20
+
+
+class DataPace(msgspec.Struct, frozen=True):
+    """How fast rows are drawn, and which share of its time, from 0 to 1, training waits for them."""
+
+    rows_per_s: float
+    waited: float
+
+    def __str__(self) -> str:
+        return f"{_count(self.rows_per_s)} rows/s, {self.waited:.0%} of the time waiting"
 
 
 class Sample(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -26,6 +36,8 @@ class Sample(msgspec.Struct, frozen=True, omit_defaults=True):
         gpu_memory_bytes: Memory in use on the GPUs; `None` without one.
         attempt: Which attempt of the trial.
         rank: Which rank of a gang.
+        rows_per_s: How fast it drew rows of its data; `None` if it drew none.
+        waited: Which share of the time it waited for them, from 0 to 1.
     """
 
     after_s: float
@@ -35,6 +47,8 @@ class Sample(msgspec.Struct, frozen=True, omit_defaults=True):
     gpu_memory_bytes: int | None = None
     attempt: int = 1
     rank: int = 0
+    rows_per_s: float | None = None
+    waited: float | None = None
 
 
 class Usage:
@@ -60,7 +74,7 @@ class Usage:
     @property
     def mean_cpus(self) -> float | None:
         """How many processors it kept busy on average, all ranks together."""
-        means = [mean for rank in self.ranks if (mean := self._mean_cpus(rank)) is not None]
+        means = [mean for rank in self.ranks if (mean := self._mean(rank, lambda one: one.cpus)) is not None]
         return sum(means) if means else None
 
     @property
@@ -74,19 +88,27 @@ class Usage:
         """The most memory that was in use on the GPUs of one rank."""
         return max((one.gpu_memory_bytes for one in self.samples if one.gpu_memory_bytes is not None), default=None)
 
-    def _mean_cpus(self, rank: int) -> float | None:
+    @property
+    def data_pace(self) -> DataPace | None:
+        """How fast its ranks drew rows together, and which share of their time they waited for them, on average."""
+        rates = [rate for rank in self.ranks if (rate := self._mean(rank, lambda one: one.rows_per_s)) is not None]
+        shares = [share for rank in self.ranks if (share := self._mean(rank, lambda one: one.waited)) is not None]
+        return DataPace(sum(rates), sum(shares) / len(shares)) if rates and shares else None
+
+    def _mean(self, rank: int, read: Callable[[Sample], float | None]) -> float | None:
         """Weigh each sample with the time since the one before it in the same attempt."""
-        used_s = passed_s = 0.0
+        total = passed_s = 0.0
         before: dict[int, float] = {}
         for sample in self.samples:
             if sample.rank != rank:
                 continue
             span_s = sample.after_s - before.get(sample.attempt, 0.0)
             before[sample.attempt] = sample.after_s
-            if sample.cpus is not None and span_s > 0:
-                used_s += sample.cpus * span_s
+            value = read(sample)
+            if value is not None and span_s > 0:
+                total += value * span_s
                 passed_s += span_s
-        return used_s / passed_s if passed_s else None
+        return total / passed_s if passed_s else None
 
     def __bool__(self) -> bool:
         return bool(self.samples)
@@ -129,7 +151,14 @@ def in_words(usage: Usage) -> str:
         words.append(f"GPU {usage.mean_gpu:.0%}")
     if usage.peak_gpu_memory_bytes is not None:
         words.append(f"{_size(usage.peak_gpu_memory_bytes)} on GPUs")
+    if usage.data_pace is not None:
+        words.append(str(usage.data_pace))
     return ", ".join(words)
+
+
+def _count(number: float) -> str:
+    """Return a number with three digits that count."""
+    return f"{float(f'{number:.3g}'):,.0f}" if number >= 100 else f"{number:.3g}"
 
 
 def _size(number: int) -> str:

@@ -22,6 +22,7 @@ from cargobike.core.record import fold
 from cargobike.experiments.driving.served_files import ServedFiles
 from cargobike.experiments.index.opening import open_index
 from cargobike.experiments.trial.checkpoints.folder import DamagedError, verify, write_folder
+from cargobike.experiments.trial.checkpoints.surroundings import Surroundings
 from cargobike.experiments.trial.sent_reports import KeptReport, Reports
 from cargobike.store.files.remote import RemoteProject, remote_of
 from cargobike.store.history.annotations import read_annotations
@@ -158,7 +159,9 @@ def _packed(data: bytes) -> bytes:
 
 def _checkpoints(room: Path) -> Target:
     reports = Reports(count=4, last_step=3, unconfirmed=(KeptReport(4, 1, 3, {"score": 0.5}),))
-    saved, _ = write_folder(room / "checkpoints", {"epoch": 3}, 3, 0.5, is_forced=False, reports=reports)
+    saved, _ = write_folder(
+        room / "checkpoints", {"epoch": 3}, 3, 0.5, is_forced=False, surroundings=Surroundings(reports, {"epoch": 1})
+    )
     meta = saved / "meta.json"
 
     def run(data: bytes) -> None:

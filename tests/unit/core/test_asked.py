@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from cargobike.core.asked import Aim, Asked, Gang, Keeping, Limits, Named, Placement, Search
+from cargobike.core.asked import Aim, Asked, Feeding, Gang, Keeping, Limits, Named, Placement, Search
 from cargobike.core.facts import EXPERIMENT_FACTS, JOURNAL_VERSION, ExperimentStarted, decode_header, encode_fact
 from cargobike.core.records import Resources
 
@@ -42,6 +42,7 @@ EVERYTHING = Asked(
         tensorboard=True,
         data="data/1",
     ),
+    feeding=Feeding(source="hdfs://h/t", version="3", fingerprint="abc", rows=7, options={"batch_size": 32}),
 )
 
 
@@ -72,7 +73,7 @@ def test_what_is_not_asked_for_takes_no_room() -> None:
 def test_settings_hold_every_part_of_the_record() -> None:
     """Each leaf of the record changes some setting: nothing that was asked for is kept from `compare`."""
     plain = Asked().settings()
-    groups = ("search", "aim", "placement", "limits", "keeping")
+    groups = ("search", "aim", "placement", "limits", "keeping", "feeding")
     changed = 0
     for group in groups:
         filled = getattr(EVERYTHING, group)
@@ -85,6 +86,7 @@ def test_settings_hold_every_part_of_the_record() -> None:
     assert settings["optimizer.reduction_factor"] == 4
     assert settings["early_stop"] == ["median(interval=2)", "Mine()"]
     assert settings["options.staleness"] == 8
+    assert settings["data.batch_size"] == 32
     assert settings["reproduces"] == "20270101-000000-aaaa"
 
 

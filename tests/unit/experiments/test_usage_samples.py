@@ -10,7 +10,7 @@ from cargobike.analysis.figures.usage import Panel, draw_usage
 from cargobike.core.layout import ExperimentFolder
 from cargobike.experiments.driving.output_files import OutputFiles
 from cargobike.experiments.driving.usage_files import UsageFiles
-from cargobike.experiments.usage import MOST_SAMPLES, Sample, Usage, in_words, read_usage
+from cargobike.experiments.usage import MOST_SAMPLES, DataPace, Sample, Usage, in_words, read_usage
 from cargobike.workers.wire.messages import Used
 
 
@@ -68,3 +68,17 @@ def test_a_figure_has_a_panel_for_each_thing_that_was_measured() -> None:
     assert [trace["y"] for trace in drawn["data"]] == [[0.5, 1.0]]
     assert "yaxis2" not in drawn["layout"]
     assert draw_usage(3, [])["data"] == []
+
+
+def test_the_pace_of_data_is_summed_over_ranks_and_said_in_words() -> None:
+    usage = Usage(
+        [
+            Sample(1.0, 1.0, 100, rows_per_s=1000.0, waited=0.5),
+            Sample(2.0, 1.0, 100, rows_per_s=3000.0, waited=0.0),
+            Sample(2.0, 1.0, 100, rank=1, rows_per_s=1234.0, waited=0.75),
+        ]
+    )
+    assert usage.data_pace == DataPace(3234.0, 0.5)
+    assert in_words(usage) == "2 CPUs, 0.0001 MB, 3,230 rows/s, 50% of the time waiting"
+    assert Usage([Sample(1.0, 1.0, 100)]).data_pace is None
+    assert str(DataPace(12.34, 0.004)) == "12.3 rows/s, 0% of the time waiting"

@@ -14,8 +14,7 @@ from cargobike.core.errors import ExperimentFailedError, InvalidInputError
 from cargobike.core.layout import ExperimentFolder
 from cargobike.core.record import ExperimentRecord
 from cargobike.core.records import ExperimentState
-from cargobike.core.registering.feeding import Feed, Feeder
-from cargobike.core.registering.lazy import load
+from cargobike.core.registering.feeding import Feed
 from cargobike.core.version import __version__
 from cargobike.engines.capabilities import Elsewhere, WarmsUp
 from cargobike.engines.engine import Engine
@@ -46,10 +45,10 @@ def launch_experiment(asked: Asked, objects: Objects) -> Result:
     with engine_of(objects.engine) as engine:
         setup, train = resolve(asked, objects, engine)
         shipment = ship(train)
-        data = None if objects.data is None else _write(objects.data)
-        if data is not None:
-            keeping = replace(setup.asked.keeping, data=data.folder)
-            setup = replace(setup, asked=replace(setup.asked, keeping=keeping))
+        data = None
+        if objects.data is not None:
+            data, fed = _feed_with(objects.data, setup.asked)
+            setup = replace(setup, asked=fed)
         with _only_text():
             payload = make_payload(
                 setup.asked,
@@ -161,12 +160,10 @@ def _only_text() -> Iterator[None]:
         ) from error
 
 
-def _write(data: object) -> Feed:
-    """Write the data for the train function into the project, by the product that keeps tables."""
-    from cargobike.core.registering.products import products  # noqa: PLC0415 - only for experiments with data
+def _feed_with(data: object, asked: Asked) -> tuple[Feed, Asked]:
+    from cargobike.experiments.asking.feeding import feed_with  # noqa: PLC0415 - only for experiments with data
 
-    feeder: Feeder = next(load(product.feeder) for product in products() if product.feeder)
-    return feeder(data, project.prepare())
+    return feed_with(data, asked)
 
 
 def outcome(record: ExperimentRecord, folder: ExperimentFolder, *, is_single: bool) -> Result:

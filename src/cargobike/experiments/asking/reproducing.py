@@ -18,6 +18,7 @@ from cargobike.core.values.kinds import is_number
 from cargobike.engines.engine import Engine
 from cargobike.engines.local.boot import Boot
 from cargobike.experiments.asking import arguments
+from cargobike.experiments.asking.feeding import check_feed
 from cargobike.experiments.asking.launching import make_request, warm_up
 from cargobike.experiments.asking.recipe import asked_for
 from cargobike.experiments.asking.recorded import recorded_payload
@@ -57,6 +58,7 @@ def reproduce_experiment(
     record, snapshot = read_record(folder), read_snapshot(folder)
     trials = choose_trials(record, trial)
     payload = recorded_payload(folder, snapshot)
+    check_feed(payload.data, folder.project.root)
     with engine_of(place) as engine:
         setup = _setup(record, folder, trials, engine, workers)
         request = make_request(

@@ -14,6 +14,7 @@ from cargobike.engines.local.boot import Boot
 from cargobike.experiments.asking import arguments
 from cargobike.experiments.asking.arguments import SpaceLike
 from cargobike.experiments.asking.changed_space import in_changed_space
+from cargobike.experiments.asking.feeding import check_feed
 from cargobike.experiments.asking.launching import make_request, outcome, warm_up
 from cargobike.experiments.asking.recipe import read_recipe
 from cargobike.experiments.asking.resolving import engine_of
@@ -23,6 +24,7 @@ from cargobike.experiments.finding import ExperimentLike, find_experiment
 from cargobike.experiments.results.result import Result
 from cargobike.experiments.scheduling.plan import Plan
 from cargobike.experiments.space_changes import taken_up_before
+from cargobike.experiments.trial.payload import Payload
 from cargobike.store.files import project
 
 
@@ -53,6 +55,8 @@ def resume_experiment(
         payload = folder.payload.read_bytes()
     except OSError as error:
         raise StoreError(f"The code of {folder.id} cannot be read: {error}") from error
+    if setup.asked.feeding.source:
+        check_feed(Payload.decode(payload).data, folder.project.root)
     with engine_of(place) as engine:
         if in_process:
             arguments.check_here(engine, is_gang=plan.meets or bool(plan.servers))

@@ -10,6 +10,7 @@ import typer
 
 from cargobike.cli.printing import cell, console, moment, parameters, print_json, print_table, table, utc
 from cargobike.cli.terminal import neutralized
+from cargobike.core.asked import Feeding
 from cargobike.core.layout import ExperimentFolder
 from cargobike.core.records import ExperimentState, TrialState
 from cargobike.core.seen import SpaceChanged
@@ -147,6 +148,8 @@ def _print_header(row: ExperimentRow, snapshot: Snapshot | None, changes: Sequen
         facts["hidden"] = f"{count(hidden, 'trial')}, left out of figures and reports"
     if changes:
         facts["space changed"] = "\n".join(change_in_words(change) for change in changes)
+    if header.asked.feeding.source:
+        facts["data"] = _data_in_words(header.asked.feeding)
     if header.asked.reproduces:
         facts["repeats"] = header.asked.reproduces
     if row.best_trial is not None:
@@ -165,6 +168,13 @@ def _print_header(row: ExperimentRow, snapshot: Snapshot | None, changes: Sequen
         out.print(cell(row.problem, "red"))
 
 
+def _data_in_words(feeding: Feeding) -> str:
+    """Return what the function was fed with on a line."""
+    version = f" version {feeding.version}" if feeding.version else ""
+    options = ", ".join(f"{name}={value!r}" for name, value in feeding.options.items())
+    return f"{feeding.source}{version}, {count(feeding.rows, 'row')}" + (f", {options}" if options else "")
+
+
 def _word(state: TrialState, of: ExperimentState) -> str:
     """Return the word for the state of a trial: what waits in an experiment that has ended was never run."""
     return "not run" if state is TrialState.PENDING and of is not ExperimentState.RUNNING else state.value
@@ -177,7 +187,9 @@ def _with_usage(trial: dict[str, Any], folder: ExperimentFolder) -> dict[str, An
         return trial
     numbers = {"mean_cpus": usage.mean_cpus, "peak_memory_bytes": usage.peak_memory_bytes}
     gpus = {"mean_gpu": usage.mean_gpu, "peak_gpu_memory_bytes": usage.peak_gpu_memory_bytes}
-    return trial | {"usage": numbers | {name: value for name, value in gpus.items() if value is not None}}
+    pace = usage.data_pace
+    rows = {} if pace is None else {"rows_per_s": pace.rows_per_s, "waited": pace.waited}
+    return trial | {"usage": numbers | {name: value for name, value in gpus.items() if value is not None} | rows}
 
 
 def _print_trials(row: ExperimentRow, listed: list[TrialRow], folder: ExperimentFolder) -> None:

@@ -9,6 +9,7 @@ from typing import Protocol, TextIO
 
 from cargobike.core.facts import Fact
 from cargobike.core.record import ExperimentRecord
+from cargobike.experiments.usage import DataPace
 
 __all__ = ["Display", "QuietDisplay", "choose_display"]
 
@@ -30,6 +31,9 @@ class Display(Protocol):
     def phase(self, text: str) -> None:
         """Say in a few words what is going on, such as `importing torch…` or `stopping`."""
 
+    def draws_data(self, pace: DataPace | None) -> None:
+        """Say how fast trials draw rows, `None` if they draw none; cheap, draws nothing."""
+
     def close(self, now_s: float) -> None:
         """Draw the last state, leave it on the screen and give the screen back; may be called twice."""
 
@@ -44,6 +48,9 @@ class QuietDisplay:
         """Do nothing."""
 
     def phase(self, text: str) -> None:
+        """Do nothing."""
+
+    def draws_data(self, pace: DataPace | None) -> None:
         """Do nothing."""
 
     def close(self, now_s: float) -> None:

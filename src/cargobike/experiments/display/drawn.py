@@ -10,6 +10,7 @@ from cargobike.core.facts import Fact
 from cargobike.core.record import ExperimentRecord
 from cargobike.experiments.display.progress import Progress
 from cargobike.experiments.display.snapshot import ProgressSnapshot
+from cargobike.experiments.usage import DataPace
 
 _log = logging.getLogger(__name__)
 
@@ -35,6 +36,10 @@ class DrawnDisplay(ABC):
     def phase(self, text: str) -> None:
         """Say in a few words what is going on."""
         self._progress.set_phase(text)
+
+    def draws_data(self, pace: DataPace | None) -> None:
+        """Say how fast trials draw rows."""
+        self._progress.set_data_pace(pace)
 
     def refresh(self, now_s: float) -> None:
         """Draw if it is time to."""

@@ -61,6 +61,8 @@ def page(snapshot: ProgressSnapshot) -> str:
     rows.append(("time", _escape(" · ".join(words.pace(snapshot)))))
     if not snapshot.is_final:
         rows.append(("workers", _escape(words.workers(snapshot))))
+    if snapshot.data_pace is not None:
+        rows.append(("data", _escape(str(snapshot.data_pace))))
     if snapshot.reason:
         rows.append(("reason", _escape(words.clean(snapshot.reason))))
     if snapshot.failures:

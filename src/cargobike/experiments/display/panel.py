@@ -142,6 +142,8 @@ def _facts_grid(snapshot: ProgressSnapshot, width: int, *, is_narrow: bool) -> T
     rows.append(("time", Text(" · ".join(words.pace(snapshot)))))
     if not snapshot.is_final:
         rows.append(("workers", Text(words.workers(snapshot))))
+    if snapshot.data_pace is not None:
+        rows.append(("data", Text(str(snapshot.data_pace))))
     if snapshot.reason:
         rows.append(("reason", Text(words.clean(snapshot.reason), _border(snapshot))))
     if snapshot.failures:

@@ -80,6 +80,8 @@ def plain_line(snapshot: ProgressSnapshot, *, shows_failure: bool) -> str:
         parts.append(", ".join(words.pace(snapshot)))
     if not snapshot.is_final:
         parts.append(words.workers(snapshot))
+    if snapshot.data_pace is not None:
+        parts.append(f"data {snapshot.data_pace}")
     if snapshot.reason:
         parts.append(words.clean(snapshot.reason))
     if shows_failure and snapshot.failures:

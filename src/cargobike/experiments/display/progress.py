@@ -15,6 +15,7 @@ from cargobike.core.record import ExperimentRecord
 from cargobike.core.records import ExperimentState, Trial, TrialState
 from cargobike.experiments.display.pace import Pace
 from cargobike.experiments.display.snapshot import Failure, LatestReport, ProgressSnapshot, failure_line, reason_line
+from cargobike.experiments.usage import DataPace
 
 STARTING_WORKERS = "starting workers"
 SEARCHING = "searching"
@@ -46,6 +47,7 @@ class Progress:
         self._is_searching = False
         self._latest: Reported | None = None
         self._pace = Pace()
+        self._data_pace: DataPace | None = None
         past = sorted((trial for trial in record.trials.values() if trial.state.is_final), key=attrgetter("ended_at"))
         failed = (trial for trial in past if trial.state is TrialState.FAILED)
         self._failures: deque[Trial] = deque(failed, maxlen=_FAILURES_KEPT)
@@ -77,6 +79,12 @@ class Progress:
         """Say in words what is going on; the first trial and the experiment's end change it by themselves."""
         if text != self._phase and self._record.state is ExperimentState.RUNNING:
             self._phase = text
+            self.version += 1
+
+    def set_data_pace(self, pace: DataPace | None) -> None:
+        """Say how fast trials draw rows, `None` if they draw none."""
+        if pace != self._data_pace:
+            self._data_pace = pace
             self.version += 1
 
     def snapshot(self, now_s: float) -> ProgressSnapshot:
@@ -121,6 +129,7 @@ class Progress:
             workers_busy=min(record.busy_workers, joined),
             workers_joined=joined,
             workers_asked=header.workers,
+            data_pace=self._data_pace if record.state is ExperimentState.RUNNING else None,
         )
 
     @property

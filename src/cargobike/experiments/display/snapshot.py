@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from cargobike.core.records import Direction, ExperimentState, Trial
+from cargobike.experiments.usage import DataPace
 
 
 class LatestReport(msgspec.Struct, frozen=True):
@@ -36,6 +37,7 @@ class ProgressSnapshot(msgspec.Struct, frozen=True, kw_only=True):
         retries: Attempts that were lost without a fault of their trial.
         rate_per_s: Recent trials per second, `None` before the first one has ended.
         eta_s: Estimated seconds until the last trial ends, `None` while unknown or when nothing is left.
+        data_pace: How fast running trials draw rows of their data, `None` if they draw none.
     """
 
     experiment_id: str
@@ -64,6 +66,7 @@ class ProgressSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     workers_busy: int
     workers_joined: int
     workers_asked: int
+    data_pace: DataPace | None = None
 
     @property
     def ended(self) -> int:

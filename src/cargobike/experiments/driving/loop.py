@@ -22,6 +22,7 @@ from cargobike.core.records import ExperimentState
 from cargobike.core.running.forks import end_copy
 from cargobike.core.values.exact import pack_exactly
 from cargobike.experiments.display.display import Display
+from cargobike.experiments.driving.data_pace import DataPaces
 from cargobike.experiments.driving.interrupt import InterruptWatch
 from cargobike.experiments.driving.optimizer_thread import OptimizerThread
 from cargobike.experiments.driving.output_files import OutputFiles
@@ -94,6 +95,7 @@ class Loop:
         self._board: Board | None = None
         self._outputs = OutputFiles()
         self._usage = UsageFiles(parts.folder, self._outputs)
+        self._data_paces = DataPaces()
         self._ranks: dict[str, int] = {}
         self._given: dict[str, set[int]] = {}
         self._with_peers: set[str] = set()
@@ -152,6 +154,7 @@ class Loop:
         if self._now >= p.pool.next_check:
             for event in p.pool.check(self._now):
                 self._end_transfers(event.worker)
+                self._data_paces.ended(event.worker)
                 self._happen(event)
         if p.interrupt.requested and not self._is_stopping:
             self._stop("interrupted by the user")
@@ -175,6 +178,7 @@ class Loop:
         self._next_look = self._now + _REFRESH_EVERY_S
         if waiting := p.pool.waiting_for():
             p.display.phase(waiting)
+        p.display.draws_data(self._data_paces.total(self._now))
         p.display.refresh(self._now)
         p.journal.sync_if_due(self._now)
         self._outputs.try_again(self._now)
@@ -246,7 +250,8 @@ class Loop:
             return ev.RankActive(at=at, worker=worker, trial=message.task) if self._ranks else None
         if isinstance(message, wire.Used):
             if message.task in self._given.get(worker, ()):
-                self._usage.keep(message, self._ranks.get(worker, 0))
+                pace = self._data_paces.of(worker, message.task, message.attempt)
+                self._usage.keep(message, self._ranks.get(worker, 0), pace)
             return None
         if isinstance(message, wire.Quiet):
             return ev.RankQuiet(
@@ -259,8 +264,12 @@ class Loop:
             return self._p.pool.left(worker, at)
         return None
 
-    def _said(self, worker: str, message: wire.Said[messages.FromTrial]) -> ev.Event:
+    def _said(self, worker: str, message: wire.Said[messages.FromTrial]) -> ev.Event | None:
         trial, attempt, body = message.task, message.attempt, message.body
+        if isinstance(body, messages.Drawn):
+            if trial in self._given.get(worker, ()):
+                self._data_paces.note(worker, trial, attempt, body, self._now)
+            return ev.RankActive(at=self._now, worker=worker, trial=trial) if self._ranks else None
         if isinstance(body, messages.Point | messages.Saved):
             return event_of_report(worker, message, body, at=self._now, project=self._project)
         for other, answer in self._board.take(worker, trial, attempt, body) if self._board is not None else ():
@@ -269,6 +278,7 @@ class Loop:
 
     def _ended(self, worker: str, message: wire.Ended[messages.AttemptEnd] | wire.Died) -> ev.Event:
         self._end_transfers(worker)
+        self._data_paces.ended(worker)
         event = event_of_end(worker, message, at=self._now, has_peers=worker in self._with_peers)
         died = isinstance(message, wire.Died) and event.outcome != "stopped"
         self._p.pool.trial_ended(worker, message.task, message.attempt, died=died)

@@ -8,7 +8,7 @@ import msgspec
 
 from cargobike.core.layout import ExperimentFolder
 from cargobike.experiments.driving.output_files import OutputFiles
-from cargobike.experiments.usage import MOST_SAMPLES, Sample
+from cargobike.experiments.usage import MOST_SAMPLES, DataPace, Sample
 from cargobike.workers.wire.messages import Used
 
 
@@ -25,8 +25,8 @@ class UsageFiles:
         self._files = files
         self._counts: Counter[int] = Counter()
 
-    def keep(self, message: Used, rank: int) -> None:
-        """Write a sample down, unless there are too many of this trial."""
+    def keep(self, message: Used, rank: int, pace: DataPace | None = None) -> None:
+        """Write a sample down, with how fast rows were drawn, unless there are too many of this trial."""
         self._counts[message.task] += 1
         if self._counts[message.task] > MOST_SAMPLES:
             return
@@ -38,5 +38,7 @@ class UsageFiles:
             gpu_memory_bytes=None if message.gpu_memory_bytes is None else max(0, message.gpu_memory_bytes),
             attempt=message.attempt,
             rank=rank,
+            rows_per_s=None if pace is None else round(pace.rows_per_s, 1),
+            waited=None if pace is None else round(pace.waited, 4),
         )
         self._files.append(self._folder.trial(message.task).usage, msgspec.json.encode(sample) + b"\n")

@@ -235,6 +235,8 @@ class UsageSample(Answer):
     gpu_memory_bytes: Count | None
     attempt: Count
     rank: Count
+    rows_per_s: Annotated[float | None, Field(description="Rows drawn from its data per second.")]
+    waited: Annotated[float | None, Field(description="Share of the time that it waited for them.")]
 
 
 class UsageAnswer(Answer):
@@ -246,6 +248,8 @@ class UsageAnswer(Answer):
     peak_memory_bytes: Count | None
     mean_gpu: float | None
     peak_gpu_memory_bytes: Count | None
+    rows_per_s: float | None
+    waited: float | None
     samples: list[UsageSample]
 
 

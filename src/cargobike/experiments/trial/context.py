@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import weakref
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,12 +12,16 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 from cargobike.core import layout
 from cargobike.core.errors import StoreError, TrialPaused, TrialStopped, WaitError
 from cargobike.core.records import Direction
+from cargobike.core.registering.feeding import Placed
 from cargobike.core.running import member
 from cargobike.core.running.member import Alone, Gang, Role
 from cargobike.core.values.exact import unpack_exactly
 from cargobike.core.values.numbers import FIRST_STEP, LAST_STEP, read_metrics, read_whole, step_out_of_range
+from cargobike.experiments.trial.checkpoints.surroundings import Remembering
+from cargobike.experiments.trial.fed import Fed
 from cargobike.experiments.trial.messages import (
     Assignment,
+    Drawn,
     ForRunner,
     FromTrial,
     Point,
@@ -86,6 +91,7 @@ class Context:
         self._direction: Direction = "max"
         self._start_from: str | None = None
         self._gang: Gang | None = None
+        self._fed: Fed | None = None
 
     @property
     def gang(self) -> Gang:
@@ -171,8 +177,7 @@ class Context:
             rank=self.rank if self.role != Role.SERVER else 0,
             on_saved=self._announce,
             current_step=lambda: self.last_step,
-            reports=self._reports_made,
-            on_reports=self._go_on_after,
+            remembering=Remembering(self._reports_made, self._go_on_after, self._place, self._go_on_at),
             direction=self._direction,
             start_from=Path(self._start_from) if self._start_from else None,
             force_every_s=self.force_checkpoints_every_s,
@@ -184,6 +189,26 @@ class Context:
 
     def _go_on_after(self, reports: Reports | None) -> None:
         """Count on from the reports that an earlier attempt had made, and make those again that may be lost."""
+
+    def feed(self, data: object) -> None:
+        """Keep the place of what the function is fed with in checkpoints, if it has one."""
+        if isinstance(data, Placed):
+            began = time.monotonic()
+            self._fed = Fed(
+                data,
+                lambda rows, waited_s: self._drew(time.monotonic() - began, rows, waited_s),
+                self.gang if self.world_size > 1 and (self.began_with or self._start_from) else None,
+            )
+
+    def _place(self) -> dict[str, Any] | None:
+        return None if self._fed is None else self._fed.place()
+
+    def _go_on_at(self, place: dict[str, Any]) -> None:
+        if self._fed is not None:
+            self._fed.go_on(place)
+
+    def _drew(self, after_s: float, rows: int, waited_s: float) -> None:
+        """Tell others what was drawn."""
 
     @property
     def should_stop(self) -> bool:
@@ -267,6 +292,9 @@ class TrialContext(Context):
             is_asked_to_end=lambda: self.should_stop,
             driver_host=self._seat.driver_host,
         )
+
+    def _drew(self, after_s: float, rows: int, waited_s: float) -> None:
+        self._say(Drawn(after_s, rows, waited_s))
 
     def _say(self, body: FromTrial) -> None:
         """Tell the driver something about this attempt."""

@@ -53,6 +53,14 @@ class Saved(TrialMessage, frozen=True, tag="saved"):
     size_bytes: int = 0
 
 
+class Drawn(TrialMessage, frozen=True, tag="drawn"):
+    """How much a rank has drawn from its data since its attempt began, and how long it had to wait for that."""
+
+    after_s: float
+    rows: int
+    waited_s: float
+
+
 class Published(TrialMessage, frozen=True, tag="published"):
     """A member of a gang tells the others something."""
 
@@ -90,7 +98,7 @@ class AttemptEnd(msgspec.Struct, frozen=True, array_like=True):
     extras: dict[str, Any] = {}
 
 
-FromTrial = Point | Saved | Published | Wanted
+FromTrial = Point | Saved | Drawn | Published | Wanted
 
 
 # -- driver to runner ------------------------------------------------------------------------------------------------

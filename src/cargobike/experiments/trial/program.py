@@ -151,7 +151,8 @@ class TrialProgram:
             feed = self._payload.data
             module, _, name = feed.opener.partition(":")
             opener: Opener = getattr(importlib.import_module(module), name)
-            arguments["data"] = opener(feed, seat.project, trial.rank, trial.world_size, trial.bring)
+            data = arguments["data"] = opener(feed, seat.project, trial.rank, trial.world_size, trial.bring)
+            trial.feed(data)
         if self._payload.wants_reporter:
             arguments["reporter"] = Reporter(trial, self._payload.metric or UNNAMED)
         me = os.getpid()

@@ -19,6 +19,8 @@ _PANELS: tuple[tuple[str, Callable[[Sample], float | None]], ...] = (
     ("busy processors", lambda sample: sample.cpus),
     ("memory (MB)", lambda sample: sample.memory_bytes / 1e6),
     ("busiest GPU", lambda sample: sample.gpu),
+    ("rows per second", lambda sample: sample.rows_per_s),
+    ("waiting for data", lambda sample: sample.waited),
     ("memory on GPUs (MB)", lambda sample: None if sample.gpu_memory_bytes is None else sample.gpu_memory_bytes / 1e6),
 )
 
@@ -26,8 +28,9 @@ _PANELS: tuple[tuple[str, Callable[[Sample], float | None]], ...] = (
 @routes.get("/usage")
 @sends
 def usage(state: State, experiment_id: ExperimentId, number: TrialNumber) -> UsageAnswer:
-    """Return what the processes of a trial used: processors, memory and GPUs, over time."""
+    """Return what the processes of a trial used: processors, memory, GPUs and rows of data, over time."""
     found = _usage(state, experiment_id, number)
+    pace = found.data_pace
     return UsageAnswer(
         trial=number,
         summary=in_words(found),
@@ -35,6 +38,8 @@ def usage(state: State, experiment_id: ExperimentId, number: TrialNumber) -> Usa
         peak_memory_bytes=found.peak_memory_bytes,
         mean_gpu=found.mean_gpu,
         peak_gpu_memory_bytes=found.peak_gpu_memory_bytes,
+        rows_per_s=None if pace is None else pace.rows_per_s,
+        waited=None if pace is None else pace.waited,
         samples=[
             UsageSample(
                 after_s=one.after_s,
@@ -44,6 +49,8 @@ def usage(state: State, experiment_id: ExperimentId, number: TrialNumber) -> Usa
                 gpu_memory_bytes=one.gpu_memory_bytes,
                 attempt=one.attempt,
                 rank=one.rank,
+                rows_per_s=one.rows_per_s,
+                waited=one.waited,
             )
             for one in found.samples
         ],

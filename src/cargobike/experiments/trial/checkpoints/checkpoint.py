@@ -29,7 +29,7 @@ from cargobike.experiments.trial.checkpoints.folder import (
 )
 from cargobike.experiments.trial.checkpoints.forcing import Forcing
 from cargobike.experiments.trial.checkpoints.state import read_state, warn_if_path
-from cargobike.experiments.trial.sent_reports import Reports
+from cargobike.experiments.trial.checkpoints.surroundings import Remembering, Surroundings
 
 if TYPE_CHECKING:
     from cargobike.core.running.member import Gang
@@ -56,8 +56,7 @@ class Checkpoints:
         start_from: Checkpoints of another trial, its root or a single one of them, that are read while this trial has
             none of its own. A root is the safer choice if that trial still runs and may delete its older ones.
         current_step: Returns the step of the trial's last report, for a `save` that names none.
-        reports: Returns the reports that were made before a `save`.
-        on_reports: Called with them, or `None`, by the first `load` of a checkpoint of this trial: it goes on there.
+        remembering: What is saved beside a state; the first `load` goes on from it.
         force_every_s: How many seconds of checkpoints a power cut may cost; 0 forces each to disk.
         gang: The other ranks, if several train together: then rank 0 saves, or all of them a share each.
         rank: Which of them this is.
@@ -75,8 +74,7 @@ class Checkpoints:
         on_saved: Callable[[SavedCheckpoint], None] | None = None,
         start_from: Path | None = None,
         current_step: Callable[[], int | None] | None = None,
-        reports: Callable[[], Reports | None] = lambda: None,
-        on_reports: Callable[[Reports | None], None] | None = None,
+        remembering: Remembering | None = None,
         force_every_s: float = 0.0,
         gang: Gang | None = None,
         rank: int = 0,
@@ -88,8 +86,7 @@ class Checkpoints:
         self._direction = direction
         self._on_saved = on_saved
         self._current_step = current_step
-        self._reports = reports
-        self._on_reports = on_reports
+        self._remembering = remembering or Remembering()
         self._forcing = Forcing(force_every_s)
         self._has_saved = False
         self._lock = threading.RLock()
@@ -132,9 +129,11 @@ class Checkpoints:
         warn_if_path(state)
         return self._of_others(step, metric) if self._rank else self._save(state, step, metric)
 
-    def _save(self, state: object, step: int | None, metric: float | None, *before: Reports | None) -> SavedCheckpoint:
-        """Save a state as rank 0, with the reports that were made before it was copied, if that was earlier."""
-        reports = before[0] if before else self._reports()
+    def _save(
+        self, state: object, step: int | None, metric: float | None, before: Surroundings | None = None
+    ) -> SavedCheckpoint:
+        """Save a state as rank 0, with what surrounded it when it was copied, if that was earlier."""
+        surroundings = before or self._remembering.now()
         score = None if metric is None else read_number(metric, "metric")
         if score is None and self._keep_best and not self._warned_about_metric:
             self._warned_about_metric = True
@@ -149,7 +148,7 @@ class Checkpoints:
             is_forced = self._forcing.must_be_at_once
             try:
                 path, meta = write_folder(
-                    self._root, state, at, score, after=newest, is_forced=is_forced, reports=reports
+                    self._root, state, at, score, after=newest, is_forced=is_forced, surroundings=surroundings
                 )
             except OSError as error:
                 raise StoreError(
@@ -186,7 +185,7 @@ class Checkpoints:
         """
         at = self._next_step() if step is None else read_index(step)
         self._has_begun = True
-        return self._together().save(state, at, metric, self._reports(), asynchronous=asynchronous)
+        return self._together().save(state, at, metric, self._remembering.now(), asynchronous=asynchronous)
 
     def load_sharded(self, state: dict[str, Any], *, best: bool = False) -> int | None:
         """Fill a state in place from the newest sharded checkpoint; every rank must call it.
@@ -200,9 +199,13 @@ class Checkpoints:
         Returns:
             The step that it was saved at; `None` if there is no such checkpoint, and the state is unchanged.
         """
-        stored = self.load(best=best) if self._rank == 0 else None
+        stored = self._load(None, best=best, keeps_place=True) if self._rank == 0 else None
         self._has_begun = True
-        return self._together().load(state, stored)
+        meta = self._together().load(state, stored)
+        if meta is None:
+            return None
+        self._remembering.go_on_at(meta.place)  # every rank, and only if what rank 0 has found is a sharded one
+        return meta.step
 
     def wait(self) -> None:
         """Wait until what was saved asynchronously is a checkpoint."""
@@ -244,6 +247,9 @@ class Checkpoints:
             default: What to return if nothing was saved.
             best: Whether to take the checkpoint with the best metric instead of the newest.
         """
+        return self._load(default, best=best)
+
+    def _load(self, default: Any, *, best: bool, keeps_place: bool = False) -> Any:
         with self._lock:
             for _ in range(_RESCANS):
                 vanished = False
@@ -256,7 +262,9 @@ class Checkpoints:
                     try:
                         state = read_state(meta.kind, path / meta.entry)
                         self._has_begun = True
-                        self._pass_on(path, meta)
+                        self._remembering.go_on_after(meta.reports, is_own=path.parent == self._root)
+                        if not keeps_place:
+                            self._remembering.go_on_at(meta.place)
                         return state
                     except FileNotFoundError:
                         vanished = True
@@ -264,11 +272,6 @@ class Checkpoints:
                     break
             self._has_begun = True
         return default
-
-    def _pass_on(self, path: Path, meta: Meta) -> None:
-        on_reports, self._on_reports = self._on_reports, None
-        if on_reports is not None and path.parent == self._root:
-            on_reports(meta.reports)
 
     @property
     def exists(self) -> bool:

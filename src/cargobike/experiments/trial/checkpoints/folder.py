@@ -20,6 +20,7 @@ import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -27,6 +28,7 @@ from cargobike.core.facts import Number, pack_number, unpack_number
 from cargobike.core.values.undecodable import UNDECODABLE
 from cargobike.experiments.trial.checkpoints.files import Kind, SavedCheckpoint
 from cargobike.experiments.trial.checkpoints.state import write_state
+from cargobike.experiments.trial.checkpoints.surroundings import NOTHING, Surroundings
 from cargobike.experiments.trial.sent_reports import Reports
 
 _NAME = re.compile(r"(\d{6,})-step(-?\d+)")
@@ -57,6 +59,7 @@ class Meta(msgspec.Struct, frozen=True, kw_only=True):
     links: dict[str, str] = {}
     packed_metric: Number | None = msgspec.field(name="metric", default=None)
     reports: Reports | None = None
+    place: dict[str, Any] | None = None
 
     @property
     def metric(self) -> float | None:
@@ -106,7 +109,7 @@ def write_folder(
     *,
     after: Path | None = None,
     is_forced: bool = True,
-    reports: Reports | None = None,
+    surroundings: Surroundings = NOTHING,
 ) -> tuple[Path, Meta]:
     """Save a state under a root, atomically: once saved, it survives the death of this process.
 
@@ -119,7 +122,7 @@ def write_folder(
         metric: How good the state is.
         after: The newest checkpoint that is there.
         is_forced: Whether it is on disk when this returns, so that it survives a power cut too.
-        reports: The reports that were made so far, to remember with it.
+        surroundings: What to remember with it.
     """
     building = root / f"{_SAVING}{os.getpid()}.{next(_counter)}.{platform.node()}"
     _being_saved.add(building.name)
@@ -136,7 +139,8 @@ def write_folder(
             sha256=stored.sha256,
             links=stored.links,
             packed_metric=None if metric is None else pack_number(metric),
-            reports=reports,
+            reports=surroundings.reports,
+            place=surroundings.place,
         )
         with (building / _META).open("xb") as file:
             file.write(msgspec.json.format(msgspec.json.encode(meta), indent=1))

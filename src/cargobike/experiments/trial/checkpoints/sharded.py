@@ -22,11 +22,11 @@ from torch.distributed.checkpoint.staging import BlockingAsyncStager
 from cargobike.core.errors import StoreError
 from cargobike.core.running.member import Alone
 from cargobike.experiments.trial.checkpoints.files import SavedCheckpoint, StoredState
-from cargobike.experiments.trial.checkpoints.folder import read_meta
+from cargobike.experiments.trial.checkpoints.folder import Meta, read_meta
+from cargobike.experiments.trial.checkpoints.surroundings import Surroundings
 
 if TYPE_CHECKING:
     from cargobike.core.running.member import Gang
-    from cargobike.experiments.trial.sent_reports import Reports
 
 _LOG = logging.getLogger(__name__)
 FOLDER = "shards"
@@ -66,7 +66,7 @@ class ShardedCheckpoints:
         state: dict[str, Any],
         step: int,
         metric: float | None,
-        reports: Reports | None = None,
+        surroundings: Surroundings | None = None,
         *,
         asynchronous: bool,
     ) -> SavedCheckpoint | None:
@@ -75,17 +75,17 @@ class ShardedCheckpoints:
         self._count += 1
         name = f"checkpoint#{self._count}"
         if not asynchronous:
-            shards = Shards(state, self._gang, self._rank, name, reports=reports)
+            shards = Shards(state, self._gang, self._rank, name, surroundings=surroundings)
             return self._save_together(shards, step, metric)
         staged = BlockingAsyncStager().stage(state)  # training goes on, and changes the tensors, while they are written
-        shards = Shards(staged, self._gang, self._rank, name, self._side_group(), reports)
+        shards = Shards(staged, self._gang, self._rank, name, self._side_group(), surroundings)
         pool = ThreadPoolExecutor(1, "cargobike-checkpoint")
         self._pending = pool.submit(self._save_together, shards, step, metric)
         pool.shutdown(wait=False)
         return None
 
-    def load(self, state: dict[str, Any], entry: object) -> int | None:
-        """Fill a state from the checkpoint that rank 0 names; returns its step."""
+    def load(self, state: dict[str, Any], entry: object) -> Meta | None:
+        """Fill a state from the checkpoint that rank 0 names; returns its description."""
         self._count += 1
         is_sharded = isinstance(entry, Path) and entry.name == FOLDER
         answer = self._gang.exchange(
@@ -95,7 +95,7 @@ class ShardedCheckpoints:
             return None
         folder = Path(answer.decode())
         read_shards(state, folder)
-        return read_meta(folder.parent).step
+        return read_meta(folder.parent)
 
     def wait(self) -> None:
         """Wait for what is being written."""
@@ -122,7 +122,7 @@ class ShardedCheckpoints:
 
     def _save_and_tell(self, shards: Shards, step: int, metric: float | None) -> tuple[str, str, int]:
         try:
-            saved = self._save(shards, step, metric, shards.reports)
+            saved = self._save(shards, step, metric, shards.surroundings)
             result = ("", str(saved.path), saved.size_bytes)
         except StoreError as error:
             shards.give_up()
@@ -141,7 +141,7 @@ class Shards:
         rank: Our own.
         name: The name under which the ranks talk about this checkpoint.
         group: The process group to write with, `None` for that of all ranks.
-        reports: The reports that were made before it.
+        surroundings: What is remembered beside it.
         has_begun: Whether the others know where to write.
     """
 
@@ -150,7 +150,7 @@ class Shards:
     rank: int
     name: str
     group: Any = None
-    reports: Reports | None = None
+    surroundings: Surroundings | None = None
     has_begun: bool = False
 
     def write_into(self, folder: Path) -> StoredState:

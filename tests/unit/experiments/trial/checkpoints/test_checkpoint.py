@@ -28,6 +28,7 @@ from cargobike.experiments.trial.checkpoints.checkpoint import Checkpoints
 from cargobike.experiments.trial.checkpoints.files import SavedCheckpoint, StoredState
 from cargobike.experiments.trial.checkpoints.folder import list_folders
 from cargobike.experiments.trial.checkpoints.forcing import Forcing
+from cargobike.experiments.trial.checkpoints.surroundings import Remembering
 from cargobike.experiments.trial.sent_reports import KeptReport, Reports
 
 CHILD_ENV = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
@@ -897,14 +898,14 @@ class TestForcing:
 def test_the_reports_before_a_checkpoint_are_told_once_to_the_attempt_that_goes_on(root: Path) -> None:
     lost = KeptReport(number=7, attempt=2, step=3, metrics={"loss": "inf", "accuracy": 0.5})
     made = Reports(count=8, last_step=4, unconfirmed=(lost,))
-    Checkpoints(root, reports=lambda: made).save("state", step=4)
+    Checkpoints(root, remembering=Remembering(lambda: made)).save("state", step=4)
     told: list[Any] = []
-    later = Checkpoints(root, on_reports=told.append)
+    later = Checkpoints(root, remembering=Remembering(on_reports=told.append))
     assert later.exists
     assert told == []
     assert [later.load(), later.load()] == ["state", "state"]
     assert told == [made]
-    other = Checkpoints(root.parent / "other", start_from=root, on_reports=told.append)
+    other = Checkpoints(root.parent / "other", start_from=root, remembering=Remembering(on_reports=told.append))
     assert other.load() == "state"
     assert told == [made], "another trial has not made them"
 
@@ -916,5 +917,5 @@ def test_a_checkpoint_of_an_earlier_version_does_not_say_after_how_many_reports_
     meta["points"] = [[3, {"loss": 0.5}]]
     (saved.path / "meta.json").write_text(json.dumps(meta))
     told: list[Any] = []
-    assert Checkpoints(root, on_reports=told.append).load() == "state"
+    assert Checkpoints(root, remembering=Remembering(on_reports=told.append)).load() == "state"
     assert told == [None]
