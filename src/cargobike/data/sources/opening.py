@@ -1,0 +1,109 @@
+"""Open whatever a user gives as a source of rows: one place that knows how each looks."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final, cast
+
+from cargobike.core.errors import InvalidInputError
+from cargobike.data.sources.listing import is_address
+from cargobike.data.sources.memory import MemorySource, as_table
+from cargobike.data.sources.parquet import parquet_at
+from cargobike.data.sources.source import Source, SourceSpec
+
+FORMATS: Final[dict[str, str]] = {}
+"""How the name of a file ends, and `module:name` of a function from paths to a source."""
+
+FOLDERS: Final[dict[str, str]] = {}
+"""What a folder holds if it is more than its files, and `module:name` of a function from its path to a source."""
+
+_UNDERSTOOD: Final = (
+    "a path, glob, folder or address of Parquet files, an Arrow table, a pandas or polars DataFrame, or a dict of "
+    "NumPy arrays"
+)
+
+
+def open_source(given: object) -> Source:
+    """Return a source of the rows that a user means.
+
+    Args:
+        given: A source; a path, glob, folder or address, or several; a table in memory.
+
+    Raises:
+        InvalidInputError: If it is nothing that can be read.
+        NotFoundError: If there is no such file.
+    """
+    if isinstance(given, Source):
+        return given
+    if isinstance(given, SourceSpec):
+        return open_again(given)
+    if isinstance(given, str | os.PathLike):
+        return _at([os.fspath(cast("str | os.PathLike[str]", given))])
+    if isinstance(given, Sequence) and given and all(isinstance(each, str | os.PathLike) for each in given):
+        return _at([os.fspath(each) for each in given])
+    source = getattr(given, "source", None)
+    if callable(source):
+        opened = source()
+        if isinstance(opened, Source):
+            return opened
+    table = as_table(given)
+    if table is None:
+        raise InvalidInputError(
+            f"Rows cannot be read from {type(given).__module__}.{type(given).__qualname__}; give {_UNDERSTOOD}."
+        )
+    return MemorySource(table)
+
+
+def open_again(spec: SourceSpec) -> Source:
+    """Open a source in this process that was described in another one.
+
+    Raises:
+        InvalidInputError: If its content is not what it was.
+    """
+    source = cast("Source", _function(spec.opener)(spec.options))
+    if spec.fingerprint and source.fingerprint != spec.fingerprint:
+        raise InvalidInputError(
+            f"{source.name} has changed since it was opened first. Write tables with data.write to keep their versions."
+        )
+    return source
+
+
+def _at(paths: list[str]) -> Source:
+    """Open files by how their names look."""
+    looks = {_look(path) for path in paths}
+    if len(looks) > 1:
+        raise InvalidInputError(f"These files are of different kinds: {', '.join(paths)}. Give files of one kind.")
+    (look,) = looks
+    if look in FOLDERS and len(paths) == 1:
+        return cast("Source", _function(FOLDERS[look])(paths[0]))
+    if look in FORMATS:
+        return cast("Source", _function(FORMATS[look])(paths))
+    return parquet_at([path if is_address(path) else os.path.abspath(os.path.expanduser(path)) for path in paths])
+
+
+def _look(path: str) -> str:
+    """Return which kind of thing a path looks like: a key of one of the tables, or nothing for Parquet."""
+    if not is_address(path):
+        folder = Path(path).expanduser()
+        if folder.is_dir():
+            inside = next((name for name in FOLDERS if (folder / name).exists()), "")
+            return inside or _most_common(folder)
+    plain = path.partition("?")[0].rstrip("/")
+    return next((suffix for suffix in FORMATS if plain.endswith(suffix)), "")
+
+
+def _most_common(folder: Path) -> str:
+    """Return how the first file in a folder ends that is of a known kind."""
+    for path in sorted(folder.iterdir()):
+        suffix = next((suffix for suffix in FORMATS if path.name.endswith(suffix)), "")
+        if suffix or path.name.endswith((".parquet", ".pq")):
+            return suffix
+    return ""
+
+
+def _function(name: str) -> Callable[[Any], Any]:
+    module, _, attribute = name.partition(":")
+    return cast("Callable[[Any], Any]", getattr(importlib.import_module(module), attribute))
