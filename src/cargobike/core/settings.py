@@ -11,6 +11,7 @@ from collections.abc import Mapping
 PROJECT = "CARGOBIKE_PROJECT"
 INDEX_URL = "CARGOBIKE_INDEX_URL"
 CACHE = "CARGOBIKE_CACHE"
+STORAGE_TIMEOUT_S = "CARGOBIKE_STORAGE_TIMEOUT_S"
 UI_TOKEN = "CARGOBIKE_UI_TOKEN"  # noqa: S105 - the name of a variable, not a secret
 FAKE_GPUS = "CARGOBIKE_FAKE_GPUS"
 
@@ -24,11 +25,14 @@ ATTEMPT = "CARGOBIKE_ATTEMPT"
 SEED = "CARGOBIKE_SEED"
 PARAMS = "CARGOBIKE_PARAMS"
 
+_STORAGE_TIMEOUT_S = 60.0
+
 FOR_PEOPLE = {
     PROJECT: "which project to use: a folder, or a URL of [shared storage](guides/shared-storage.md); by default "
     "`.cargobike` in the working directory, or in the nearest folder above that has one",
     INDEX_URL: "where the index is: `postgresql://user@host/database`; a SQLite file in the project by default",
     CACHE: "where local copies of shared storage lie; `~/.cache/cargobike` by default",
+    STORAGE_TIMEOUT_S: "for how many seconds storage that does not answer is asked again; 60 by default",
     UI_TOKEN: "the token that `cargobike ui` asks for, at least 16 characters; a new one each time by default",
     FAKE_GPUS: "made-up GPUs, such as `0,1,2`, in place of the machine's own, to try out how trials share them",
 }
@@ -64,6 +68,15 @@ def index_url() -> str:
 def cache_folder() -> str:
     """Return the absolute path of the folder for local copies of shared storage."""
     return os.path.abspath(os.environ.get(CACHE) or os.path.expanduser("~/.cache/cargobike"))
+
+
+def storage_timeout_s() -> float:
+    """Return for how long storage that does not answer is asked again; what is no number counts as the default."""
+    try:
+        seconds = float(os.environ.get(STORAGE_TIMEOUT_S, ""))
+    except ValueError:
+        return _STORAGE_TIMEOUT_S
+    return seconds if 0 <= seconds < float("inf") else _STORAGE_TIMEOUT_S
 
 
 def config_folder() -> str:

@@ -17,6 +17,7 @@ import cloudpickle
 from cargobike.core.errors import FunctionError, MissingLibraryError, nearest
 from cargobike.core.source_code import parse_module
 from cargobike.experiments.asking.importing import importing
+from cargobike.store.files.storages import open_storage
 
 _URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+://")
 _DEFAULT = "train"
@@ -73,18 +74,16 @@ def _read(location: str) -> str:
     try:
         if not _URL.match(location):
             return Path(location).expanduser().read_text(encoding="utf-8")
-        try:
-            import fsspec  # noqa: PLC0415 - only for files that are elsewhere
-        except ImportError as error:
-            words = f"{location} is read with fsspec, which is missing: pip install fsspec"
-            raise MissingLibraryError(words, name="fsspec") from error
-        with fsspec.open(location, "rt", encoding="utf-8") as file:
-            text: str = file.read()
-            return text
+        scheme, _, rest = location.partition("://")
+        folder, _, name = rest.rpartition("/")
+        data = open_storage(f"{scheme}://{folder}").read(name)
+        if data is None:
+            raise FileNotFoundError("there is no such file")
+        return data.decode("utf-8")
+    except MissingLibraryError:
+        raise
     except (OSError, ValueError) as error:
         raise FunctionError(f"{location!r} cannot be read: {error}") from error
-    except ImportError as error:
-        raise MissingLibraryError(f"{location} cannot be read: {error}", name=error.name) from error
 
 
 def _code_of_notebook(text: str) -> str:

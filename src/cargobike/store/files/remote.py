@@ -1,4 +1,4 @@
-"""A project on shared storage (S3, HDFS … through fsspec), where files can be put and replaced but not appended to.
+"""A project on shared storage (S3, HDFS …), where files can be put and replaced but not appended to.
 
 ```
 <url>/
@@ -16,14 +16,14 @@ To find out what is new, it is enough to list `heads`.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import logging
-import os
 import secrets
 import socket
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -35,15 +35,17 @@ from cargobike.core.open_folder import OpenFolder, names_in
 from cargobike.core.registering.kinds import Kind
 from cargobike.core.values.undecodable import UNDECODABLE
 from cargobike.store.files.shared import shared_url
+from cargobike.store.files.storage import Storage
 from cargobike.store.files.storages import open_storage
-from cargobike.store.history.environment import without_credentials
 
 ALIVE_S: Final = 60.0
 """How long after its last head a driver elsewhere counts as running."""
 
 _MOST_SKEW_S: Final = 3600.0  # how wrong the clock of another host may be
 _DIGITS: Final = 15
-_AT_ONCE: Final = 64
+_AT_ONCE: Final = 12
+_PIECE_BYTES: Final = 16 << 20
+_TRIES: Final = 5
 _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
@@ -99,25 +101,12 @@ class RemoteProject:
 
     def __init__(self, url: str) -> None:
         self.url = url.rstrip("/")
-        self._fs, self._root = open_storage(self.url)
+        self.storage = open_storage(self.url)
 
     def heads(self, kind: Kind) -> dict[str, str]:
         """Return a token for each thing of a kind, which differs after every change of the thing."""
-        with self._store_errors("listed"):
-            self._fs.invalidate_cache()
-            try:
-                entries = self._fs.ls(f"{self._root}/{kind.heads}", detail=True)
-            except FileNotFoundError:
-                if not self._fs.exists(self._root.split("/")[0] or "/"):
-                    raise  # not an empty project, but no bucket at all
-                return {}
-        tokens = {}
-        for entry in entries:
-            name = str(entry["name"]).rstrip("/").rpartition("/")[2]
-            if kind.id.fullmatch(name):
-                marks = [entry.get(key) for key in ("ETag", "LastModified", "mtime", "created", "modified", "size")]
-                tokens[name] = "|".join(str(mark) for mark in marks)
-        return tokens
+        entries = ((entry.path.rpartition("/")[2], entry.token) for entry in self.storage.list(kind.heads))
+        return {name: token for name, token in entries if kind.id.fullmatch(name)}
 
     def read_head(self, kind: Kind, thing_id: str) -> Head | None:
         """Return the head of a thing, `None` if it has none."""
@@ -141,13 +130,8 @@ class RemoteProject:
 
     def segments(self, kind: Kind, thing_id: str) -> list[Segment]:
         """Return the segments of a journal, those that begin earlier or hold more first."""
-        with self._store_errors("listed"):
-            self._fs.invalidate_cache()
-            try:
-                names = self._fs.ls(f"{self._root}/{kind.place(thing_id, 'journal')}", detail=False)
-            except FileNotFoundError:
-                return []
-        segments = [Segment.parse(str(name).rpartition("/")[2]) for name in names]
+        entries = self.storage.list(kind.place(thing_id, "journal"))
+        segments = [Segment.parse(entry.path.rpartition("/")[2]) for entry in entries]
         return sorted((one for one in segments if one is not None), key=lambda one: (one.start, -one.end))
 
     def listing(self, kind: Kind, thing_id: str) -> Listing:
@@ -158,103 +142,89 @@ class RemoteProject:
         except UNDECODABLE as error:
             raise StoreError(f"The list of files of {thing_id} on {self} is damaged: {error}") from error
 
-    def read(self, name: str, start: int | None = None) -> bytes | None:
+    def read(self, name: str, start: int = 0) -> bytes | None:
         """Return an object, or its part from `start` on; `None` if there is none."""
-        with self._store_errors("read"):
-            try:
-                return bytes(self._fs.cat_file(f"{self._root}/{name}", start=start))
-            except FileNotFoundError:
-                return None
+        return self.storage.read(name, start)
 
     def write(self, name: str, data: bytes) -> None:
         """Put an object."""
-        with self._store_errors("written to"):
-            self._parents(name)
-            self._fs.pipe_file(f"{self._root}/{name}", data)
+        self.storage.write(name, data)
 
     def upload(self, folder: Path, names: list[str], target_folder: str) -> None:
         """Put files of a folder, many at once; those that have vanished meanwhile are skipped."""
-        with self._store_errors("written to"):
-            for some in _batches(names):
-                there = [name for name in some if (folder / name).is_file()]
-                for name in there:
-                    self._parents(f"{target_folder}/{name}")
-                sources = [str(folder / name) for name in there]
-                targets = [f"{self._root}/{target_folder}/{name}" for name in there]
-                try:
-                    self._fs.put(sources, targets)
-                except FileNotFoundError:
-                    for source, target in zip(sources, targets, strict=True):
-                        if os.path.isfile(source):
-                            self._fs.put_file(source, target)
+
+        def put(name: str) -> None:
+            with contextlib.suppress(FileNotFoundError):
+                self.storage.write(f"{target_folder}/{name}", folder / name)
+
+        with _Several() as several:
+            several.do(put, [name for name in names if (folder / name).is_file()])
 
     def download(self, source_folder: str, names: list[str], folder: Path) -> list[str]:
         """Get files into a folder, each whole or not at all; returns those that were there.
 
         Links that are in the folder, such as those that a train function made here, are not followed.
         """
-        downloads: list[str] = []
-        for some in _batches(_with_folders(folder, names)):
-            aside = [(folder / name).with_name(f".{Path(name).name}.{secrets.token_hex(4)}") for name in some]
-            try:
-                with self._store_errors("read"):
-                    sources = [f"{self._root}/{source_folder}/{name}" for name in some]
-                    try:
-                        self._fs.get(sources, [str(path) for path in aside], on_error="omit")
-                    except FileNotFoundError:  # not every storage skips missing files
-                        self._get_each(sources, aside)
-                for name, path in zip(some, aside, strict=True):
-                    if path.exists():
-                        path.replace(folder / name)
-                        downloads.append(name)
-            finally:
-                for path in aside:
-                    path.unlink(missing_ok=True)
-        return downloads
 
-    def _get_each(self, sources: list[str], targets: list[Path]) -> None:
-        for source, target in zip(sources, targets, strict=True):
+        def get(name: str) -> bool:
+            aside = (folder / name).with_name(f".{Path(name).name[:100]}.{secrets.token_hex(4)}")
             try:
-                self._fs.get_file(source, str(target))
-            except FileNotFoundError:
-                target.unlink(missing_ok=True)
+                if not fetch_file(self.storage, f"{source_folder}/{name}", aside):
+                    return False
+                aside.replace(folder / name)
+                return True
+            finally:
+                aside.unlink(missing_ok=True)
+
+        good = _with_folders(folder, names)
+        with _Several() as several:
+            return [name for name, is_there in zip(good, several.do(get, good), strict=True) if is_there]
 
     def delete(self, *names: str) -> None:
         """Remove objects and what lies below them; missing ones are skipped."""
-        with self._store_errors("written to"):
-            self._fs.invalidate_cache()
-            for name in names:
-                try:
-                    self._fs.rm(f"{self._root}/{name}", recursive=True)
-                except FileNotFoundError:
-                    continue
+        self.storage.delete(*names)
 
     def __str__(self) -> str:
-        return without_credentials(self.url)
-
-    def _parents(self, name: str) -> None:
-        """Make folders where the storage has them; S3 does not."""
-        if "s3" not in self._protocols:
-            self._fs.makedirs(f"{self._root}/{name}".rpartition("/")[0], exist_ok=True)
-
-    @functools.cached_property
-    def _protocols(self) -> tuple[str, ...]:
-        protocol_names = self._fs.protocol
-        return (protocol_names,) if isinstance(protocol_names, str) else tuple(protocol_names)
-
-    @contextmanager
-    def _store_errors(self, what: str) -> Iterator[None]:
-        try:
-            yield
-        except StoreError:
-            raise
-        except Exception as error:  # each storage has errors of its own
-            text = str(error).strip() or type(error).__name__
-            raise StoreError(f"The project {self} cannot be {what}: {text}") from error
+        return str(self.storage)
 
 
-def _batches(names: list[str]) -> list[list[str]]:
-    return [names[start : start + _AT_ONCE] for start in range(0, len(names), _AT_ONCE)]
+def fetch_file(storage: Storage, path: str, target: Path) -> bool:
+    """Copy a file from a storage to this machine, piece by piece; returns whether it was there.
+
+    Raises:
+        StoreError: If it is replaced again and again while it is copied.
+    """
+    for _ in range(_TRIES):
+        entry = storage.stat(path)
+        if entry is None:
+            return False
+        with target.open("wb") as file:
+            while file.tell() < entry.size:
+                piece = storage.read(path, file.tell(), _PIECE_BYTES)
+                if not piece:
+                    break
+                file.write(piece)
+            is_whole = file.tell() == entry.size
+        if entry.size <= _PIECE_BYTES and is_whole:
+            return True  # one request: whichever version it was, it was one
+        if is_whole and storage.stat(path) == entry:
+            return True
+    raise StoreError(f"{path} on {storage} changes while it is copied; wait until it is written, then try again.")
+
+
+class _Several:
+    """Does the same for many names in threads, which end with the block."""
+
+    def __enter__(self) -> _Several:
+        self._pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="cargobike-files")
+        return self
+
+    def do(self, action: Callable[[str], _T], names: list[str]) -> list[_T]:
+        """Return what the action returns for each name; the first error ends it."""
+        return list(self._pool.map(action, names))
+
+    def __exit__(self, *_: object) -> None:
+        self._pool.shutdown(cancel_futures=True)
 
 
 def _with_folders(root: Path, names: list[str]) -> list[str]:
