@@ -188,8 +188,21 @@ class ReadAhead:
 
 def _bring(source: Source, group: int, names: list[str], blocks: Blocks, place: int) -> tuple[list[Problem], int]:
     """Read and decode one group; knows neither the loader nor the iterator, so that it keeps none of them alive."""
-    table = source.read(group, names)
-    return blocks.put(place, table), table.nbytes
+    problems: list[Problem] = []
+    most = 0
+    parts = _parts(names, source.columns_at_once) if blocks.takes_parts else [names]
+    for part in parts:
+        table = source.read(group, part)
+        most = max(most, table.nbytes)
+        problems += blocks.put(place, table)
+    return problems, most
+
+
+def _parts(names: list[str], most: int | None) -> list[list[str]]:
+    """Return the columns in parts of which each has at most so many."""
+    if most is None:
+        return [names]
+    return [names[start : start + most] for start in range(0, len(names), most)]
 
 
 def _how_many(problem: Problem) -> str:

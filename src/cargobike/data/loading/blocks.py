@@ -30,6 +30,8 @@ class Blocks(ABC):
 
     nbytes: int
     """How much memory the places take."""
+    takes_parts: bool
+    """Whether a group may be put in several times, each time with some of its columns."""
 
     @abstractmethod
     def put(self, place: int, table: pa.Table) -> list[Problem]:
@@ -67,6 +69,7 @@ class NumpyBlocks(Blocks):
     """Rows side by side in one array for each column, so that a batch is gathered from all groups at once."""
 
     def __init__(self, columns: Sequence[Column], places: int, rows: int, *, pad: bool) -> None:
+        self.takes_parts = True
         self._columns = columns
         self._rows = rows
         self._pad = pad
@@ -126,6 +129,7 @@ class ArrowBlocks(Blocks):
     """Groups as Arrow tables, whose rows are taken for a whole visit at once; batches are slices of that."""
 
     def __init__(self, columns: Sequence[Column], places: int) -> None:
+        self.takes_parts = False
         self._fields = [column.fields[0] for column in columns]
         self._names = [column.fields[0].name for column in columns]
         self._renamed = [column.name for column in columns]

@@ -25,16 +25,25 @@ class Problem(NamedTuple):
 
 
 def decode(column: Column, table: pa.Table, into: NDArray[Any]) -> list[Problem]:
-    """Write a column of a group to its place; what is wrong with some of its rows is returned."""
+    """Write what a table has of a column to its place; what is wrong with some of its rows is returned.
+
+    A table may have only some of the columns that are stacked; the others come with another one.
+    """
     problems: list[Problem] = []
     if column.is_stacked:
-        parts = [_numbers(column, field, table, problems) for field in column.fields]
+        parts = [
+            (number, _numbers(column, field, table, problems))
+            for number, field in enumerate(column.fields)
+            if field.name in table.schema.names
+        ]
         for start in range(0, len(into), _TURNED_AT_ONCE):
             rows = into[start : start + _TURNED_AT_ONCE]
-            for number, part in enumerate(parts):
+            for number, part in parts:
                 rows[:, number] = part[start : start + _TURNED_AT_ONCE]
         return problems
     field = column.fields[0]
+    if field.name not in table.schema.names:
+        return problems
     if column.kind == NUMBER:
         into[:] = _numbers(column, field, table, problems)
     elif column.kind == TENSOR:

@@ -9,6 +9,7 @@ from typing import Any, Self
 import pyarrow as pa
 
 from cargobike.core.errors import InvalidInputError
+from cargobike.core.registering.feeding import Consumed, Follower
 from cargobike.core.running.member import current
 from cargobike.data.loading.ahead import ReadAhead
 from cargobike.data.loading.blocks import ArrowBlocks, Blocks, NumpyBlocks
@@ -129,6 +130,9 @@ class Loader:
         self._check_rows()
         self._epoch = 0
         self._stages: list[StageState] = []
+        self._spare: tuple[int, Blocks] | None = None
+        self._iteration = 0
+        self._follower: Follower | None = None
 
     def _check_rows(self) -> None:
         name, rows, ranks = self.source.name, self._rows, self.world_size
@@ -167,6 +171,7 @@ class Loader:
             raise InvalidInputError(f"set_epoch({epoch!r}): give a whole number, at least 0.")
         self._epoch = epoch
         self._stages = []
+        self._iteration += 1
 
     def state_dict(self) -> dict[str, Any]:
         """Return where the loader is, after the batch that was handed out last: plain data, the same for all ranks."""
@@ -203,10 +208,19 @@ class Loader:
             raise InvalidInputError("This state does not fit the loader.", mistakes)
         self._epoch, self._seed, self._mix = known.epoch, known.seed, known.mix
         self._stages = list(known.stages)
+        self._iteration += 1
         self.stats.skipped_rows = known.skipped
 
     def __iter__(self) -> Iterator[Any]:
         return self._iterate()
+
+    def follow(self, follower: Follower) -> None:
+        """Tell a trial from now on what is drawn."""
+        self._follower = follower
+
+    def consumed(self) -> Consumed:
+        """Return what was drawn in this process."""
+        return Consumed(self.stats.rows, self.stats.waited_s)
 
     def for_rank(self, rank: int, world_size: int) -> Self:
         """Return a loader of the same source with the same options and position, for another rank."""
@@ -228,6 +242,8 @@ class Loader:
     def _iterate(self) -> Iterator[Any]:
         convert = converter(self.options.to)
         transform = self.options.transform
+        if self._follower is not None:
+            self._follower.begins()
         self.stats.begin()
         try:
             for batch in self._batches():
@@ -238,7 +254,8 @@ class Loader:
 
     def _batches(self) -> Iterator[Any]:
         """Yield the rest of this epoch; after each batch the position is behind it."""
-        epoch, part = self._epoch, self._portion()
+        self._iteration += 1
+        iteration, epoch, part = self._iteration, self._epoch, self._portion()
         batches = self._read(part)
         owner = os.getpid()
         done = 0
@@ -251,8 +268,11 @@ class Loader:
                 self._count(rows, repeated)
                 if batch is not None:
                     yield batch
-                if self._epoch != epoch:
-                    return  # the user went elsewhere
+                if self._iteration != iteration:
+                    raise InvalidInputError(
+                        "This loader was iterated anew or sent elsewhere in the meantime; its position is one, so only "
+                        "the newest iterator goes on. Make two loaders to read twice at once."
+                    )
             self.set_epoch(epoch + 1)
         finally:
             batches.close()
@@ -277,6 +297,8 @@ class Loader:
         self.stats.rows += rows
         self.stats.batches += 1
         self.stats.padded_rows += repeated
+        if self._follower is not None:
+            self._follower.drew()
 
     def _read(self, part: Portion) -> Generator[Taken, None, None]:
         """Start to read a portion."""
@@ -286,7 +308,7 @@ class Loader:
         self._find_widths()
         wished = max(order.most_groups + 1, 2 * self._mix) if options.shuffle else 1 + self._mix
         places = min(wished, len(groups))
-        blocks = self._blocks(places, max(rows))
+        blocks = self._take_blocks(places, max(rows))
         ahead = ReadAhead(
             self.source,
             list(dict.fromkeys(field.name for column in self._columns for field in column.fields)),
@@ -298,9 +320,15 @@ class Loader:
             skip=options.on_error == "skip",
             stats=self.stats,
         )
-        return take_batches(ahead, order, blocks, part.sizes(), never_empty=self.world_size > 1)
+        try:
+            yield from take_batches(ahead, order, blocks, part.sizes(), never_empty=self.world_size > 1)
+        finally:
+            self._spare = (places, blocks)  # memory that was used before is quicker than new one
 
-    def _blocks(self, places: int, rows: int) -> Blocks:
+    def _take_blocks(self, places: int, rows: int) -> Blocks:
+        spare, self._spare = self._spare, None
+        if spare is not None and spare[0] == places:
+            return spare[1]
         if self.options.to == "arrow":
             return ArrowBlocks(self._columns, places)
         return NumpyBlocks(self._columns, places, rows, pad=self.options.ragged == "pad")

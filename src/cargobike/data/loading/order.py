@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 MIX_BYTES: Final = 16 << 20
 MOST_MIXED: Final = 64
 
-_GROUPS, _ROWS, _WINDOW = 0, 1, 2  # what a stream of random numbers is for
+_GROUPS, _WINDOW = 0, 1  # what a stream of random numbers is for
 
 
 class Piece(NamedTuple):
-    """Rows of one group that belong to a window: `start` to `stop` of the group's own order."""
+    """Rows of one group that belong to a window: from `start` to before `stop`, as they lie in the group."""
 
     group: int
     start: int
@@ -100,13 +100,6 @@ class Order:
             pieces.append(Piece(group, begin - first, stop - first))
             begin, place = stop, place + 1
         return pieces
-
-    def rows_of(self, piece: Piece) -> NDArray[np.int64]:
-        """Return which rows of its group a piece is."""
-        rows = self._rows[piece.group]
-        if not self._shuffle or (piece.start == 0 and piece.stop == rows):
-            return np.arange(piece.start, piece.stop)
-        return self._random(_ROWS, piece.group).permutation(rows)[piece.start : piece.stop]
 
     def within(self, window: int) -> NDArray[np.int64] | None:
         """Return the order of a window's rows, counted through its pieces; `None` if they come as they lie."""

@@ -57,7 +57,7 @@ def rows_of(order: Order, visit: Visit, bases: dict[int, int]) -> NDArray[np.int
         base = bases[piece.group] + piece.start
         return slice(base + visit.begin, base + visit.end)
     every = [
-        order.rows_of(piece) + bases[piece.group]
+        np.arange(piece.start, piece.stop) + bases[piece.group]
         if piece.group in bases
         else np.zeros(piece.stop - piece.start, np.int64)  # a group that this visit has no rows of
         for piece in order.pieces(visit.window)

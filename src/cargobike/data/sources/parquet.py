@@ -19,6 +19,8 @@ from cargobike.data.sources.source import Group, Source, SourceSpec
 
 _FOOTERS_AT_ONCE: Final = 16
 _READERS_KEPT: Final = 8
+_PARTS: Final = 4
+_LEAST_COLUMNS: Final = 4
 
 
 class _Part(NamedTuple):
@@ -59,6 +61,8 @@ class ParquetSource(Source):
                     self._parts.append(_Part(index, number))
                     self.groups.append(Group(f"{file.shown}, row group {number}", rows.num_rows, rows.total_byte_size))
         self.fingerprint = self._digest()
+        if all(file.is_local for file in self._files):
+            self.columns_at_once = max(_LEAST_COLUMNS, -(-len(self.schema) // _PARTS))
 
     def read(self, group: int, columns: Sequence[str] | None = None) -> pa.Table:
         """Decode one row group."""

@@ -50,6 +50,9 @@ class Source(ABC):
     fingerprint: str
     """Differs whenever the content does, as far as names, sizes and times of change of files tell."""
 
+    columns_at_once: int | None = None
+    """How many columns are best read at once, where reading some is as quick as reading all and needs less memory."""
+
     @abstractmethod
     def read(self, group: int, columns: Sequence[str] | None = None) -> pa.Table:
         """Return the rows of one group; only some columns, in the order given, if asked."""
