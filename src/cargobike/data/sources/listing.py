@@ -118,12 +118,8 @@ def _remote(text: str, shown: str, suffixes: Sequence[str]) -> Iterator[File]:
 
 def open_arrow(url: str) -> tuple[Any, str]:
     """Return a file system of `pyarrow.fs`, and the path on it that an address names."""
-    opened: Any = open_storage(url)
-    if isinstance(opened, tuple):
-        system, root = opened
-        return pafs.PyFileSystem(pafs.FSSpecHandler(system)), root
-    arrow: tuple[Any, str] = opened.arrow()
-    return arrow
+    system, root = open_storage(url).arrow()
+    return system, root.rstrip("/")
 
 
 def _is_hidden(relative: str) -> bool:
