@@ -217,6 +217,7 @@ DEFERRED: dict[tuple[str, str], str] = {
     ("data/keeping.py", "cargobike.data.index.queries"): "SQLAlchemy is slow to import",
     ("data/keeping.py", "cargobike.data.index.tables"): "SQLAlchemy is slow to import",
     ("data/front.py", "cargobike.data.inference"): "only for who has a Spark DataFrame",
+    ("data/tables/table.py", "cargobike.data.sources.table"): "a source opens tables, and a table reads through it",
     (
         "experiments/asking/function.py",
         "cargobike.experiments.asking.remote_source",

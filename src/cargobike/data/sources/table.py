@@ -1,0 +1,117 @@
+"""A table that `data.write` made, as a source of rows."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from cargobike.core.errors import InvalidInputError, StoreError, nearest
+from cargobike.data.sources.source import Group, Source, SourceSpec
+from cargobike.data.tables.manifest import FileEntry
+from cargobike.data.tables.opening import open_in
+from cargobike.data.tables.table import Table
+from cargobike.store.history.environment import without_credentials
+
+_OPENER = "cargobike.data.sources.table:open_spec"
+
+
+class TableSource(Source):
+    """The rows of a table, a row group at a time; files are opened when their first group is read.
+
+    A file that is not as it was written, in size or in its row groups, is refused by name.
+
+    Args:
+        table: The table.
+    """
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+        self.name = f"{table.name}:{table.version}"
+        self.schema = table.schema
+        self.fingerprint = table.fingerprint
+        self._places = [(file, number) for file in table.files for number in range(len(file.groups))]
+        self.groups = [
+            Group(f"{file.path}, row group {number}", file.groups[number].rows, file.groups[number].size_bytes)
+            for file, number in self._places
+        ]
+        self._fs, self._root = table.address.storage.arrow()
+        self._footers: dict[str, pq.FileMetaData] = {}
+        self._lock = threading.Lock()
+
+    def read(self, group: int, columns: Sequence[str] | None = None) -> pa.Table:
+        """Return the rows of one group; only some columns, in the order given, if asked."""
+        file, number = self._places[group]
+        names = self._checked(columns)
+        footer = self._footer(file)
+        try:
+            with pq.ParquetFile(self._path(file), filesystem=self._fs, metadata=footer) as opened:
+                table = opened.read_row_group(number, columns=names, use_threads=False)
+        except (OSError, pa.ArrowException) as error:
+            raise StoreError(
+                f"{self._place(file)}, row group {number}, cannot be read: {error}. "
+                f"Look what is wrong with: cargobike data verify {self.name}"
+            ) from error
+        return table if names is None else table.select(names)
+
+    def spec(self) -> SourceSpec:
+        """Return what opens this table again elsewhere."""
+        options: dict[str, object] = {"url": self.table.url, "version": self.table.version}
+        return SourceSpec(opener=_OPENER, options=options, fingerprint=self.fingerprint)
+
+    def _checked(self, columns: Sequence[str] | None) -> list[str] | None:
+        if columns is None:
+            return None
+        known = self.schema.names
+        unknown = [name for name in columns if name not in known]
+        if unknown:
+            raise InvalidInputError(
+                f"The table {self.name} has no such columns; it has {', '.join(map(repr, known))}.",
+                [f"{name!r} is unknown.{nearest(str(name), known)}" for name in unknown],
+            )
+        return list(columns)
+
+    def _footer(self, file: FileEntry) -> pq.FileMetaData:
+        """Return the footer of a file, after a look whether the file is as it was written."""
+        with self._lock:
+            if file.path in self._footers:
+                return self._footers[file.path]
+        footer = self._read_footer(file)
+        with self._lock:
+            return self._footers.setdefault(file.path, footer)
+
+    def _read_footer(self, file: FileEntry) -> pq.FileMetaData:
+        entry = self.table.address.storage.stat(file.path)
+        if entry is None:
+            raise StoreError(f"{self._place(file)} is gone, though the table {self.name} lists it.")
+        if entry.size != file.size_bytes:
+            raise StoreError(
+                f"{self._place(file)} has changed since the table {self.name} was written: it has {entry.size} bytes "
+                f"instead of {file.size_bytes}. Write the table again."
+            )
+        try:
+            footer = pq.read_metadata(self._path(file), filesystem=self._fs)
+        except (OSError, pa.ArrowException) as error:
+            raise StoreError(
+                f"{self._place(file)} is no Parquet file any more: {error}. Write the table again."
+            ) from error
+        rows = [footer.row_group(number).num_rows for number in range(footer.num_row_groups)]
+        if rows != [group.rows for group in file.groups]:
+            raise StoreError(
+                f"{self._place(file)} has changed since the table {self.name} was written: its row groups have other "
+                "numbers of rows. Write the table again."
+            )
+        return footer
+
+    def _path(self, file: FileEntry) -> str:
+        return f"{self._root}/{file.path}"
+
+    def _place(self, file: FileEntry) -> str:
+        return f"{without_credentials(self.table.url)}/{file.path}"
+
+
+def open_spec(url: str, version: int) -> TableSource:
+    """Open a table again, as `TableSource.spec` describes it."""
+    return TableSource(open_in(url, None, version))

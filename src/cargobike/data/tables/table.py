@@ -1,0 +1,98 @@
+"""A version of a table: what `data.write` returns and `data.open` finds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from cargobike.data.tables.addresses import Address
+from cargobike.data.tables.manifest import FileEntry, Manifest
+from cargobike.store.history.environment import without_credentials
+
+
+class Table:
+    """One version of a table; it never changes.
+
+    Args:
+        address: Where the table lies.
+        manifest: What this version holds.
+    """
+
+    def __init__(self, address: Address, manifest: Manifest) -> None:
+        self.address = address
+        self.manifest = manifest
+
+    def __repr__(self) -> str:
+        url = without_credentials(self.url)
+        return f"Table({self.name!r}, version={self.version}, rows={self.num_rows}, url={url!r})"
+
+    def __len__(self) -> int:
+        return self.num_rows
+
+    @property
+    def url(self) -> str:
+        """Where all its versions lie: a folder or a URL."""
+        return self.address.storage.url
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return self.address.name
+
+    @property
+    def version(self) -> int:
+        """The number of this version, from 1."""
+        return self.manifest.version
+
+    @property
+    def fingerprint(self) -> str:
+        """The same for equal content: names, types and shapes of columns and all values, in order and row groups."""
+        return self.manifest.fingerprint
+
+    @property
+    def num_rows(self) -> int:
+        """How many rows it has."""
+        return self.manifest.rows
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Names and types of the columns; tensors are fixed-size binary with their shape in the metadata."""
+        return self.manifest.arrow_schema()
+
+    @property
+    def files(self) -> list[FileEntry]:
+        """The Parquet files, by their paths below `url`."""
+        return list(self.manifest.files)
+
+    @property
+    def size_bytes(self) -> int:
+        """What the files need on the storage."""
+        return self.manifest.size_bytes
+
+    def read(self, columns: Sequence[str] | None = None) -> pa.Table:
+        """Return all rows at once, as an Arrow table."""
+        from cargobike.data.sources.table import TableSource  # noqa: PLC0415 - it opens tables, and stands above
+
+        source = TableSource(self)
+        groups = [source.read(group, columns) for group in range(len(source.groups))]
+        schema = self.schema if columns is None else pa.schema([self.schema.field(name) for name in columns])
+        return pa.concat_tables(groups) if groups else schema.empty_table()
+
+    def head(self, rows: int = 10) -> pa.Table:
+        """Return the first rows, as an Arrow table."""
+        from cargobike.data.sources.table import TableSource  # noqa: PLC0415 - it opens tables, and stands above
+
+        source = TableSource(self)
+        pieces, count = [self.schema.empty_table()], 0
+        for group in range(len(source.groups)):
+            if count >= rows:
+                break
+            pieces.append(source.read(group).slice(0, rows - count))
+            count += pieces[-1].num_rows
+        return pa.concat_tables(pieces)
+
+    def to_pandas(self, columns: Sequence[str] | None = None) -> Any:
+        """Return all rows at once, as a pandas DataFrame."""
+        return self.read(columns).to_pandas()
