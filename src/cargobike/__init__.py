@@ -39,6 +39,7 @@ _DOORS = frozenset(
     {
         "callbacks",
         "dashboard",
+        "data",
         "devices",
         "engines",
         "errors",

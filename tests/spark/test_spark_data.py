@@ -58,7 +58,7 @@ def test_each_rank_reads_its_share_of_a_dataframe(session: SparkSession, share_d
 def test_data_comes_through_the_driver_where_executors_do_not_see_the_project(
     session: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cargobike.data.materialize._is_seen_by_executors", lambda *_: False)
+    monkeypatch.setattr("cargobike.data.tables.spark_writing.is_seen_by_executors", lambda *_: False)
     frame = session.range(1000, numPartitions=3).selectExpr("id", "concat('row ', id) as text")
     files = materialize(frame, project.prepare())
     whole = Shard(files, Path(project.current().root), 0, 1, lambda _: None)
@@ -140,7 +140,7 @@ def test_columns_have_the_same_types_with_and_without_a_shared_disk(
     frame = session.sql(f"select 1 id, {ODD}").union(session.sql("select 2, " + ", ".join(["null"] * 10)))
     tables = []
     for is_seen in (True, False):
-        monkeypatch.setattr("cargobike.data.materialize._is_seen_by_executors", lambda *_, seen=is_seen: seen)
+        monkeypatch.setattr("cargobike.data.tables.spark_writing.is_seen_by_executors", lambda *_, seen=is_seen: seen)
         files = materialize(frame, project.prepare())
         tables.append(Shard(files, Path(project.current().root), 0, 1, lambda _: None).read())
     session.conf.unset("spark.sql.session.timeZone")

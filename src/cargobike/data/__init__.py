@@ -6,20 +6,26 @@ modules of this room are internal.
 
 from __future__ import annotations
 
+import builtins
 from typing import TYPE_CHECKING
 
 from cargobike.core.registering.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from cargobike.data.loading.loader import Loader
+    from cargobike.data.tables.listing import list
     from cargobike.data.tables.opening import open
     from cargobike.data.tables.table import Table
-    from cargobike.data.tables.writing import Progress, write
+    from cargobike.data.tables.writer import Progress
+    from cargobike.data.tables.writing import write
 
-__all__ = ["Progress", "Table", "open", "write"]
+__all__ = ["Loader", "Progress", "Table", "list", "open", "write"]
 
 _SOURCES = {
-    "Progress": "cargobike.data.tables.writing",
+    "Loader": "cargobike.data.loading.loader",
+    "Progress": "cargobike.data.tables.writer",
     "Table": "cargobike.data.tables.table",
+    "list": "cargobike.data.tables.listing",
     "open": "cargobike.data.tables.opening",
     "write": "cargobike.data.tables.writing",
 }
@@ -28,5 +34,5 @@ if not TYPE_CHECKING:  # otherwise a type checker would accept every name
     __getattr__ = lazy_names(__name__, _SOURCES)
 
 
-def __dir__() -> list[str]:
+def __dir__() -> builtins.list[str]:
     return __all__

@@ -1,4 +1,4 @@
-"""What a project keeps of tables that were given to experiments: journals, rows of the index, commands."""
+"""What a project keeps of tables: those with manifests, those of before with journals, and commands."""
 
 from __future__ import annotations
 
@@ -7,17 +7,19 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner, Result
 
+from cargobike import data
 from cargobike.cli.app import app
 from cargobike.core.errors import NotFoundError
 from cargobike.core.layout import ProjectFolder
-from cargobike.data.facts import DATA_FACTS, TableRemoved, TableWritten
+from cargobike.data.facts import TableRemoved, TableWritten
 from cargobike.data.keeping import find_table, list_tables, remove_table
 from cargobike.data.materialize import materialize
 from cargobike.store.files.project import current
-from cargobike.store.journal.journal import read_journal
+from cargobike.store.journal.journal import JournalWriter, read_journal
 
 TABLE = pa.table({"x": list(range(10)), "name": [f"row {n}" for n in range(10)]})
 
@@ -38,13 +40,37 @@ def call(*words: str, code: int = 0) -> Result:
     return result
 
 
-def test_a_table_begins_a_journal_that_says_what_was_written(project: ProjectFolder, table_id: str) -> None:
-    (fact,) = read_journal(project.root / "data" / table_id / "journal.jsonl", DATA_FACTS)
-    assert isinstance(fact, TableWritten)
-    assert (fact.id, fact.source) == (table_id, "pyarrow")
-    assert fact.columns == {"x": "int64", "name": "string"}
-    assert sum(fact.files.values()) == 10
-    assert fact.size_bytes > 0
+def write_as_before(project: ProjectFolder, table_id: str) -> None:
+    """Write a table as it was done before tables had manifests: files and a journal in one folder."""
+    folder = project.root / "data" / table_id
+    folder.mkdir(parents=True)
+    pq.write_table(TABLE, folder / "part-000000-0000.parquet")
+    columns = {"x": "int64", "name": "string"}
+    fact = TableWritten(at=1.8e9, id=table_id, source="pandas", columns=columns, files={"part-000000-0000.parquet": 10})
+    with JournalWriter(folder / "journal.jsonl") as journal:
+        journal.append([fact])
+
+
+def test_a_table_given_to_an_experiment_says_what_was_written(project: ProjectFolder, table_id: str) -> None:
+    table = data.open(table_id)
+    assert (table.name, table.version, table.manifest.source) == (table_id, 1, "pyarrow")
+    assert table.manifest.columns == {"x": "int64", "name": "string"}
+    assert table.read().equals(TABLE)
+
+
+def test_tables_of_before_are_listed_found_and_removed(project: ProjectFolder) -> None:
+    write_as_before(project, "0123456789ab")
+    (project.root / "data" / "of-my-own.npz").write_bytes(b"x")
+    assert [one.id for one in list_tables(project)] == ["0123456789ab"]
+    assert find_table(project, "012345").rows == 10
+    remove_table(project, "0123456789ab")
+    assert list_tables(project) == []
+    removed = find_table(project, "last")
+    assert removed.removed_at is not None
+    assert removed.rows == 10
+    assert [path.name for path in (project.root / "data" / "0123456789ab").iterdir()] == ["journal.jsonl"]
+    facts = list(read_journal(project.root / "data" / "0123456789ab" / "journal.jsonl"))
+    assert isinstance(facts[1], TableRemoved)
 
 
 def test_tables_are_listed_found_and_removed(project: ProjectFolder, table_id: str) -> None:
@@ -56,9 +82,7 @@ def test_tables_are_listed_found_and_removed(project: ProjectFolder, table_id: s
     removed = find_table(project, "last")
     assert removed.removed_at is not None
     assert removed.rows == 10
-    assert [path.name for path in (project.root / "data" / table_id).iterdir()] == ["journal.jsonl"]
-    facts = list(read_journal(project.root / "data" / table_id / "journal.jsonl"))
-    assert isinstance(facts[1], TableRemoved)
+    assert [path.name for path in (project.root / "data" / table_id / "1").iterdir()] == ["manifest.json"]
     with pytest.raises(NotFoundError, match="There is no table 'zz'"):
         find_table(project, "zz")
 

@@ -14,6 +14,9 @@ from cargobike.data.sources.memory import MemorySource, as_table
 from cargobike.data.sources.parquet import parquet_at
 from cargobike.data.sources.source import Source, SourceSpec
 
+TABLES: Final = "cargobike.data.sources.table:source_at"
+"""A function from a name, path or address to a source if `data.write` made a table there, else to `None`."""
+
 FORMATS: Final[dict[str, str]] = {}
 """How the name of a file ends, and `module:name` of a function from paths to a source."""
 
@@ -21,8 +24,8 @@ FOLDERS: Final[dict[str, str]] = {}
 """What a folder holds if it is more than its files, and `module:name` of a function from its path to a source."""
 
 _UNDERSTOOD: Final = (
-    "a path, glob, folder or address of Parquet files, an Arrow table, a pandas or polars DataFrame, or a dict of "
-    "NumPy arrays"
+    "the name of a table, a path, glob, folder or address of Parquet files, an Arrow table, a pandas or polars "
+    "DataFrame, or a dict of NumPy arrays"
 )
 
 
@@ -73,6 +76,9 @@ def open_again(spec: SourceSpec) -> Source:
 
 def _at(paths: list[str]) -> Source:
     """Open files by how their names look."""
+    table = _function(TABLES)(paths[0]) if len(paths) == 1 else None
+    if table is not None:
+        return cast("Source", table)
     looks = {_look(path) for path in paths}
     if len(looks) > 1:
         raise InvalidInputError(f"These files are of different kinds: {', '.join(paths)}. Give files of one kind.")

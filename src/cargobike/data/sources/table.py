@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import os
+import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyarrow.fs import LocalFileSystem
 
-from cargobike.core.errors import InvalidInputError, StoreError, nearest
+from cargobike.core.errors import InvalidInputError, NotFoundError, StoreError, nearest, nearest_names
+from cargobike.data.sources.listing import is_address
 from cargobike.data.sources.source import Group, Source, SourceSpec
+from cargobike.data.tables.addresses import ID, NAME, split_version
+from cargobike.data.tables.listing import tables_in
 from cargobike.data.tables.manifest import FileEntry
-from cargobike.data.tables.opening import open_in
+from cargobike.data.tables.opening import is_table, open_in
 from cargobike.data.tables.table import Table
+from cargobike.store.files import project
 from cargobike.store.history.environment import without_credentials
 
+_MAGIC = re.compile(r"[*?\[]")
 _OPENER = "cargobike.data.sources.table:open_spec"
 
 
@@ -38,6 +47,7 @@ class TableSource(Source):
             for file, number in self._places
         ]
         self._fs, self._root = table.address.storage.arrow()
+        self._is_local = isinstance(self._fs, LocalFileSystem)
         self._footers: dict[str, pq.FileMetaData] = {}
         self._lock = threading.Lock()
 
@@ -47,7 +57,9 @@ class TableSource(Source):
         names = self._checked(columns)
         footer = self._footer(file)
         try:
-            with pq.ParquetFile(self._path(file), filesystem=self._fs, metadata=footer) as opened:
+            with pq.ParquetFile(
+                self._path(file), filesystem=self._fs, metadata=footer, pre_buffer=not self._is_local
+            ) as opened:
                 table = opened.read_row_group(number, columns=names, use_threads=False)
         except (OSError, pa.ArrowException) as error:
             raise StoreError(
@@ -112,6 +124,32 @@ class TableSource(Source):
         return f"{without_credentials(self.table.url)}/{file.path}"
 
 
-def open_spec(url: str, version: int) -> TableSource:
+def open_spec(options: Mapping[str, Any]) -> TableSource:
     """Open a table again, as `TableSource.spec` describes it."""
-    return TableSource(open_in(url, None, version))
+    return TableSource(open_in(options["url"], None, options["version"]))
+
+
+def source_at(text: str) -> TableSource | None:
+    """Open what a name, a path or an address means if it is a table; `None` if it can only be something else.
+
+    Raises:
+        NotFoundError: If it is a bare name, and neither a table nor a file has it.
+    """
+    place, _ = split_version(text)
+    if _MAGIC.search(str(place)) or (not is_address(text) and os.path.isfile(os.path.expanduser(text))):
+        return None
+    is_name = "/" not in text and NAME.fullmatch(str(place)) and not os.path.exists(text)
+    if not is_name and not is_table(text):
+        return None
+    try:
+        return TableSource(open_in(text, None))
+    except NotFoundError as error:
+        if is_name and not is_table(place):
+            names = [name for name in tables_in(project.current()) if not ID.fullmatch(name)]
+            raise NotFoundError(
+                f"There is no file and no table {text!r} here.{nearest(str(place), names)} Tables of the project: "
+                f"{', '.join(names[:20]) or 'none'}.",
+                wanted=text,
+                nearest=nearest_names(str(place), names),
+            ) from error
+        raise

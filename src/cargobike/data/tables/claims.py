@@ -49,6 +49,7 @@ class Writing:
         self._token = token
         self._folder = folder
         self._renewed = 0.0
+        self.path = f"{FOLDER}/{token}.json"
         self.renew()
 
     def renew(self) -> None:
@@ -56,7 +57,7 @@ class Writing:
         if time.monotonic() - self._renewed < _RENEW_S and self._renewed:
             return
         claim = Claim(name_of_this_process().strip(), self._folder, time.time())
-        self._storage.write(f"{FOLDER}/{self._token}.json", msgspec.json.encode(claim))
+        self._storage.write(self.path, msgspec.json.encode(claim))
         self._renewed = time.monotonic()
 
     def begin_commit(self) -> None:
@@ -73,7 +74,7 @@ class Writing:
 
     def end(self) -> None:
         """Take the claim back; the files are either listed or deleted."""
-        self._storage.delete(f"{FOLDER}/{self._token}.json", f"{FOLDER}/{self._token}.end")
+        self._storage.delete(self.path, f"{FOLDER}/{self._token}.end")
 
 
 def sweep(storage: Storage) -> list[str]:

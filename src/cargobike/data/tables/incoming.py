@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -10,7 +11,10 @@ import numpy as np
 import pyarrow as pa
 
 from cargobike.core.errors import InvalidInputError
+from cargobike.data.sources.opening import open_source
+from cargobike.data.sources.source import Source
 from cargobike.data.tables.columns import batch_of
+from cargobike.store.history.environment import without_credentials
 
 Each = Literal["row", "batch"]
 
@@ -50,9 +54,12 @@ def incoming_of(source: Any, *, each: Each | None = None, types: pa.Schema | Non
     """
     if each not in (None, "row", "batch"):
         raise InvalidInputError(f"each={each!r} was given; allowed are 'row' and 'batch'.")
+    if _is_stored(source):
+        stored = open_source(source)
+        return Incoming(_word(source), _group_by_group(stored), num_rows=stored.num_rows)
     if (batches := _batches(source, 0, types)) is not None:
         return Incoming(_word(source), iter(batches), num_rows=_count(source))
-    if isinstance(source, (str, bytes)) or not isinstance(source, Iterable):
+    if isinstance(source, bytes) or not isinstance(source, Iterable):
         raise InvalidInputError(
             f"{type(source).__name__} was given; a table is written from a pandas, polars or Spark DataFrame, an Arrow "
             "table, a dict of arrays, an iterator of dicts, arrays or any of these, a path, a glob, a URL or a table."
@@ -60,7 +67,30 @@ def incoming_of(source: Any, *, each: Each | None = None, types: pa.Schema | Non
     return Incoming("rows", _streamed(iter(source), each, types), may_lack_columns=True)
 
 
+def _is_stored(source: Any) -> bool:
+    """Tell whether something names or is a source that lies elsewhere: paths, globs, URLs, tables."""
+    if isinstance(source, list | tuple):
+        return bool(source) and all(isinstance(each, str | os.PathLike) for each in source)
+    return isinstance(source, str | os.PathLike | Source) or callable(getattr(source, "source", None))
+
+
+def _group_by_group(source: Source) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a source in order; also its columns if it has no rows."""
+    try:
+        yield _empty(source.schema)
+        for group in range(len(source.groups)):
+            yield from source.read(group).to_batches()
+    finally:
+        source.close()
+
+
 def _word(source: Any) -> str:
+    if isinstance(source, list | tuple) and source:
+        return f"{_word(source[0])} and {len(source) - 1} more" if len(source) > 1 else _word(source[0])
+    if isinstance(source, str | os.PathLike):
+        return without_credentials(os.fspath(source))
+    if _is_stored(source):
+        return str(source.name if isinstance(source, Source) else source.source().name)
     module = type(source).__module__.partition(".")[0]
     return "numpy" if isinstance(source, Mapping) or module == "numpy" else module
 
@@ -81,7 +111,7 @@ def _batches(source: Any, first_row: int, types: pa.Schema | None) -> Iterable[p
     if isinstance(source, pa.Table):
         return list(source.to_batches()) or [_empty(source.schema)]
     if isinstance(source, pa.RecordBatchReader):
-        return iter(source)
+        return (batch for batch in source)
     if module == "pandas" and hasattr(source, "columns"):
         return _pandas_batches(source, first_row, types)
     if module == "polars" and hasattr(source, "collect"):

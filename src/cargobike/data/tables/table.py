@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 
+from cargobike.core.registering.lazy import load
+from cargobike.data.sources.source import Source
 from cargobike.data.tables.addresses import Address
 from cargobike.data.tables.manifest import FileEntry, Manifest
 from cargobike.store.history.environment import without_credentials
+
+_SOURCE = "cargobike.data.sources.table:TableSource"
+"""By name, since it opens tables, and stands above."""
 
 
 class Table:
@@ -71,20 +76,20 @@ class Table:
         """What the files need on the storage."""
         return self.manifest.size_bytes
 
+    def source(self) -> Source:
+        """Return its rows in groups, as loaders read them."""
+        return cast("Source", load(_SOURCE)(self))
+
     def read(self, columns: Sequence[str] | None = None) -> pa.Table:
         """Return all rows at once, as an Arrow table."""
-        from cargobike.data.sources.table import TableSource  # noqa: PLC0415 - it opens tables, and stands above
-
-        source = TableSource(self)
+        source = self.source()
         groups = [source.read(group, columns) for group in range(len(source.groups))]
         schema = self.schema if columns is None else pa.schema([self.schema.field(name) for name in columns])
         return pa.concat_tables(groups) if groups else schema.empty_table()
 
     def head(self, rows: int = 10) -> pa.Table:
         """Return the first rows, as an Arrow table."""
-        from cargobike.data.sources.table import TableSource  # noqa: PLC0415 - it opens tables, and stands above
-
-        source = TableSource(self)
+        source = self.source()
         pieces, count = [self.schema.empty_table()], 0
         for group in range(len(source.groups)):
             if count >= rows:

@@ -32,7 +32,7 @@ def test_groups_are_read_one_by_one(table: data.Table) -> None:
 
 def test_a_spec_opens_the_same_source(table: data.Table) -> None:
     spec = TableSource(table).spec()
-    again = load(spec.opener)(**spec.options)
+    again = load(spec.opener)(spec.options)
 
     assert again.fingerprint == spec.fingerprint == table.fingerprint
     assert again.groups == TableSource(table).groups
