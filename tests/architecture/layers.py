@@ -39,6 +39,7 @@ LAYERS: dict[str, int] = {
     "dashboard": 5,
     "experiments": 3,
     "data": 3,
+    "features": 3,
     "training": 2,
     "analysis": 2,
     "ui": 2,

@@ -1,0 +1,36 @@
+"""What a feature group is: its key, its times, its features."""
+
+from __future__ import annotations
+
+import msgspec
+
+WRITTEN_AT = "_written_at"
+"""The column, kept in every group beside the user's own, that says when a row was written: UTC, microseconds."""
+
+
+class Definition(msgspec.Struct, frozen=True, kw_only=True):
+    """What a user said about a group; a change makes a new version.
+
+    Attributes:
+        name: Its name in the project, which is also its folder: lower case, digits, `_`.
+        version: Counted from 1.
+        key: The columns that say what a row is about, such as `("team_id",)`.
+        event_time: The column that says since when a row is true; empty if rows have no time.
+        features: Types of all other columns by name, in order, as Arrow writes them, such as `double`.
+        ttl_s: How long a row stays true after its event time; `None` for ever.
+        online: Whether its newest rows are kept for look-ups.
+        description: What it holds, for people.
+        tags: Words to find it by.
+        owner: Who answers for it.
+    """
+
+    name: str
+    version: int = 1
+    key: tuple[str, ...]
+    event_time: str = ""
+    features: dict[str, str] = {}
+    ttl_s: float | None = None
+    online: bool = False
+    description: str = ""
+    tags: tuple[str, ...] = ()
+    owner: str = ""
