@@ -108,6 +108,8 @@ LIBRARIES: dict[str, Library] = {
             "experiments/asking/recipe.py",
             "experiments/trial/payload.py",
             "experiments/trial/checkpoints/state.py",
+            "data/feeding.py",
+            "data/followed.py",
         )
     ),
     "cryptography": Library(("training/parameter_server/wire/*",)),

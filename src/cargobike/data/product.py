@@ -12,6 +12,6 @@ PRODUCT: Final = Product(
     commands=(Command("data", "cargobike.data.commands.data", "List, show and remove tables of data.", after="rm"),),
     kind="cargobike.data.kind:DATA",
     tables="cargobike.data.index.tables:TABLES",
-    feeder="cargobike.data.materialize:materialize",
+    feeder="cargobike.data.feeding:describe",
     pages="cargobike.data.pages.section:data_section",
 )

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Final
 
-from cargobike.core.errors import InvalidInputError, MissingLibraryError, nearest
+import pyarrow as pa
+
+from cargobike.core.errors import InvalidInputError, nearest
 from cargobike.core.registering.feeding import Feed
+from cargobike.data.followed import FollowedLoader, source_of
+from cargobike.data.loading.options import Options
+from cargobike.data.sources.brought import BroughtFiles
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import pyarrow as pa
+_SET_UP: Final = {"options", "stats", "_columns", "_rows", "_mix", "_seed", "_sharing", "_epoch", "_stages"}
 
 
-class Shard:
+class Shard(FollowedLoader):
     """The rows of one rank: all ranks together see every row once, and ranks differ by at most one row.
 
+    A loader with the usual options: iterating yields batches of 1024 rows as dicts of NumPy arrays, and checkpoints
+    keep its place. `batches`, `read` and `to_pandas` read the rank's share from its beginning, whatever was iterated.
+
     Args:
-        files: Where the data lies.
+        files: What to read, as it was described.
         root: The project's folder on this machine.
         rank: Which rank this is.
         world_size: How many ranks there are.
@@ -34,13 +38,30 @@ class Shard:
     """
 
     def __init__(self, files: Feed, root: Path, rank: int, world_size: int, bring: Callable[[str], None]) -> None:
-        self.rank, self.world_size = rank, world_size
         self._files = files
-        self._root = root
-        self._bring = bring
-        self.total_rows = sum(files.rows)
+        self._refusal: InvalidInputError | None = None
+        self.rank, self.world_size = rank, world_size
+        self.source = source_of(files, root, bring)
+        self.total_rows = self.source.num_rows
         self._begin = self.total_rows * rank // world_size
         self._end = self.total_rows * (rank + 1) // world_size
+
+    def __getattr__(self, name: str) -> Any:
+        """Set the loader up when it is first needed: functions that only call `batches` or `read` need fewer files."""
+        if name not in _SET_UP or "_stages" in self.__dict__:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        self._begin_to_load()
+        return getattr(self, name)
+
+    def _begin_to_load(self) -> None:
+        try:
+            self._set_up(self.source, Options(), self.rank, self.world_size)
+        except InvalidInputError as refusal:  # columns that make no arrays can still be read as Arrow
+            self._refusal = refusal
+            self._set_up(self.source, Options(to="arrow"), self.rank, self.world_size)
+
+    def _check_rows(self) -> None:
+        """Accept a rank without rows, which earlier versions did; only iterating over it is refused."""
 
     @property
     def num_rows(self) -> int:
@@ -48,13 +69,21 @@ class Shard:
         return self._end - self._begin
 
     def __len__(self) -> int:
+        """Return how many rows this rank has; the number of its batches is `steps`."""
         return self.num_rows
 
     @property
-    def schema(self) -> pa.Schema:
-        """Names and types of the columns."""
-        with self._open(self._files.names[0]) as file:
-            return file.schema_arrow
+    def steps(self) -> int:
+        """How many batches iterating over a whole epoch yields."""
+        return super().__len__()
+
+    def __iter__(self) -> Iterator[Any]:
+        if "_stages" not in self.__dict__:
+            self._begin_to_load()
+        super()._check_rows()
+        if self._refusal is not None:
+            raise self._refusal
+        return super().__iter__()
 
     def batches(self, size: int = 1024, *, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """Yield the rows of this rank in order, in Arrow batches of `size` rows; the last one may be smaller.
@@ -66,10 +95,9 @@ class Shard:
         """
         if size < 1:
             raise InvalidInputError(f"size={size} was given; a batch has at least one row.")
-        return self._batches(size, self._checked(columns))
+        return self._arrow_batches(size, self._checked(columns))
 
-    def _batches(self, size: int, columns: list[str] | None) -> Iterator[pa.RecordBatch]:
-        arrow = _arrow()
+    def _arrow_batches(self, size: int, columns: list[str] | None) -> Iterator[pa.RecordBatch]:
         pending: list[Any] = []
         count = 0
         for batch in self._pieces(columns):
@@ -77,23 +105,24 @@ class Shard:
             count += batch.num_rows
             if count < size:
                 continue
-            table = arrow.Table.from_batches(pending).combine_chunks()
+            table = pa.Table.from_batches(pending).combine_chunks()
             whole = count - count % size
             for start in range(0, whole, size):
                 yield table.slice(start, size).to_batches()[0]
             rest = table.slice(whole)
             pending, count = rest.to_batches(), rest.num_rows
         if count:
-            yield arrow.Table.from_batches(pending).combine_chunks().to_batches()[0]
+            yield pa.Table.from_batches(pending).combine_chunks().to_batches()[0]
 
     def read(self, columns: Sequence[str] | None = None) -> pa.Table:
         """Return all rows of this rank at once."""
         names = self._checked(columns)
         pieces = list(self._pieces(names))
         if pieces:
-            return _arrow().Table.from_batches(pieces)
-        with self._open(self._files.names[0]) as file:
-            return _in_order(file.read(columns=names), names).slice(0, 0)
+            return pa.Table.from_batches(pieces)
+        if isinstance(self.source, BroughtFiles):
+            return self.source.nothing(names)
+        return self.source.read(0, names).slice(0, 0)
 
     def to_pandas(self, columns: Sequence[str] | None = None) -> Any:
         """Return all rows of this rank as a pandas DataFrame."""
@@ -116,51 +145,13 @@ class Shard:
         return names
 
     def _pieces(self, columns: list[str] | None) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of this rank as they lie in the files."""
+        """Yield the rows of this rank as they lie in the source."""
+        if isinstance(self.source, BroughtFiles):
+            yield from self.source.pieces(self._begin, self._end, columns)
+            return
         first = 0
-        for name, rows in zip(self._files.names, self._files.rows, strict=True):
-            begin, end = max(self._begin - first, 0), min(self._end - first, rows)
-            first += rows
-            if begin >= end:
-                continue
-            with self._open(name) as file:
-                position = 0
-                for group in range(file.num_row_groups):
-                    size = file.metadata.row_group(group).num_rows
-                    low, high = max(begin - position, 0), min(end - position, size)
-                    if low < high:
-                        table = _in_order(file.read_row_group(group, columns=columns), columns)
-                        yield from table.slice(low, high - low).to_batches()
-                    position += size
-
-    def _open(self, name: str) -> contextlib.closing[Any]:
-        # Spark's own files, as projects may still hold them, have timestamps that reach further than nanoseconds do.
-        return contextlib.closing(_parquet().ParquetFile(self._path(name), coerce_int96_timestamp_unit="us"))
-
-    def _path(self, name: str) -> Path:
-        path = f"{self._files.folder}/{name}"
-        self._bring(path)
-        return self._root / path
-
-
-def _in_order(table: Any, columns: list[str] | None) -> Any:
-    """Return the columns of a table in the order in which they were asked for; parts of columns come as they lie."""
-    return table if columns is None or set(columns) != set(table.schema.names) else table.select(columns)
-
-
-def _arrow() -> Any:
-    try:
-        import pyarrow  # noqa: PLC0415 - only experiments with data need it
-    except ImportError as error:
-        raise MissingLibraryError(
-            'Data is read with pyarrow, which is not installed here: pip install "cargobike[spark]".',
-            name="pyarrow",
-        ) from error
-    return pyarrow
-
-
-def _parquet() -> Any:
-    _arrow()
-    import pyarrow.parquet  # noqa: PLC0415
-
-    return pyarrow.parquet
+        for number, group in enumerate(self.source.groups):
+            low, high = max(self._begin - first, 0), min(self._end - first, group.rows)
+            first += group.rows
+            if low < high:
+                yield from self.source.read(number, columns).slice(low, high - low).to_batches()

@@ -12,6 +12,7 @@ import pytest
 from cargobike.core.errors import InvalidInputError, MissingLibraryError
 from cargobike.core.registering.feeding import Feed
 from cargobike.data.shard import Shard
+from cargobike.experiments.trial.program import load_opener
 
 ROWS = [7, 1, 5]
 
@@ -121,8 +122,9 @@ def test_columns_are_chosen_in_batches_tables_and_empty_shares(feed: Feed, tmp_p
     assert share.to_pandas(["x"])["x"].tolist() == list(range(13))
 
 
-def test_without_pyarrow_the_extra_is_named(feed: Feed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_pyarrow_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(MissingLibraryError, match=r'pip install "cargobike\[spark\]"') as caught:
-        Share(feed, tmp_path, 0, 1).read()
+    monkeypatch.delitem(sys.modules, "cargobike.data.shard")
+    with pytest.raises(MissingLibraryError, match=r'pip install "cargobike\[data\]"') as caught:
+        load_opener(Feed("data/abc", ["0.parquet"], [1]))
     assert caught.value.name == "pyarrow"

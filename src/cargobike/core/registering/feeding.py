@@ -56,8 +56,11 @@ class Feed(msgspec.Struct, frozen=True, array_like=True):
 class Feeder(Protocol):
     """Describes what a user gives as `data`, written into the project if need be; refuses what it does not know."""
 
-    def __call__(self, data: object, project: ProjectFolder) -> Feed:
-        """Return the description; raises `InvalidInputError`."""
+    def __call__(self, data: object, project: ProjectFolder, *, ranks: int = 1, travels: bool = False) -> Feed:
+        """Return the description; raises `InvalidInputError`.
+
+        `ranks` share it in a trial; with `travels` workers may be on machines that do not see the files of this one.
+        """
         ...
 
 

@@ -15,15 +15,17 @@ from cargobike.core.values.words import count
 from cargobike.store.files import project
 
 
-def feed_with(data: object, asked: Asked) -> tuple[Feed, Asked]:
+def feed_with(data: object, asked: Asked, *, travels: bool) -> tuple[Feed, Asked]:
     """Describe what a train function is fed with, by the product that keeps tables, and write it into the record.
+
+    `travels` if workers may be on machines that do not see the files of this one.
 
     Raises:
         InvalidInputError: If it cannot be used, has no rows, or fewer rows than there are ranks.
     """
     feeder: Feeder = next(load(product.feeder) for product in products() if product.feeder)
-    feed = feeder(data, project.prepare())
     ranks = asked.placement.gang.size or 1
+    feed = feeder(data, project.prepare(), ranks=ranks, travels=travels)
     if feed.num_rows < ranks:
         raise InvalidInputError(
             f"The data has {count(feed.num_rows, 'row')}, and {ranks} ranks cannot share that: each needs a row. "

@@ -47,7 +47,7 @@ def launch_experiment(asked: Asked, objects: Objects) -> Result:
         shipment = ship(train)
         data = None
         if objects.data is not None:
-            data, fed = _feed_with(objects.data, setup.asked)
+            data, fed = _feed_with(objects.data, setup.asked, travels=isinstance(engine, Elsewhere))
             setup = replace(setup, asked=fed)
         with _only_text():
             payload = make_payload(
@@ -160,10 +160,10 @@ def _only_text() -> Iterator[None]:
         ) from error
 
 
-def _feed_with(data: object, asked: Asked) -> tuple[Feed, Asked]:
+def _feed_with(data: object, asked: Asked, *, travels: bool) -> tuple[Feed, Asked]:
     from cargobike.experiments.asking.feeding import feed_with  # noqa: PLC0415 - only for experiments with data
 
-    return feed_with(data, asked)
+    return feed_with(data, asked, travels=travels)
 
 
 def outcome(record: ExperimentRecord, folder: ExperimentFolder, *, is_single: bool) -> Result:

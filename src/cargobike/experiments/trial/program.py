@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 
 from cargobike.core import layout
-from cargobike.core.errors import InvalidInputError, TrialPaused, TrialStopped
-from cargobike.core.registering.feeding import Opener
+from cargobike.core.errors import InvalidInputError, MissingLibraryError, TrialPaused, TrialStopped
+from cargobike.core.registering.feeding import Feed, Opener
 from cargobike.core.running.forks import end_copy
 from cargobike.core.running.member import Role
 from cargobike.experiments.trial import context
@@ -149,9 +149,7 @@ class TrialProgram:
         seed_everything(trial.seed)
         if self._payload.data is not None:
             feed = self._payload.data
-            module, _, name = feed.opener.partition(":")
-            opener: Opener = getattr(importlib.import_module(module), name)
-            data = arguments["data"] = opener(feed, seat.project, trial.rank, trial.world_size, trial.bring)
+            data = arguments["data"] = load_opener(feed)(feed, seat.project, trial.rank, trial.world_size, trial.bring)
             trial.feed(data)
         if self._payload.wants_reporter:
             arguments["reporter"] = Reporter(trial, self._payload.metric or UNNAMED)
@@ -195,6 +193,25 @@ def _failure(assignment: Assignment, error: BaseException, launch_dir: str) -> A
         if isinstance(error, KeyboardInterrupt):  # a signal from outside, as if its process had been killed
             return AttemptEnd("lost", error=text, alike=alike)
     return AttemptEnd("failed", error=text, alike=alike)
+
+
+def load_opener(feed: Feed) -> Opener:
+    """Import what opens a feed.
+
+    Raises:
+        MissingLibraryError: If a library that it needs is not installed here.
+    """
+    module, _, name = feed.opener.partition(":")
+    try:
+        opener: Opener = getattr(importlib.import_module(module), name)
+    except ModuleNotFoundError as error:
+        if isinstance(error, MissingLibraryError) or (error.name or "").startswith("cargobike"):
+            raise
+        raise MissingLibraryError(
+            f'Data is read with {error.name}, which is not installed here: pip install "cargobike[data]".',
+            name=error.name,
+        ) from error
+    return opener
 
 
 def peak_memory_bytes() -> int:

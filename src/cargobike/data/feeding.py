@@ -1,0 +1,203 @@
+"""What is given to `launch(data=…)`, described for workers: read where it lies, or written into the project.
+
+What workers can read themselves (an address, a file on the same machine, a table) is not copied. What only this process
+has (a DataFrame, an Arrow table, arrays) is written once into the project, from where workers elsewhere fetch it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from pathlib import Path
+from typing import Any, Final
+
+import cloudpickle
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+from msgspec.structs import replace
+
+from cargobike.core.errors import CargobikeError, InvalidInputError
+from cargobike.core.layout import ProjectFolder
+from cargobike.core.registering.feeding import Feed
+from cargobike.core.values.words import count
+from cargobike.data.loading.loader import Loader
+from cargobike.data.loading.options import Options
+from cargobike.data.materialize import materialize
+from cargobike.data.sources.brought import group_sizes
+from cargobike.data.sources.listing import is_address
+from cargobike.data.sources.memory import MemorySource
+from cargobike.data.sources.opening import open_again, open_source
+from cargobike.data.sources.source import Source, SourceSpec
+from cargobike.store.history.environment import without_credentials
+
+_CHECKER: Final = "cargobike.data.feeding:check"
+_SHARD: Final = "cargobike.data.shard:Shard"
+_LOADER: Final = "cargobike.data.followed:open_loader"
+_USUAL: Final = Options()
+
+
+def describe(data: object, project: ProjectFolder, *, ranks: int = 1, travels: bool = False) -> Feed:
+    """Describe what a train function is to be fed with, written into the project if workers cannot read it.
+
+    Args:
+        data: A `Loader`, or anything that has rows: a table that was written or its name, a path, glob, folder or
+            address, a Spark, pandas or polars DataFrame, an Arrow table, a dict of arrays.
+        project: Where to write what only this process has.
+        ranks: How many ranks share it.
+        travels: Whether workers may be on machines that do not see this one's files.
+
+    Raises:
+        InvalidInputError: If it cannot be used, or has no rows.
+        NotFoundError: If there is no such file or table.
+    """
+    if isinstance(data, Loader):
+        data.for_rank(0, ranks)  # refuses what cannot be shared among so many
+        return _with_options(_describe(data.source, project, ranks, travels), data)
+    if hasattr(data, "mapInArrow"):
+        return _written(data, project, "a Spark DataFrame")
+    return _describe(_source(data), project, ranks, travels)
+
+
+def _source(data: object) -> Source:
+    try:
+        return open_source(data)
+    except InvalidInputError as error:
+        if "cannot be read from" not in str(error):
+            raise
+        raise InvalidInputError(
+            f"data={type(data).__name__} was given; give a data.Loader, a table or its name, a path, glob, folder or "
+            "address, a Spark, pandas or polars DataFrame, an Arrow table, or a dict of arrays."
+        ) from error
+
+
+def _describe(source: Source, project: ProjectFolder, ranks: int, travels: bool) -> Feed:
+    if not source.num_rows:
+        raise InvalidInputError(f"{without_credentials(source.name)} has no rows.")
+    if source.num_rows < ranks:
+        raise InvalidInputError(
+            f"{without_credentials(source.name)} has {count(source.num_rows, 'row')}, and {ranks} ranks cannot share "
+            f"that: each needs a row. Use at most {count(source.num_rows, 'worker')} for a trial, or give more data."
+        )
+    if isinstance(source, MemorySource):
+        return _written(_all_rows(source), project, source.name, source.fingerprint)
+    spec = source.spec()
+    if travels and not _is_far(spec):
+        return _written(_all_rows(source), project, source.name, source.fingerprint)
+    table = getattr(source, "table", None)
+    return Feed(
+        folder="",
+        names=[without_credentials(source.name)],
+        rows=[source.num_rows],
+        opener=_SHARD,
+        checker=_CHECKER,
+        source=without_credentials(source.name),
+        version="" if table is None else str(table.version),
+        fingerprint=source.fingerprint,
+        details={"spec": msgspec.to_builtins(spec)},
+    )
+
+
+def _written(data: object, project: ProjectFolder, name: str, fingerprint: str = "") -> Feed:
+    feed = materialize(data, project)
+    folder = project.root / feed.folder
+    groups = [group_sizes(pq.read_metadata(folder / file)) for file in feed.names]
+    return replace(
+        feed, opener=_SHARD, checker=_CHECKER, source=name, fingerprint=fingerprint, details={"groups": groups}
+    )
+
+
+def _all_rows(source: Source) -> pa.Table:
+    return pa.concat_tables([source.read(group) for group in range(len(source.groups))])
+
+
+def _is_far(spec: SourceSpec) -> bool:
+    """Tell whether a source is on storage that other machines reach, as far as its addresses tell."""
+    addresses = [value for option in spec.options.values() for value in _texts(option)]
+    return any(is_address(text) and not text.startswith("file://") for text in addresses)
+
+
+def _texts(option: object) -> list[str]:
+    if isinstance(option, str):
+        return [option]
+    return [text for text in option if isinstance(text, str)] if isinstance(option, list | tuple) else []
+
+
+def _with_options(feed: Feed, loader: Loader) -> Feed:
+    """Add how a loader reads: what is plain data as such, and what is not as pickled objects."""
+    options = {field.name: getattr(loader.options, field.name) for field in dataclasses.fields(Options)}
+    plain: dict[str, Any] = {}
+    objects: dict[str, Any] = {}
+    for name, value in options.items():
+        (plain if _is_plain(value) else objects)[name] = value
+    shown = {name: value for name, value in options.items() if value != getattr(_USUAL, name)}
+    try:
+        pickled = cloudpickle.dumps(objects) if objects else b""
+    except Exception as error:
+        named = ", ".join(objects)
+        raise InvalidInputError(
+            f"The loader cannot be sent to workers: its {named} cannot be pickled ({error}). Make such things (locks, "
+            "open files, connections) inside the function instead."
+        ) from error
+    return replace(
+        feed,
+        opener=_LOADER,
+        options={name: _shown(value) for name, value in shown.items()},
+        details={**feed.details, "options": plain, **_position(feed, loader)},
+        objects=pickled,
+    )
+
+
+def _position(feed: Feed, loader: Loader) -> dict[str, Any]:
+    """Return where a loader begins: where it is, or, of rows that were written anew, at the epoch in which it is.
+
+    Raises:
+        InvalidInputError: If it is in the middle of an epoch of rows that are written anew, in other groups.
+    """
+    state = loader.state_dict()
+    if not feed.folder:
+        return {"state": state}
+    if state["stages"]:
+        raise InvalidInputError(
+            "The loader is in the middle of an epoch of rows that workers cannot read where they are. Give one that "
+            "has not begun, or that stands before an epoch: loader.set_epoch(…)."
+        )
+    return {"epoch": state["epoch"]}
+
+
+def _is_plain(value: object) -> bool:
+    if isinstance(value, dict):
+        return all(isinstance(name, str) and _is_plain(each) for name, each in value.items())
+    if isinstance(value, list):
+        return all(map(_is_plain, value))
+    return value is None or type(value) in (bool, int, float, str)
+
+
+def _shown(value: object) -> Any:
+    """Return an option as the record shows it: plain data as it is, functions by their names."""
+    return value if _is_plain(value) else getattr(value, "__qualname__", None) or repr(value)[:200]
+
+
+def check(feed: Feed, root: Path) -> None:
+    """Refuse data that is gone or has changed since an experiment was launched with it.
+
+    Raises:
+        InvalidInputError: Saying what to do.
+    """
+    spec = feed.details.get("spec")
+    if spec is None:
+        missing = [name for name in feed.names if not os.path.exists(root / feed.folder / name)]
+        if missing:
+            raise InvalidInputError(
+                f"The data of this experiment is gone: {feed.folder} lacks {count(len(missing), 'file')}, such as "
+                f"{missing[0]}. Was it removed with `cargobike data rm`? Launch the experiment anew with its data."
+            )
+        return
+    try:
+        open_again(msgspec.convert(spec, SourceSpec))
+    except CargobikeError as error:
+        version = f" version {feed.version}" if feed.version else ""
+        raise InvalidInputError(
+            f"The data of this experiment, {feed.source}{version}, is not what it was: {error} Bring it back as it "
+            "was, or launch the experiment anew with what it is now; trials that have ended are kept either way."
+        ) from error

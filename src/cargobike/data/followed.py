@@ -1,0 +1,75 @@
+"""A loader that belongs to a trial: its place is kept in the trial's checkpoints, and its pace is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import cloudpickle
+import msgspec
+
+from cargobike.core.registering.feeding import Consumed, Feed, Follower
+from cargobike.data.loading.loader import Loader
+from cargobike.data.loading.options import Options
+from cargobike.data.sources.brought import BroughtFiles
+from cargobike.data.sources.opening import open_again
+from cargobike.data.sources.source import Source, SourceSpec
+
+
+class FollowedLoader(Loader):
+    """A loader whose trial is told what is drawn; see `core/registering/feeding.py: Placed`."""
+
+    _follower: Follower | None = None
+    _is_taken_up = False
+
+    def follow(self, follower: Follower) -> None:
+        """Tell a trial from now on what is drawn."""
+        self._follower = follower
+
+    def consumed(self) -> Consumed:
+        """Return what was drawn, and how long that was waited for."""
+        return Consumed(self.stats.rows, self.stats.waited_s)
+
+    def load_state_dict(self, state: object) -> None:
+        """Go where a loader was; see `Loader.load_state_dict`."""
+        super().load_state_dict(state)
+        self._is_taken_up = True
+
+    def set_epoch(self, epoch: int) -> None:
+        """Go to the beginning of an epoch; to what is left of it, if it is the one that a checkpoint has begun."""
+        if not self._is_taken_up or epoch != self.epoch:
+            super().set_epoch(epoch)
+
+    def __iter__(self) -> Iterator[Any]:
+        follower = self._follower
+        if follower is not None:
+            follower.begins()
+        self._is_taken_up = False
+        for batch in super().__iter__():
+            if follower is not None:
+                follower.drew()
+            yield batch
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what other processes may know: a trial is followed in its own one only."""
+        return {name: value for name, value in self.__dict__.items() if name != "_follower"}
+
+
+def open_loader(feed: Feed, root: Path, rank: int, world_size: int, bring: Callable[[str], None]) -> FollowedLoader:
+    """Return the loader that was given at launch, for one rank."""
+    details = feed.details
+    options = Options(**details["options"], **(cloudpickle.loads(feed.objects) if feed.objects else {}))
+    loader = FollowedLoader.__new__(FollowedLoader)
+    loader._set_up(source_of(feed, root, bring), options, rank, world_size)
+    if details.get("state"):
+        loader.load_state_dict(details["state"])
+    elif details.get("epoch"):
+        loader.set_epoch(details["epoch"])
+    return loader
+
+
+def source_of(feed: Feed, root: Path, bring: Callable[[str], None]) -> Source:
+    """Open the data of a feed on this machine: where it lies, or from files of the project."""
+    spec = feed.details.get("spec")
+    return BroughtFiles(feed, root, bring) if spec is None else open_again(msgspec.convert(spec, SourceSpec))
