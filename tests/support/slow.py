@@ -124,6 +124,10 @@ SLOW: dict[str, tuple[str, ...]] = {
         "test_ranks_that_die_stall_or_leave_early_in_torch",
         "test_a_gang_that_stands_still_is_ended",
     ),
+    "faults/test_lost_place.py": (
+        "test_a_gang_sees_every_row_once_when_one_of_it_is_killed[agent]",
+        "test_three_ranks_become_two_in_the_middle_of_an_epoch[False]",
+    ),
 }
 """By file below `tests`: the tests that are slow, without their parameters or with those that are; none means all."""
 
