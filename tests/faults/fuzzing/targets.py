@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from faults.fuzzing.data_targets import data_targets
 from faults.fuzzing.file_targets import file_targets
 from faults.fuzzing.message_targets import message_targets
 from faults.fuzzing.space_targets import space_targets
@@ -21,6 +22,7 @@ def all_targets(folder: Path) -> Iterator[dict[str, Target]]:
             *message_targets(),
             *space_targets(folder / "spaces"),
             *file_targets(folder / "files"),
+            *data_targets(folder / "data"),
             exits.enter_context(web_target(folder / "web")),
         ]
         yield {target.name: target for target in targets}

@@ -17,15 +17,25 @@ from cargobike.data.sources.source import Source, SourceSpec
 TABLES: Final = "cargobike.data.sources.table:source_at"
 """A function from a name, path or address to a source if `data.write` made a table there, else to `None`."""
 
-FORMATS: Final[dict[str, str]] = {}
+FORMATS: Final[dict[str, str]] = {
+    **dict.fromkeys((".csv", ".tsv", ".csv.gz", ".tsv.gz"), "cargobike.data.sources.csv:open_csv"),
+    **dict.fromkeys(
+        (".jsonl", ".ndjson", ".json", ".jsonl.gz", ".ndjson.gz", ".json.gz"),
+        "cargobike.data.sources.json_lines:open_json_lines",
+    ),
+    **dict.fromkeys(
+        (".tfrecord", ".tfrecords", ".tfrecord.gz", ".tfrecords.gz"), "cargobike.data.sources.tfrecord:open_tfrecord"
+    ),
+    **dict.fromkeys((".tar", ".tar.gz", ".tgz"), "cargobike.data.sources.tar:open_webdataset"),
+}
 """How the name of a file ends, and `module:name` of a function from paths to a source."""
 
 FOLDERS: Final[dict[str, str]] = {}
 """What a folder holds if it is more than its files, and `module:name` of a function from its path to a source."""
 
 _UNDERSTOOD: Final = (
-    "the name of a table, a path, glob, folder or address of Parquet files, an Arrow table, a pandas or polars "
-    "DataFrame, or a dict of NumPy arrays"
+    "the name of a table, a path, glob, folder or address of Parquet, CSV, JSON-lines, TFRecord or WebDataset tar "
+    "files, an Arrow table, a pandas or polars DataFrame, or a dict of NumPy arrays"
 )
 
 
