@@ -116,7 +116,13 @@ LIBRARIES: dict[str, Library] = {
     "fastapi": Library(("ui/web/*", "*/pages/*")),
     "jinja2": Library(("ui/web/templates.py",)),
     "markupsafe": Library(("experiments/pages/drawing.py",)),
-    "keras": Library(("training/keras_averaging.py", "experiments/trial/callbacks/keras.py")),
+    "keras": Library(
+        (
+            "training/keras_averaging.py",
+            "experiments/trial/callbacks/keras.py",
+            "data/loading/frameworks/keras.py",
+        )
+    ),
     "lightning": Library(("experiments/trial/callbacks/lightning.py",)),
     "msgspec": Library(("*",)),
     "numpy": Library(("search/*", "analysis/*", "training/*", "data/*")),
@@ -158,13 +164,17 @@ LIBRARIES: dict[str, Library] = {
     "rich": Library(("cli/*", "experiments/commands/printing.py", "experiments/display/panel.py")),
     "sklearn": Library(("demo/digits.py", "experiments/trial/callbacks/sklearn.py")),
     "sqlalchemy": Library(("store/index/*", "*/index/*")),
-    "tensorflow": Library(("training/keras_averaging.py",), "seconds to import; only where Keras runs on it"),
+    "tensorflow": Library(
+        ("training/keras_averaging.py", "data/loading/frameworks/tensorflow.py"),
+        "seconds to import; only where Keras runs on it",
+    ),
     "torch": Library(
         (
             "bench/program.py",
             "demo/digits.py",
             "experiments/trial/checkpoints/state.py",
             "experiments/trial/checkpoints/sharded.py",
+            "data/loading/frameworks/torch.py",
             "training/*",
         ),
         "seconds to import; only who saves tensors pays",
@@ -222,6 +232,16 @@ DEFERRED: dict[tuple[str, str], str] = {
     ("data/keeping.py", "cargobike.data.index.tables"): "SQLAlchemy is slow to import",
     ("data/front.py", "cargobike.data.inference"): "only for who has a Spark DataFrame",
     ("data/tables/executors.py", "cargobike.store.files.storages"): "an executor may lack it, and need not have it",
+    ("data/loading/loader.py", "cargobike.data.loading.frameworks.torch"): "a second to import; only where asked for",
+    ("data/loading/loader.py", "cargobike.data.loading.frameworks.keras"): "seconds to import; only where asked for",
+    (
+        "data/loading/loader.py",
+        "cargobike.data.loading.frameworks.tensorflow",
+    ): "seconds to import; only where asked for",
+    (
+        "data/loading/frameworks/keras.py",
+        "cargobike.data.loading.frameworks.tensorflow",
+    ): "seconds to import; only where Keras runs on it",
     (
         "experiments/asking/function.py",
         "cargobike.experiments.asking.remote_source",

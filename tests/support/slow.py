@@ -97,6 +97,12 @@ SLOW: dict[str, tuple[str, ...]] = {
         "test_sklearn_estimators_learn_in_steps_stop_and_go_on[histogram]",
         "test_callbacks_do_nothing_special_outside_a_trial",
     ),
+    "unit/data/loading/test_frameworks.py": (
+        "test_torch_with_processes_of_every_kind",
+        "test_keras_and_tensorflow",
+        "test_keras_on_torch",
+        "test_lightning",
+    ),
     # A new environment with everything installed.
     "scenario/test_reproduce.py": ("test_a_fresh_environment_is_made_from_the_recorded_packages",),
     # The same for every optimizer; the contract of each stays quick.

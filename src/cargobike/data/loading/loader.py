@@ -4,28 +4,29 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Generator, Iterator
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
 import pyarrow as pa
 
 from cargobike.core.errors import InvalidInputError
 from cargobike.core.registering.feeding import Consumed, Follower
 from cargobike.core.running.member import current
-from cargobike.data.loading.ahead import ReadAhead
-from cargobike.data.loading.blocks import ArrowBlocks, Blocks, NumpyBlocks
-from cargobike.data.loading.columns import Column, Columns, Form, Ragged, resolve_columns
-from cargobike.data.loading.decoding import first_length
+from cargobike.data.loading.columns import RAGGED_LISTS, Columns, Form, Ragged, resolve_columns
 from cargobike.data.loading.forms import converter
 from cargobike.data.loading.options import Options
 from cargobike.data.loading.order import Order, usual_mix
-from cargobike.data.loading.shares import Last, Sharing, left_after
-from cargobike.data.loading.state import VERSION, LoaderState, StageState, read_state
+from cargobike.data.loading.position import Position
+from cargobike.data.loading.reading import Reading
+from cargobike.data.loading.shares import Last, Sharing
 from cargobike.data.loading.stats import Stats
 from cargobike.data.loading.steps import Portion
-from cargobike.data.loading.taking import Taken, take_batches
-from cargobike.data.loading.visits import visits
-from cargobike.data.sources.opening import open_source
+from cargobike.data.loading.taking import Taken
+from cargobike.data.sources.opening import open_again, open_source
 from cargobike.data.sources.source import Source
+
+if TYPE_CHECKING:
+    from cargobike.data.loading.frameworks.torch import TorchDataset
 
 
 class Loader:
@@ -116,26 +117,23 @@ class Loader:
         self.options = options
         self.source = source
         self.stats = Stats()
-        self._columns = resolve_columns(
+        columns = resolve_columns(
             source.schema,
             options.columns,
             to=options.to if options.transform is None or options.to == "arrow" else "numpy",
             ragged=options.ragged,
             nulls=options.nulls,
         )
-        self._rows = source.num_rows
-        self._mix = options.mix or usual_mix([group.size_bytes for group in source.groups])
-        self._seed = options.seed
         self._sharing = Sharing(self.world_size, options.batch_size, options.last)
         self._check_rows()
-        self._epoch = 0
-        self._stages: list[StageState] = []
-        self._spare: tuple[int, Blocks] | None = None
-        self._iteration = 0
+        mix = options.mix or usual_mix([group.size_bytes for group in source.groups])
+        self._position = Position(source, self._sharing, self.rank, shuffle=options.shuffle, seed=options.seed, mix=mix)
+        self._names = [column.name for column in columns]
+        self._reading = Reading(source, columns, options, self.stats)
         self._follower: Follower | None = None
 
     def _check_rows(self) -> None:
-        name, rows, ranks = self.source.name, self._rows, self.world_size
+        name, rows, ranks = self.source.name, self.source.num_rows, self.world_size
         if not 0 <= self.rank < ranks:
             raise InvalidInputError(f"rank={self.rank} was given; with world_size={ranks} it is from 0 to {ranks - 1}.")
         if not rows:
@@ -153,7 +151,7 @@ class Loader:
 
     def __len__(self) -> int:
         """Return how many batches a whole epoch has."""
-        return self._sharing.steps(self._rows)
+        return self._sharing.steps(self._position.rows)
 
     @property
     def batch_size(self) -> int:
@@ -163,29 +161,17 @@ class Loader:
     @property
     def epoch(self) -> int:
         """Which epoch the next batch belongs to, from 0."""
-        return self._epoch
+        return self._position.epoch
 
     def set_epoch(self, epoch: int) -> None:
         """Go to the beginning of an epoch."""
         if epoch < 0:
             raise InvalidInputError(f"set_epoch({epoch!r}): give a whole number, at least 0.")
-        self._epoch = epoch
-        self._stages = []
-        self._iteration += 1
+        self._position.set_epoch(epoch)
 
     def state_dict(self) -> dict[str, Any]:
         """Return where the loader is, after the batch that was handed out last: plain data, the same for all ranks."""
-        return LoaderState(
-            version=VERSION,
-            source=self.source.fingerprint,
-            rows=self._rows,
-            shuffle=self.options.shuffle,
-            seed=self._seed,
-            mix=self._mix,
-            epoch=self._epoch,
-            stages=[stage for stage in self._stages if stage.steps],
-            skipped=self.stats.skipped_rows,
-        ).to_dict()
+        return self._position.state(self.stats.skipped_rows)
 
     def load_state_dict(self, state: object) -> None:
         """Go where a loader was, which may have had another world size or batch size.
@@ -195,21 +181,7 @@ class Loader:
         Raises:
             InvalidInputError: If it is the state of a loader of something else.
         """
-        known = read_state(state)
-        mistakes = []
-        if known.source != self.source.fingerprint or known.rows != self._rows:
-            mistakes.append(
-                f"It belongs to another source or to another version of it ({known.rows:,} rows, fingerprint "
-                f"{known.source}); {self.source.name} has {self._rows:,} rows, fingerprint {self.source.fingerprint}."
-            )
-        if known.shuffle != self.options.shuffle:
-            mistakes.append(f"It was made with shuffle={known.shuffle}.")
-        if mistakes:
-            raise InvalidInputError("This state does not fit the loader.", mistakes)
-        self._epoch, self._seed, self._mix = known.epoch, known.seed, known.mix
-        self._stages = list(known.stages)
-        self._iteration += 1
-        self.stats.skipped_rows = known.skipped
+        self.stats.skipped_rows = self._position.load(state).skipped
 
     def __iter__(self) -> Iterator[Any]:
         return self._iterate()
@@ -222,6 +194,61 @@ class Loader:
         """Return what was drawn in this process."""
         return Consumed(self.stats.rows, self.stats.waited_s)
 
+    def as_torch(self) -> TorchDataset:
+        """Return an `IterableDataset` of torch; give it to a `DataLoader` with `batch_size=None`."""
+        from cargobike.data.loading.frameworks.torch import TorchDataset  # noqa: PLC0415 - a second to import
+
+        return TorchDataset(self)
+
+    def as_keras(self, x: str | list[str] | None = None, y: str | None = None, weights: str | None = None) -> Any:
+        """Return what `keras.Model.fit` takes: pairs of inputs, targets and weights, by their names in a batch.
+
+        Args:
+            x: The input, or several, which become a dict; without it batches are given as they are.
+            y: The target.
+            weights: The weight of each row.
+        """
+        from cargobike.data.loading.frameworks import keras  # noqa: PLC0415 - seconds to import
+
+        return keras.as_dataset(self, x, y, weights)
+
+    def as_tf_dataset(self) -> Any:
+        """Return a `tf.data.Dataset` of batches, with their types and shapes."""
+        from cargobike.data.loading.frameworks import tensorflow  # noqa: PLC0415 - seconds to import
+
+        return tensorflow.as_dataset(self)
+
+    def batch_spec(self) -> dict[str, tuple[np.dtype[Any], tuple[int | None, ...]]]:
+        """Return type and shape of one row of each array; `None` where the length differs between batches."""
+        return {
+            column.name: (
+                column.dtype if self.options.ragged == "pad" else column.stored,
+                (None,) if column.kind == RAGGED_LISTS and self.options.ragged == "pad" else column.shape,
+            )
+            for column in self._reading.columns
+        }
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what makes this loader again in another process: how to open the source, and where it is."""
+        return {
+            "source": self.source.spec(),
+            "options": self.options,
+            "ranks": (self.rank, self.world_size),
+            "position": self.state_dict(),
+            "worker": self._position.worker,
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        Loader._set_up(self, open_again(state["source"]), state["options"], *state["ranks"])
+        self.load_state_dict(state["position"])
+        self._position.worker = state["worker"]
+
+    def for_worker(self, number: int, workers: int) -> Self:
+        """Return a loader for one of several processes that divide the steps of this rank among them."""
+        other = self.for_rank(self.rank, self.world_size)
+        other._position.worker = (number, workers)
+        return other
+
     def for_rank(self, rank: int, world_size: int) -> Self:
         """Return a loader of the same source with the same options and position, for another rank."""
         other = type(self).__new__(type(self))
@@ -232,7 +259,7 @@ class Loader:
     @property
     def columns(self) -> list[str]:
         """The names of the arrays in a batch."""
-        return [column.name for column in self._columns]
+        return self._names
 
     @property
     def schema(self) -> pa.Schema:
@@ -254,93 +281,42 @@ class Loader:
 
     def _batches(self) -> Iterator[Any]:
         """Yield the rest of this epoch; after each batch the position is behind it."""
-        self._iteration += 1
-        iteration, epoch, part = self._iteration, self._epoch, self._portion()
-        batches = self._read(part)
+        position = self._position
+        part = position.begin()
+        moves, epoch = position.moves, position.epoch
+        batches = self._read(part, epoch)
         owner = os.getpid()
-        done = 0
         try:
-            while done < part.steps:
+            for done in range(part.steps):
                 if os.getpid() != owner:  # the threads were not copied with this process
-                    owner, batches = os.getpid(), self._read(part.after(done))
+                    owner, batches = os.getpid(), self._read(part.after(done), epoch)
                 batch, rows, repeated = next(batches)
-                done += 1
+                position.step()
                 self._count(rows, repeated)
                 if batch is not None:
                     yield batch
-                if self._iteration != iteration:
+                if position.moves != moves:
                     raise InvalidInputError(
-                        "This loader was iterated anew or sent elsewhere in the meantime; its position is one, so only "
+                        "This loader was iterated anew or sent elsewhere in the meantime; it has one position, so only "
                         "the newest iterator goes on. Make two loaders to read twice at once."
                     )
-            self.set_epoch(epoch + 1)
         finally:
             batches.close()
 
-    def _portion(self) -> Portion:
-        """Return what this rank has still to read in this epoch, and begin a stage if rows are shared anew."""
-        stages = self._stages
-        sharing = self._sharing
-        if not stages or stages[-1].stage().sharing != sharing:
-            stages.append(
-                StageState(world_size=sharing.world_size, batch_size=sharing.batch_size, last=sharing.last, steps=0)
-            )
-        before = [stage.stage() for stage in stages]
-        left = left_after(self._rows, before[:-1])
-        return Portion(left, sharing, self.rank, before[-1].steps)
+    def _read(self, part: Portion, epoch: int) -> Generator[Taken, None, None]:
+        position = self._position
+        order = Order(
+            [group.rows for group in self.source.groups],
+            shuffle=self.options.shuffle,
+            seed=position.seed,
+            epoch=epoch,
+            mix=position.mix,
+        )
+        return self._reading.read(part, order, never_empty=self.world_size > 1)
 
     def _count(self, rows: int, repeated: int) -> None:
-        last = self._stages[-1]
-        self._stages[-1] = StageState(
-            world_size=last.world_size, batch_size=last.batch_size, last=last.last, steps=last.steps + 1
-        )
         self.stats.rows += rows
         self.stats.batches += 1
         self.stats.padded_rows += repeated
         if self._follower is not None:
             self._follower.drew()
-
-    def _read(self, part: Portion) -> Generator[Taken, None, None]:
-        """Start to read a portion."""
-        options, groups = self.options, self.source.groups
-        rows = [group.rows for group in groups]
-        order = Order(rows, shuffle=options.shuffle, seed=self._seed, epoch=self._epoch, mix=self._mix)
-        self._find_widths()
-        wished = max(order.most_groups + 1, 2 * self._mix) if options.shuffle else 1 + self._mix
-        places = min(wished, len(groups))
-        blocks = self._take_blocks(places, max(rows))
-        ahead = ReadAhead(
-            self.source,
-            list(dict.fromkeys(field.name for column in self._columns for field in column.fields)),
-            visits(order, part.stretches()),
-            blocks,
-            places=places,
-            threads=options.threads,
-            timeout_s=options.timeout_s,
-            skip=options.on_error == "skip",
-            stats=self.stats,
-        )
-        try:
-            yield from take_batches(ahead, order, blocks, part.sizes(), never_empty=self.world_size > 1)
-        finally:
-            self._spare = (places, blocks)  # memory that was used before is quicker than new one
-
-    def _take_blocks(self, places: int, rows: int) -> Blocks:
-        spare, self._spare = self._spare, None
-        if spare is not None and spare[0] == places:
-            return spare[1]
-        if self.options.to == "arrow":
-            return ArrowBlocks(self._columns, places)
-        return NumpyBlocks(self._columns, places, rows, pad=self.options.ragged == "pad")
-
-    def _find_widths(self) -> None:
-        """Learn how many values lists have that are to have all the same number, from the first one in the source."""
-        self._columns = [column if column.shape != (-1,) else self._widened(column) for column in self._columns]
-
-    def _widened(self, column: Column) -> Column:
-        name = column.fields[0].name
-        for group in range(len(self.source.groups)):
-            width = first_length(self.source.read(group, [name])[name])
-            if width is not None:
-                return column.wide(width)
-        return column.wide(0)

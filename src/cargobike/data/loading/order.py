@@ -52,6 +52,7 @@ class Order:
         mix: How many groups are mixed with each other.
 
     Attributes:
+        mix: How many groups are mixed.
         rows: How many rows there are.
         windows: How many windows there are.
         most_groups: How many groups the window has that has most.
@@ -63,6 +64,7 @@ class Order:
     """
 
     def __init__(self, rows: Sequence[int], *, shuffle: bool, seed: int, epoch: int, mix: int) -> None:
+        self.mix = mix
         self._rows = rows
         self._shuffle = shuffle
         self._key = (seed, epoch)

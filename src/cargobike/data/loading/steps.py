@@ -17,17 +17,31 @@ class Portion:
         sharing: How they are shared.
         rank: Whose portion this is.
         done: How many steps are done.
+        until: After which step to end; `None` for the last one.
     """
 
     left: Sequence[Stretch]
     sharing: Sharing
     rank: int
     done: int = 0
+    until: int | None = None
 
     @property
     def steps(self) -> int:
         """How many batches are still to come."""
-        return max(self.sharing.steps(length(self.left)) - self.done, 0)
+        return max(self._end - self.done, 0)
+
+    @property
+    def _end(self) -> int:
+        every = self.sharing.steps(length(self.left))
+        return every if self.until is None else min(self.until, every)
+
+    def worker(self, number: int, workers: int) -> Portion:
+        """Return the steps of one of several processes that divide all steps of this rank among them."""
+        if workers == 1:
+            return self
+        every = self.sharing.steps(length(self.left))
+        return replace(self, done=max(self.done, every * number // workers), until=every * (number + 1) // workers)
 
     def after(self, steps: int) -> Portion:
         """Return what is left after some more steps."""
@@ -37,9 +51,10 @@ class Portion:
         """Yield for each batch how many rows it has, and how many of them were handed out before."""
         count = length(self.left)
         taken = self.sharing.taken(count, self.rank, self.done)
-        for step in range(self.done, self.done + self.steps):
+        end = self.done + self.steps
+        for step in range(self.done, end):
             until = self.sharing.taken(count, self.rank, step + 1)
-            repeated = self._repeated() if step == self.done + self.steps - 1 else 0
+            repeated = self._repeated() if step == end - 1 else 0
             yield until - taken + repeated, repeated
             taken = until
 
@@ -49,7 +64,8 @@ class Portion:
             return []
         count = length(self.left)
         begin, end = self.sharing.share(count, self.rank)
-        own = part_of(self.left, begin + self.sharing.taken(count, self.rank, self.done), end)
+        first = begin + self.sharing.taken(count, self.rank, self.done)
+        own = part_of(self.left, first, begin + self.sharing.taken(count, self.rank, self._end))
         missing = self._repeated()
         if not missing:
             return own
@@ -65,6 +81,8 @@ class Portion:
         """Return how many rows of the last batch are repeated ones: to fill it, or since no other is left."""
         count = length(self.left)
         steps = self.sharing.steps(count)
+        if self._end < steps:
+            return 0
         begin, end = self.sharing.share(count, self.rank)
         if self.sharing.last == "pad":
             return steps * self.sharing.batch_size - (end - begin)
