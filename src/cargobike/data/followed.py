@@ -51,10 +51,6 @@ class FollowedLoader(Loader):
                 follower.drew()
             yield batch
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Return what other processes may know: a trial is followed in its own one only."""
-        return {name: value for name, value in self.__dict__.items() if name != "_follower"}
-
 
 def open_loader(feed: Feed, root: Path, rank: int, world_size: int, bring: Callable[[str], None]) -> FollowedLoader:
     """Return the loader that was given at launch, for one rank."""

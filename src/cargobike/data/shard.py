@@ -14,7 +14,7 @@ from cargobike.data.followed import FollowedLoader, source_of
 from cargobike.data.loading.options import Options
 from cargobike.data.sources.brought import BroughtFiles
 
-_SET_UP: Final = {"options", "stats", "_columns", "_rows", "_mix", "_seed", "_sharing", "_epoch", "_stages"}
+_SET_UP: Final = {"options", "stats", "_names", "_sharing", "_position", "_reading"}
 
 
 class Shard(FollowedLoader):
@@ -48,7 +48,7 @@ class Shard(FollowedLoader):
 
     def __getattr__(self, name: str) -> Any:
         """Set the loader up when it is first needed: functions that only call `batches` or `read` need fewer files."""
-        if name not in _SET_UP or "_stages" in self.__dict__:
+        if name not in _SET_UP or "_position" in self.__dict__:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         self._begin_to_load()
         return getattr(self, name)
@@ -78,7 +78,7 @@ class Shard(FollowedLoader):
         return super().__len__()
 
     def __iter__(self) -> Iterator[Any]:
-        if "_stages" not in self.__dict__:
+        if "_position" not in self.__dict__:
             self._begin_to_load()
         super()._check_rows()
         if self._refusal is not None:

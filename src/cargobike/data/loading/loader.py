@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 
 from cargobike.core.errors import InvalidInputError
-from cargobike.core.registering.feeding import Consumed, Follower
 from cargobike.core.running.member import current
 from cargobike.data.loading.columns import RAGGED_LISTS, Columns, Form, Ragged, resolve_columns
 from cargobike.data.loading.forms import converter
@@ -130,7 +129,6 @@ class Loader:
         self._position = Position(source, self._sharing, self.rank, shuffle=options.shuffle, seed=options.seed, mix=mix)
         self._names = [column.name for column in columns]
         self._reading = Reading(source, columns, options, self.stats)
-        self._follower: Follower | None = None
 
     def _check_rows(self) -> None:
         name, rows, ranks = self.source.name, self.source.num_rows, self.world_size
@@ -185,14 +183,6 @@ class Loader:
 
     def __iter__(self) -> Iterator[Any]:
         return self._iterate()
-
-    def follow(self, follower: Follower) -> None:
-        """Tell a trial from now on what is drawn."""
-        self._follower = follower
-
-    def consumed(self) -> Consumed:
-        """Return what was drawn in this process."""
-        return Consumed(self.stats.rows, self.stats.waited_s)
 
     def as_torch(self) -> TorchDataset:
         """Return an `IterableDataset` of torch; give it to a `DataLoader` with `batch_size=None`."""
@@ -252,6 +242,7 @@ class Loader:
     def for_rank(self, rank: int, world_size: int) -> Self:
         """Return a loader of the same source with the same options and position, for another rank."""
         other = type(self).__new__(type(self))
+        other.__dict__.update(self.__dict__)
         Loader._set_up(other, self.source, self.options, rank, world_size)
         other.load_state_dict(self.state_dict())
         return other
@@ -269,8 +260,6 @@ class Loader:
     def _iterate(self) -> Iterator[Any]:
         convert = converter(self.options.to)
         transform = self.options.transform
-        if self._follower is not None:
-            self._follower.begins()
         self.stats.begin()
         try:
             for batch in self._batches():
@@ -318,5 +307,3 @@ class Loader:
         self.stats.rows += rows
         self.stats.batches += 1
         self.stats.padded_rows += repeated
-        if self._follower is not None:
-            self._follower.drew()

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import keras
 
 from cargobike.core.errors import InvalidInputError, nearest
-
-if TYPE_CHECKING:
-    from cargobike.data.loading.loader import Loader
+from cargobike.data.loading.frameworks.batches import Batches
 
 
-def as_dataset(loader: Loader, x: str | list[str] | None, y: str | None, weights: str | None) -> Any:
+def as_dataset(loader: Batches, x: str | list[str] | None, y: str | None, weights: str | None) -> Any:
     """Return a dataset of TensorFlow where Keras runs on it, which it would make one of anyway, else a `PyDataset`.
 
     Raises:
@@ -47,7 +45,7 @@ class KerasDataset(keras.utils.PyDataset):  # type: ignore[misc]  # Keras has no
     Keras numbers batches, and shuffles the numbers; here the loader decides what comes next, so they mean nothing.
     """
 
-    def __init__(self, loader: Loader, arrange: Any) -> None:
+    def __init__(self, loader: Batches, arrange: Any) -> None:
         super().__init__(workers=1, use_multiprocessing=False, max_queue_size=2)
         self.loader = loader
         self._arrange = arrange

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from cargobike.core.errors import InvalidInputError
-
-if TYPE_CHECKING:
-    from cargobike.data.loading.loader import Loader
+from cargobike.data.loading.frameworks.batches import Batches
 
 
-def as_dataset(loader: Loader, arrange: Callable[[Any], Any] = lambda batch: batch) -> Any:
+def as_dataset(loader: Batches, arrange: Callable[[Any], Any] = lambda batch: batch) -> Any:
     """Return a dataset each of whose passes is the next epoch of a loader.
 
     TensorFlow begins passes that it never ends, and takes batches before it needs them. So a pass that was not
@@ -50,7 +48,7 @@ def as_dataset(loader: Loader, arrange: Callable[[Any], Any] = lambda batch: bat
 class _Passes:
     """Passes over a loader, of which only those count that come to their end."""
 
-    def __init__(self, loader: Loader, arrange: Callable[[Any], Any]) -> None:
+    def __init__(self, loader: Batches, arrange: Callable[[Any], Any]) -> None:
         self._loader = loader
         self._arrange = arrange
         self._unfinished: dict[str, Any] | None = None
@@ -67,7 +65,7 @@ class _Passes:
             yield self._arrange(batch)
 
 
-def _first_batch(loader: Loader) -> Any:
+def _first_batch(loader: Batches) -> Any:
     state = loader.state_dict()
     batch = next(iter(loader))
     loader.load_state_dict(state)

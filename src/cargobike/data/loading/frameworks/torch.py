@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch.utils.data
 
-if TYPE_CHECKING:
-    from cargobike.data.loading.loader import Loader
+from cargobike.data.loading.frameworks.batches import Batches
 
 
 class TorchDataset(torch.utils.data.IterableDataset):  # type: ignore[misc,type-arg,unused-ignore]  # untyped
@@ -19,10 +18,10 @@ class TorchDataset(torch.utils.data.IterableDataset):  # type: ignore[misc,type-
     before each epoch, as with torch's distributed samplers. Without processes the epoch advances by itself.
     """
 
-    def __init__(self, loader: Loader) -> None:
+    def __init__(self, loader: Batches) -> None:
         super().__init__()
         self.loader = loader
-        self._reading: Loader | None = None
+        self._reading: Batches | None = None
 
     def __iter__(self) -> Iterator[Any]:
         info = torch.utils.data.get_worker_info()
