@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -24,6 +25,7 @@ from cargobike.store.files import project
 from cargobike.store.history.environment import without_credentials
 
 _MAGIC = re.compile(r"[*?\[]")
+_READERS_KEPT = 8
 _OPENER = "cargobike.data.sources.table:open_spec"
 
 
@@ -49,7 +51,10 @@ class TableSource(Source):
         self._fs, self._root = table.address.storage.arrow()
         self._is_local = isinstance(self._fs, LocalFileSystem)
         self._footers: dict[str, pq.FileMetaData] = {}
+        self._idle: list[tuple[str, pq.ParquetFile]] = []
         self._lock = threading.Lock()
+        if self._is_local:
+            self.columns_at_once = max(4, -(-len(self.schema) // 4))
 
     def read(self, group: int, columns: Sequence[str] | None = None) -> pa.Table:
         """Return the rows of one group; only some columns, in the order given, if asked."""
@@ -57,10 +62,8 @@ class TableSource(Source):
         names = self._checked(columns)
         footer = self._footer(file)
         try:
-            with pq.ParquetFile(
-                self._path(file), filesystem=self._fs, metadata=footer, pre_buffer=not self._is_local
-            ) as opened:
-                table = opened.read_row_group(number, columns=names, use_threads=False)
+            with self._reader(file, footer) as reader:
+                table = reader.read_row_group(number, columns=names, use_threads=False)
         except (OSError, pa.ArrowException) as error:
             raise StoreError(
                 f"{self._place(file)}, row group {number}, cannot be read: {error}. "
@@ -72,6 +75,34 @@ class TableSource(Source):
         """Return what opens this table again elsewhere."""
         options: dict[str, object] = {"url": self.table.url, "version": self.table.version}
         return SourceSpec(opener=_OPENER, options=options, fingerprint=self.fingerprint)
+
+    def close(self) -> None:
+        """Close the files that are kept open."""
+        with self._lock:
+            readers = [reader for _, reader in self._idle]
+            self._idle.clear()
+        for reader in readers:
+            reader.close(force=True)
+
+    @contextlib.contextmanager
+    def _reader(self, file: FileEntry, footer: pq.FileMetaData) -> Iterator[pq.ParquetFile]:
+        """Lend an open file to one thread; the last few stay open for the next group or columns of the same file."""
+        with self._lock:
+            index = next((index for index, (path, _) in enumerate(self._idle) if path == file.path), None)
+            reader = self._idle.pop(index)[1] if index is not None else None
+        if reader is None:
+            opened = self._fs.open_input_file(self._path(file))
+            reader = pq.ParquetFile(opened, metadata=footer, pre_buffer=not self._is_local)
+        try:
+            yield reader
+        except BaseException:
+            reader.close(force=True)
+            raise
+        with self._lock:
+            self._idle.append((file.path, reader))
+            surplus = self._idle.pop(0)[1] if len(self._idle) > _READERS_KEPT else None
+        if surplus is not None:
+            surplus.close(force=True)
 
     def _checked(self, columns: Sequence[str] | None) -> list[str] | None:
         if columns is None:

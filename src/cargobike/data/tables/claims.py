@@ -66,7 +66,8 @@ class Writing:
         Raises:
             StoreError: If one has begun to.
         """
-        if not self._storage.create(f"{FOLDER}/{self._token}.end", b"commit"):
+        is_first = self._storage.create(f"{FOLDER}/{self._token}.end", b"commit")
+        if not is_first or self._storage.stat(self.path) is None:
             raise StoreError(
                 f"What was written to {self._storage} was swept away, since this process had been silent for more than "
                 f"{_SILENT_S / 3600:.0f} hours. Write it again."
@@ -81,14 +82,19 @@ def sweep(storage: Storage) -> list[str]:
     """Delete what dead writers left behind, and return the paths."""
     swept: list[str] = []
     for token, claim in list(_claims(storage)):
-        if not _is_dead(claim):
+        has_died = has_ended(claim.process)
+        if not has_died and time.time() - claim.at < _SILENT_S:
             continue
-        storage.create(f"{FOLDER}/{token}.end", b"sweep")
+        is_first = storage.create(f"{FOLDER}/{token}.end", b"sweep")
+        if not is_first and not has_died:
+            continue  # it has come back, and commits
         listed = {file.path for manifest in all_versions(storage) for file in manifest.files}
         orphans = [
             entry.path for entry in storage.list(claim.folder) if f"-{token}" in entry.path and entry.path not in listed
         ]
-        storage.delete(*orphans, f"{FOLDER}/{token}.json", f"{FOLDER}/{token}.end")
+        storage.delete(*orphans)
+        storage.delete(f"{FOLDER}/{token}.json")
+        storage.delete(f"{FOLDER}/{token}.end")
         swept += orphans
     if swept:
         _log.info("swept %d files of writers that died, at %s", len(swept), storage)
@@ -102,7 +108,3 @@ def _claims(storage: Storage) -> Iterator[tuple[str, Claim]]:
         with contextlib.suppress(msgspec.DecodeError):
             if data is not None and (claim := msgspec.json.decode(data, type=Claim)).folder.isdecimal():
                 yield token, claim
-
-
-def _is_dead(claim: Claim) -> bool:
-    return has_ended(claim.process) or time.time() - claim.at > _SILENT_S

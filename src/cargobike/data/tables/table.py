@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -82,20 +83,20 @@ class Table:
 
     def read(self, columns: Sequence[str] | None = None) -> pa.Table:
         """Return all rows at once, as an Arrow table."""
-        source = self.source()
-        groups = [source.read(group, columns) for group in range(len(source.groups))]
+        with contextlib.closing(self.source()) as source:
+            groups = [source.read(group, columns) for group in range(len(source.groups))]
         schema = self.schema if columns is None else pa.schema([self.schema.field(name) for name in columns])
         return pa.concat_tables(groups) if groups else schema.empty_table()
 
     def head(self, rows: int = 10) -> pa.Table:
         """Return the first rows, as an Arrow table."""
-        source = self.source()
         pieces, count = [self.schema.empty_table()], 0
-        for group in range(len(source.groups)):
-            if count >= rows:
-                break
-            pieces.append(source.read(group).slice(0, rows - count))
-            count += pieces[-1].num_rows
+        with contextlib.closing(self.source()) as source:
+            for group in range(len(source.groups)):
+                if count >= rows:
+                    break
+                pieces.append(source.read(group).slice(0, rows - count))
+                count += pieces[-1].num_rows
         return pa.concat_tables(pieces)
 
     def to_pandas(self, columns: Sequence[str] | None = None) -> Any:
