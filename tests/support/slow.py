@@ -22,6 +22,8 @@ SLOW: dict[str, tuple[str, ...]] = {
         "test_a_search_on_a_session_of_our_own_with_java_from_pypi",
         "test_executors_come_and_go_with_the_work",
     ),
+    # A writer that is killed at each moment; several writers at once stay quick.
+    "unit/data/tables/test_many_writers.py": ("test_a_writer_that_is_killed_at_any_moment_leaves_nothing_half",),
     # Tours through the dashboard; the list, the hostile experiment and the token stay quick.
     "browser/test_dashboard.py": (
         "test_every_figure_is_drawn_and_saved",

@@ -15,11 +15,12 @@ if TYPE_CHECKING:
     from cargobike.data.loading.loader import Loader
     from cargobike.data.tables.listing import list
     from cargobike.data.tables.opening import open
+    from cargobike.data.tables.packing import pack
     from cargobike.data.tables.table import Table
     from cargobike.data.tables.writer import Progress
     from cargobike.data.tables.writing import write
 
-__all__ = ["Loader", "Progress", "Table", "list", "open", "write"]
+__all__ = ["Loader", "Progress", "Table", "list", "open", "pack", "write"]
 
 _SOURCES = {
     "Loader": "cargobike.data.loading.loader",
@@ -27,6 +28,7 @@ _SOURCES = {
     "Table": "cargobike.data.tables.table",
     "list": "cargobike.data.tables.listing",
     "open": "cargobike.data.tables.opening",
+    "pack": "cargobike.data.tables.packing",
     "write": "cargobike.data.tables.writing",
 }
 

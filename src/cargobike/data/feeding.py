@@ -13,7 +13,6 @@ from typing import Any, Final
 
 import cloudpickle
 import msgspec
-import pyarrow as pa
 import pyarrow.parquet as pq
 from msgspec.structs import replace
 
@@ -23,12 +22,13 @@ from cargobike.core.registering.feeding import Feed
 from cargobike.core.values.words import count
 from cargobike.data.loading.loader import Loader
 from cargobike.data.loading.options import Options
-from cargobike.data.materialize import materialize
+from cargobike.data.materialize import described, keep
 from cargobike.data.sources.brought import group_sizes
 from cargobike.data.sources.listing import is_address
 from cargobike.data.sources.memory import MemorySource
 from cargobike.data.sources.opening import open_again, open_source
 from cargobike.data.sources.source import Source, SourceSpec
+from cargobike.store.files.shared import shared_url
 from cargobike.store.history.environment import without_credentials
 
 _CHECKER: Final = "cargobike.data.feeding:check"
@@ -80,11 +80,14 @@ def _describe(source: Source, project: ProjectFolder, ranks: int, travels: bool)
             f"that: each needs a row. Use at most {count(source.num_rows, 'worker')} for a trial, or give more data."
         )
     if isinstance(source, MemorySource):
-        return _written(_all_rows(source), project, source.name, source.fingerprint)
-    spec = source.spec()
-    if travels and not _is_far(spec):
-        return _written(_all_rows(source), project, source.name, source.fingerprint)
-    table = getattr(source, "table", None)
+        return _written(source, project, source.name, source.fingerprint)
+    if travels and not _is_far(source.spec()):
+        return _written(source, project, source.name, source.fingerprint)
+    return _in_place(source)
+
+
+def _in_place(source: Source) -> Feed:
+    table, spec = getattr(source, "table", None), source.spec()
     return Feed(
         folder="",
         names=[without_credentials(source.name)],
@@ -99,16 +102,14 @@ def _describe(source: Source, project: ProjectFolder, ranks: int, travels: bool)
 
 
 def _written(data: object, project: ProjectFolder, name: str, fingerprint: str = "") -> Feed:
-    feed = materialize(data, project)
-    folder = project.root / feed.folder
+    table = keep(data, project)
+    if shared_url(project):
+        return replace(_in_place(table.source()), source=name)  # it is there already, for workers anywhere
+    feed, folder = described(table), project.root / table.address.in_project
     groups = [group_sizes(pq.read_metadata(folder / file)) for file in feed.names]
     return replace(
         feed, opener=_SHARD, checker=_CHECKER, source=name, fingerprint=fingerprint, details={"groups": groups}
     )
-
-
-def _all_rows(source: Source) -> pa.Table:
-    return pa.concat_tables([source.read(group) for group in range(len(source.groups))])
 
 
 def _is_far(spec: SourceSpec) -> bool:

@@ -13,6 +13,7 @@ import pyarrow as pa
 from cargobike.core.errors import InvalidInputError
 from cargobike.core.layout import ProjectFolder
 from cargobike.core.registering.feeding import Feed
+from cargobike.data.sources.source import Source
 from cargobike.data.tables.addresses import named
 from cargobike.data.tables.spark_writing import is_spark
 from cargobike.data.tables.table import Table
@@ -29,7 +30,11 @@ def materialize(data: object, project: ProjectFolder) -> Feed:
     Raises:
         InvalidInputError: If the data is of another type, or has no rows.
     """
-    table = keep(data, project)
+    return described(keep(data, project))
+
+
+def described(table: Table) -> Feed:
+    """Return the files of a table of the project, for workers that fetch them from there."""
     return Feed(table.address.in_project, [file.path for file in table.files], [file.rows for file in table.files])
 
 
@@ -37,7 +42,7 @@ def keep(data: object, project: ProjectFolder) -> Table:
     """Write data as a table into the project, under a new id.
 
     Args:
-        data: A Spark, pandas or polars DataFrame, a pyarrow Table, a dict of arrays or a NumPy array.
+        data: A Spark, pandas or polars DataFrame, a pyarrow Table, or any source of rows.
         project: The project; the files go to a new folder under its `data/`.
 
     Raises:
@@ -51,6 +56,8 @@ def keep(data: object, project: ProjectFolder) -> Table:
 
 
 def is_frame(data: object) -> bool:
-    """Tell whether something is a table in memory or in Spark."""
+    """Tell whether something is a table in memory or in Spark, or a source of rows."""
     module = type(data).__module__.partition(".")[0]
-    return is_spark(data) or isinstance(data, pa.Table) or (module in {"pandas", "polars"} and hasattr(data, "columns"))
+    if is_spark(data) or isinstance(data, Source):
+        return True
+    return isinstance(data, pa.Table) or (module in {"pandas", "polars"} and hasattr(data, "columns"))

@@ -71,6 +71,23 @@ def named(name: str, folder: ProjectFolder | None = None) -> Address:
     return Address(open_storage(f"{url}/{place}" if url else folder.root / place), name, place)
 
 
+def writable_address(text: str | os.PathLike[str]) -> Address:
+    """Return the place that the next version of a table is to be written to; a project that is new is made.
+
+    Raises:
+        InvalidInputError: If it names a version, or cannot be a name.
+    """
+    place, version = split_version(text)
+    if version is not None:
+        raise InvalidInputError(f"{text!r} was given; versions are numbered by themselves: write to {place!r}.")
+    address = address_of(place)
+    if address.in_project and ID.fullmatch(address.name):
+        raise InvalidInputError(f"{address.name!r} looks like the id of a table; give it another name.")
+    if address.in_project:
+        project.prepare()
+    return address
+
+
 def split_version(text: str | os.PathLike[str]) -> tuple[str | os.PathLike[str], int | None]:
     """Return a name, path or URL and the version behind it, `None` if it has none.
 

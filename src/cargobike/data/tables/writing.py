@@ -8,12 +8,11 @@ from typing import Any
 import pyarrow as pa
 
 from cargobike.core.errors import InvalidInputError
-from cargobike.data.tables.addresses import ID, Address, address_of, split_version
+from cargobike.data.tables.addresses import Address, writable_address
 from cargobike.data.tables.incoming import Each, incoming_of
 from cargobike.data.tables.spark_writing import is_spark, write_spark
 from cargobike.data.tables.table import Table
 from cargobike.data.tables.writer import TableWriter, Told
-from cargobike.store.files import project
 
 
 def write(
@@ -45,15 +44,7 @@ def write(
         >>> table.version, table.num_rows, table.schema.names
         (1, 2, ['x', 'label'])
     """
-    place, version = split_version(url)
-    if version is not None:
-        raise InvalidInputError(f"{url!r} was given; versions are numbered by themselves: write to {place!r}.")
-    address = address_of(place)
-    if address.in_project:
-        project.prepare()
-    if address.in_project and ID.fullmatch(address.name):
-        raise InvalidInputError(f"{address.name!r} looks like the id of a table; give it another name.")
-    return write_to(address, source, schema=schema, each=each, progress=progress)
+    return write_to(writable_address(url), source, schema=schema, each=each, progress=progress)
 
 
 def write_to(
