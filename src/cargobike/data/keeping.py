@@ -5,15 +5,19 @@ Those that were given to experiments before tables had manifests are known from 
 
 from __future__ import annotations
 
+import contextlib
 import time
 from dataclasses import dataclass
 from typing import Any
+
+import pyarrow as pa
 
 from cargobike.core.errors import NotFoundError, StoreError, nearest
 from cargobike.core.layout import ProjectFolder
 from cargobike.core.values.times import on_calendar
 from cargobike.data.facts import TableRemoved, TableWritten
 from cargobike.data.kind import DATA
+from cargobike.data.sources.opening import open_source
 from cargobike.data.tables.accounts import user_name
 from cargobike.data.tables.listing import versions_in
 from cargobike.data.tables.opening import open_in
@@ -159,13 +163,30 @@ def find_table(project: ProjectFolder, text: str) -> KeptTable:
     raise NotFoundError(f"There is no table {text!r} in {project.root}.{nearest(text, names)}")
 
 
-def remove_table(project: ProjectFolder, table_id: str) -> None:
+def head_of(project: ProjectFolder, table: KeptTable, rows: int) -> pa.Table:
+    """Return the first rows of a table.
+
+    Raises:
+        NotFoundError: If it was removed.
+        StoreError: If its files cannot be read.
+    """
+    if table.removed_at is not None:
+        raise NotFoundError(f"The table {table.id} was removed.", wanted=table.id)
+    if table.table is not None:
+        return table.table.head(rows)
+    if table.problem and table.name:
+        raise StoreError(table.problem)
+    with contextlib.closing(open_source(project.root / DATA.place(table.id))) as source:
+        return pa.concat_tables(source.read(group) for group in range(min(1, len(source.groups)))).slice(0, rows)
+
+
+def remove_table(project: ProjectFolder, table: KeptTable | str) -> None:
     """Delete the files of a version of a table; that it was there, and what it held, stays known.
 
     Raises:
         StoreError: If something cannot be deleted.
     """
-    table = find_table(project, table_id)
+    table = find_table(project, table) if isinstance(table, str) else table
     if table.table is not None:
         remove_version(table.table.address, table.table.version)
         return

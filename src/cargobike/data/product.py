@@ -9,7 +9,9 @@ from cargobike.core.registering.products import Command, Product
 PRODUCT: Final = Product(
     name="data",
     title="Data",
-    commands=(Command("data", "cargobike.data.commands.data", "List, show and remove tables of data.", after="rm"),),
+    commands=(
+        Command("data", "cargobike.data.commands.data", "Write, list, check and remove tables of data.", after="rm"),
+    ),
     kind="cargobike.data.kind:DATA",
     tables="cargobike.data.index.tables:TABLES",
     feeder="cargobike.data.feeding:describe",
