@@ -113,6 +113,7 @@ LIBRARIES: dict[str, Library] = {
         )
     ),
     "cryptography": Library(("training/parameter_server/wire/*",)),
+    "duckdb": Library(("features/joining/*", "features/queries/*", "features/online/*")),
     "fastapi": Library(("ui/web/*", "*/pages/*")),
     "jinja2": Library(("ui/web/templates.py",)),
     "markupsafe": Library(("experiments/pages/drawing.py",)),
@@ -125,7 +126,7 @@ LIBRARIES: dict[str, Library] = {
     ),
     "lightning": Library(("experiments/trial/callbacks/lightning.py",)),
     "msgspec": Library(("*",)),
-    "numpy": Library(("search/*", "analysis/*", "training/*", "data/*")),
+    "numpy": Library(("search/*", "analysis/*", "training/*", "data/*", "features/*")),
     "optuna": Library(
         ("search/optimizers/optuna_bridge.py",), "optional, and only for who asks for one of its samplers"
     ),
@@ -150,7 +151,7 @@ LIBRARIES: dict[str, Library] = {
         "optional, a second to import, and only for who runs on Spark",
     ),
     "pyarrow": Library(
-        ("data/*", "store/files/*"),
+        ("data/*", "features/*", "store/files/*"),
         "optional, and only for programs that read or write tables",
     ),
     "fsspec": Library(
