@@ -15,7 +15,9 @@ PUBLIC: dict[str, str] = {
         "FoldsReport KerasReport LightGBMReport LightningReport SklearnReport TransformersReport XGBoostReport"
     ),
     "cargobike.dashboard": "ServerState create_app",
-    "cargobike.data": "Loader Progress Table list open pack write",
+    "cargobike.data": (
+        "Loader Progress Table csv delta json_lines list open pack tfrecord webdataset write write_tfrecord"
+    ),
     "cargobike.devices": "accelerator get_gpus get_num_cpus get_num_gpus",
     "cargobike.engines": (
         "AvoidsBadMachines ChecksWorkers Elsewhere EndKind Ending Engine Listening LocalEngine SimulatedEngine "

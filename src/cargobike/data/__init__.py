@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 from cargobike.core.registering.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from cargobike.data.formats import csv, delta, json_lines, tfrecord, webdataset
     from cargobike.data.loading.loader import Loader
+    from cargobike.data.sources.tfrecords.writing import write_tfrecord
     from cargobike.data.tables.listing import list
     from cargobike.data.tables.opening import open
     from cargobike.data.tables.packing import pack
@@ -20,12 +22,28 @@ if TYPE_CHECKING:
     from cargobike.data.tables.writer import Progress
     from cargobike.data.tables.writing import write
 
-__all__ = ["Loader", "Progress", "Table", "list", "open", "pack", "write"]
+__all__ = [
+    "Loader",
+    "Progress",
+    "Table",
+    "csv",
+    "delta",
+    "json_lines",
+    "list",
+    "open",
+    "pack",
+    "tfrecord",
+    "webdataset",
+    "write",
+    "write_tfrecord",
+]
 
 _SOURCES = {
     "Loader": "cargobike.data.loading.loader",
     "Progress": "cargobike.data.tables.writer",
     "Table": "cargobike.data.tables.table",
+    **dict.fromkeys(("csv", "delta", "json_lines", "tfrecord", "webdataset"), "cargobike.data.formats"),
+    "write_tfrecord": "cargobike.data.sources.tfrecords.writing",
     "list": "cargobike.data.tables.listing",
     "open": "cargobike.data.tables.opening",
     "pack": "cargobike.data.tables.packing",

@@ -102,7 +102,7 @@ class Loader:
             threads=threads,
             timeout_s=timeout_s,
         )
-        self._set_up(open_source(source), options, rank, world_size)
+        self._set_up(open_source(source, on_error=on_error), options, rank, world_size)
 
     def _set_up(self, source: Source, options: Options, rank: int | None, world_size: int | None) -> None:
         options.check()
@@ -116,6 +116,10 @@ class Loader:
         self.options = options
         self.source = source
         self.stats = Stats()
+        if source.skips is not None:
+            for skip in source.skips.first:
+                self.stats.count_skipped(skip.place, 1, skip.reason)
+            self.stats.skipped_rows = source.skips.count
         columns = resolve_columns(
             source.schema,
             options.columns,

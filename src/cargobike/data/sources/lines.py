@@ -72,6 +72,8 @@ class LinesSource(Source):
         skips: What was left out.
     """
 
+    skips: Skips
+
     def __init__(self, paths: Sequence[str], form: LineFormat, parts: Sequence[Part], skips: Skips) -> None:
         files = find_files(paths, form.endings)
         self.name = name_of(files)
@@ -216,7 +218,7 @@ def _why_not(text: bytes, rows: int, form: LineFormat) -> str | None:
     try:
         table = form.parse(text, None)
     except pa.ArrowInvalid as error:
-        return str(error).partition("\n")[0]
+        return str(error).partition("\n")[0].replace("Row #1: ", "")  # the line is named already
     return None if table.num_rows == rows else f"this is not one record but {table.num_rows}: {text[:80]!r}"
 
 

@@ -30,20 +30,21 @@ FORMATS: Final[dict[str, str]] = {
 }
 """How the name of a file ends, and `module:name` of a function from paths to a source."""
 
-FOLDERS: Final[dict[str, str]] = {}
+FOLDERS: Final[dict[str, str]] = {"_delta_log": "cargobike.data.sources.delta:open_delta"}
 """What a folder holds if it is more than its files, and `module:name` of a function from its path to a source."""
 
 _UNDERSTOOD: Final = (
     "the name of a table, a path, glob, folder or address of Parquet, CSV, JSON-lines, TFRecord or WebDataset tar "
-    "files, an Arrow table, a pandas or polars DataFrame, or a dict of NumPy arrays"
+    "files, the folder of a Delta table, an Arrow table, a pandas or polars DataFrame, or a dict of NumPy arrays"
 )
 
 
-def open_source(given: object) -> Source:
+def open_source(given: object, *, on_error: str = "raise") -> Source:
     """Return a source of the rows that a user means.
 
     Args:
         given: A source; a path, glob, folder or address, or several; a table in memory.
+        on_error: `"skip"` has formats of records leave out those that cannot be read; see `data.csv` and its like.
 
     Raises:
         InvalidInputError: If it is nothing that can be read.
@@ -54,9 +55,9 @@ def open_source(given: object) -> Source:
     if isinstance(given, SourceSpec):
         return open_again(given)
     if isinstance(given, str | os.PathLike):
-        return _at([os.fspath(cast("str | os.PathLike[str]", given))])
+        return _at([os.fspath(cast("str | os.PathLike[str]", given))], on_error)
     if isinstance(given, Sequence) and given and all(isinstance(each, str | os.PathLike) for each in given):
-        return _at([os.fspath(each) for each in given])
+        return _at([os.fspath(each) for each in given], on_error)
     source = getattr(given, "source", None)
     if callable(source):
         opened = source()
@@ -84,7 +85,7 @@ def open_again(spec: SourceSpec) -> Source:
     return source
 
 
-def _at(paths: list[str]) -> Source:
+def _at(paths: list[str], on_error: str) -> Source:
     """Open files by how their names look."""
     table = _function(TABLES)(paths[0]) if len(paths) == 1 else None
     if table is not None:
@@ -96,7 +97,7 @@ def _at(paths: list[str]) -> Source:
     if look in FOLDERS and len(paths) == 1:
         return cast("Source", _function(FOLDERS[look])(paths[0]))
     if look in FORMATS:
-        return cast("Source", _function(FORMATS[look])(paths))
+        return cast("Source", _function(FORMATS[look])(paths, on_error=on_error))
     return parquet_at([path if is_address(path) else os.path.abspath(os.path.expanduser(path)) for path in paths])
 
 
@@ -120,6 +121,6 @@ def _most_common(folder: Path) -> str:
     return ""
 
 
-def _function(name: str) -> Callable[[Any], Any]:
+def _function(name: str) -> Callable[..., Any]:
     module, _, attribute = name.partition(":")
-    return cast("Callable[[Any], Any]", getattr(importlib.import_module(module), attribute))
+    return cast("Callable[..., Any]", getattr(importlib.import_module(module), attribute))

@@ -9,6 +9,8 @@ from typing import NamedTuple
 import msgspec
 import pyarrow as pa
 
+from cargobike.data.sources.mistakes import Skips
+
 
 class Group(NamedTuple):
     """Rows that are read together: a row group of a Parquet file, a stretch of another file or of a table in memory."""
@@ -52,6 +54,9 @@ class Source(ABC):
 
     columns_at_once: int | None = None
     """How many columns are best read at once, where reading some is as quick as reading all and needs less memory."""
+
+    skips: Skips | None = None
+    """Records that were left out when it was opened, because `on_error="skip"` was asked for."""
 
     @abstractmethod
     def read(self, group: int, columns: Sequence[str] | None = None) -> pa.Table:

@@ -122,6 +122,8 @@ def _can_be_learned(ending: str, data: bytes, decode: Mapping[str, str]) -> bool
 class TarSource(Source):
     """Tar files whose groups are stretches of whole samples; a group is read in one go and taken apart in memory."""
 
+    skips: Skips
+
     def __init__(self, paths: Sequence[str], fields: Sequence[Field], parts: Sequence[Part], skips: Skips) -> None:
         files = find_files(paths, ENDINGS)
         self.name = name_of(files)

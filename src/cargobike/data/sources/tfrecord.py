@@ -92,6 +92,8 @@ def _inferred(files: Sequence[File], schema: Mapping[str, object] | None, on_err
 class TFRecordSource(Source):
     """TFRecord files whose groups are stretches of whole records; their checksums are checked as they are read."""
 
+    skips: Skips
+
     def __init__(self, paths: Sequence[str], columns: Sequence[Column], parts: Sequence[Part], skips: Skips) -> None:
         files = find_files(paths, ENDINGS)
         self.name = name_of(files)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cargobike import data
 from cargobike.core.errors import InvalidInputError, NotFoundError, StoreError
 from cargobike.data.sources.csv import open_csv
 from cargobike.data.sources.opening import open_again, open_source
@@ -95,7 +96,18 @@ def test_wrong_records_are_left_out_and_counted_if_asked(tmp_path: Path) -> None
     assert "'three'" in source.skips.first[1].reason
     again = open_again(source.spec())
     assert rows_of(again) == rows_of(source)
-    assert again.skips.count == 3  # type: ignore[attr-defined]
+    assert again.skips is not None
+    assert again.skips.count == 3
+
+
+def test_a_loader_counts_what_its_source_has_left_out(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", "a,b\n1,2\n3\n4,5\n")
+    with pytest.raises(InvalidInputError, match=r"a\.csv, line 3"):
+        list(data.Loader(path, batch_size=2))
+    loader = data.Loader(path, batch_size=2, on_error="skip")
+    assert [batch["a"].tolist() for batch in loader] == [[1, 4]]
+    assert loader.stats.skipped_rows == 1
+    assert loader.stats.skipped == [f"{path}, line 3: 1 rows: CSV parse error: Expected 2 columns, got 1: 3"]
 
 
 def test_headers_that_differ_are_refused(tmp_path: Path) -> None:
