@@ -126,6 +126,8 @@ def _column(name: str, fields: list[pa.Field], *, stacked: bool, to: str, ragged
     policies = [nulls.get(field.name, "error") if isinstance(nulls, Mapping) else nulls for field in fields]
     if not stacked:
         return _single(name, fields[0], to, ragged, policies[0])
+    if to == "arrow":
+        raise _MistakeError(f"{name!r}: Arrow has no matrices; give names without lists, or to='numpy'.")
     singles = [_single(field.name, field, to, ragged, policy) for field, policy in zip(fields, policies, strict=True)]
     odd = [single.name for single in singles if single.kind != NUMBER or single.dtype.kind in "Mm"]
     if odd:
@@ -197,8 +199,6 @@ def _number_type(kind: pa.DataType, nulls: object, *, as_numbers: bool = False) 
 def _check_form(column: Column, to: str) -> None:
     """Refuse what the framework has no tensors for."""
     if to in ("numpy", "arrow"):
-        if to == "arrow" and column.is_stacked:
-            raise _MistakeError(f"{column.name!r}: Arrow has no matrices; give names without lists, or to='numpy'.")
         return
     if column.kind == TEXT and not (to == "tensorflow" and _is_text(column.fields[0].type)):
         raise _MistakeError(

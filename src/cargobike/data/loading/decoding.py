@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from cargobike.data.loading.columns import LISTS, NUMBER, RAGGED_LISTS, TENSOR, Column, is_list
 
-_TURNED_AT_ONCE: Final = 4096
+_TURNED_AT_ONCE: Final = 8192
 """Rows of columns that are stacked side by side at once: what a core's cache holds, which makes it twice as fast."""
 
 
@@ -36,10 +36,8 @@ def decode(column: Column, table: pa.Table, into: NDArray[Any]) -> list[Problem]
             for number, field in enumerate(column.fields)
             if field.name in table.schema.names
         ]
-        for start in range(0, len(into), _TURNED_AT_ONCE):
-            rows = into[start : start + _TURNED_AT_ONCE]
-            for number, part in parts:
-                rows[:, number] = part[start : start + _TURNED_AT_ONCE]
+        if parts:
+            _stack(parts, into)
         return problems
     field = column.fields[0]
     if field.name not in table.schema.names:
@@ -55,6 +53,19 @@ def decode(column: Column, table: pa.Table, into: NDArray[Any]) -> list[Problem]
     else:
         _objects(column, _whole(table, field), into, problems)
     return problems
+
+
+def _stack(parts: list[tuple[int, NDArray[Any]]], into: NDArray[Any]) -> None:
+    """Write columns side by side, a cacheful of rows at a time: laid below each other, then turned as a whole."""
+    first, last = parts[0][0], parts[-1][0] + 1
+    is_run = last - first == len(parts)
+    block = np.empty((len(parts), min(_TURNED_AT_ONCE, len(into))), into.dtype)
+    for start in range(0, len(into), _TURNED_AT_ONCE):
+        rows = into[start : start + _TURNED_AT_ONCE]
+        columns = block[:, : len(rows)]
+        for place, (_, part) in enumerate(parts):
+            columns[place] = part[start : start + _TURNED_AT_ONCE]
+        rows[:, slice(first, last) if is_run else [number for number, _ in parts]] = columns.T
 
 
 def first_length(array: pa.Array) -> int | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import itertools
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -92,26 +93,30 @@ def _local(text: str, shown: str, suffixes: Sequence[str]) -> Iterator[File]:
         base = path.parent
     else:
         found = [Path(each) for each in glob.glob(os.fspath(path), recursive=True) if Path(each).is_file()]
-        base = Path(os.path.commonpath([each.parent for each in found])) if found else path
+        base = _fixed_part(path)
+        found = [each for each in found if _wants_hidden(text) or not _is_hidden(each.relative_to(base).as_posix())]
     for info, each in zip(system.get_file_info([os.fspath(each) for each in found]), found, strict=True):
         relative = each.relative_to(base).as_posix()
         yield File(system, info.path, relative, os.fspath(each), info.size or 0, info.mtime_ns or 0, shown)
 
 
 def _remote(text: str, shown: str, suffixes: Sequence[str]) -> Iterator[File]:
-    magic = _MAGIC.search(text.partition("://")[2])
-    scheme, _, rest = text.partition("://")
+    scheme, _, rest = text.rstrip("/").partition("://")
+    magic = _MAGIC.search(rest)
     base = text if magic is None else f"{scheme}://{rest[: magic.start()].rpartition('/')[0]}"
     pattern = "" if magic is None else text[len(base) :].lstrip("/")
+    above, _, name = rest.rpartition("/")
+    if magic is None and above:  # an address opens a folder, so a file is found in the one above it
+        system, root = open_arrow(f"{scheme}://{above}")
+        info = system.get_file_info(f"{root}/{name}".lstrip("/"))
+        if info.type == pafs.FileType.File:
+            yield File(system, info.path, name, shown, info.size or 0, info.mtime_ns or 0, shown)
+            return
     system, root = open_arrow(base)
-    info = system.get_file_info(root)
-    if info.type == pafs.FileType.File:
-        yield File(system, root, info.base_name, shown, info.size or 0, info.mtime_ns or 0, shown)
-        return
     for info in system.get_file_info(pafs.FileSelector(root, recursive=True, allow_not_found=True)):
         relative = info.path[len(root) :].lstrip("/")
         wanted = fnmatchcase(relative, pattern) if pattern else relative.endswith(tuple(suffixes))
-        if info.type == pafs.FileType.File and wanted and not _is_hidden(relative):
+        if info.type == pafs.FileType.File and wanted and (_wants_hidden(pattern) or not _is_hidden(relative)):
             place = f"{without_credentials(base)}/{relative}"
             yield File(system, info.path, relative, place, info.size or 0, info.mtime_ns or 0, shown)
 
@@ -124,6 +129,17 @@ def open_arrow(url: str) -> tuple[Any, str]:
 
 def _is_hidden(relative: str) -> bool:
     return any(name.startswith((".", "_")) for name in relative.split("/"))
+
+
+def _wants_hidden(pattern: str) -> bool:
+    """Tell whether a glob names files or folders that are usually left out."""
+    return any(name.startswith((".", "_")) and _MAGIC.search(name) for name in pattern.split("/"))
+
+
+def _fixed_part(pattern: Path) -> Path:
+    """Return the folder in which a glob begins to search."""
+    fixed = itertools.takewhile(lambda name: not _MAGIC.search(name), pattern.parts)
+    return Path(*fixed)
 
 
 def _missing(text: str, shown: str, suffixes: Sequence[str]) -> NotFoundError:

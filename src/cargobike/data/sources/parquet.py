@@ -68,7 +68,7 @@ class ParquetSource(Source):
         """Decode one row group."""
         part = self._parts[group]
         names = None if columns is None else list(dict.fromkeys(columns))
-        with self._reader(part.file) as reader:
+        with self._reader(part.file, self.groups[group].place) as reader:
             table = reader.read_row_group(part.number, columns=names, use_threads=False)
         if table.num_rows != self.groups[group].rows:
             raise StoreError(
@@ -95,7 +95,7 @@ class ParquetSource(Source):
             reader.close(force=True)
 
     @contextlib.contextmanager
-    def _reader(self, index: int) -> Iterator[pq.ParquetFile]:
+    def _reader(self, index: int, place: str) -> Iterator[pq.ParquetFile]:
         """Lend an open file to one thread; some are kept open for the next group of the same file."""
         file = self._files[index]
         with self._lock:
@@ -110,7 +110,7 @@ class ParquetSource(Source):
                 raise
             if reader is not None:
                 reader.close(force=True)
-            raise StoreError(_why(file, error)) from error
+            raise StoreError(_why(file, error, place)) from error
         with self._lock:
             kept = sum(map(len, self._idle.values()))
             if kept < _READERS_KEPT:
@@ -167,11 +167,11 @@ def _footer(file: File) -> pq.FileMetaData:
         raise StoreError(_why(file, error)) from error
 
 
-def _why(file: File, error: Exception) -> str:
+def _why(file: File, error: Exception, place: str = "") -> str:
     words = str(error).strip().rstrip(".").splitlines()[0]
     return (
-        f"{file.shown} ({file.size:,} bytes) cannot be read as Parquet: {words}. Was it cut off or damaged while it "
-        "was written or copied? Write it again, or read what is whole with Loader(on_error='skip')."
+        f"{place or file.shown} ({file.size:,} bytes) cannot be read as Parquet: {words}. Was it cut off or damaged "
+        "while it was written or copied? Write it again, or read what is whole with Loader(on_error='skip')."
     )
 
 
