@@ -22,7 +22,7 @@ unexport PYTHONDONTWRITEBYTECODE
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow coverage lint format docs-test layer-table bench bench-search chaos fuzz mutants audit clean distclean system-packages
+.PHONY: help demo test test-slow coverage lint format docs-test layer-table bench bench-search chaos fuzz mutants audit clean distclean system-packages hadoop
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,7 +34,7 @@ demo: $(VENV)/.demo-installed ## Install the package and search a small real mod
 test: system-packages lint ## Install what the tests need, then check style, types and behaviour: what is quick, and one of each kind
 	@$(BIN)/python -m pytest $(PARALLEL) -m "not slow" $(PYTEST_ARGS)
 
-test-slow: system-packages $(VENV)/.dev-installed ## Run the tests that take long: Spark, chaos, fresh environments, browser tours, frameworks
+test-slow: system-packages $(VENV)/.dev-installed hadoop ## Run the tests that take long: Spark, chaos, fresh environments, browser tours, frameworks
 	@$(BIN)/python -m pytest $(PARALLEL) -m slow $(PYTEST_ARGS)
 
 coverage: $(VENV)/.dev-installed ## Print how much of each room the quick tests run (COVERAGE_ARGS="tests/unit/store")
@@ -86,6 +86,9 @@ distclean: clean ## Remove the virtual environments too
 
 system-packages:
 	@.ci/system-packages
+
+hadoop: $(VENV)/.dev-installed
+	@.ci/hadoop-jars $(BIN)/python .venvs/hadoop
 
 $(VENV)/.created:
 	@PYTHON="$(PYTHON)" .ci/create-venv "$(VENV)"

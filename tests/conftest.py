@@ -10,6 +10,7 @@ pytest_plugins = [
     "support.surroundings",
     "support.spark_applications",
     "support.rank_fixtures",
+    "support.storage_servers",
     "support.parallel",
     "support.skips",
     "support.slow",

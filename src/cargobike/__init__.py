@@ -53,6 +53,7 @@ _DOORS = frozenset(
         "simulation",
         "spaces",
         "stop_rules",
+        "storage",
         "tensorboard",
         "testing",
         "torch",

@@ -31,6 +31,7 @@ LAYERS: dict[str, int] = {
     "errors": 5,
     "optimizers": 5,
     "stop_rules": 5,
+    "storage": 5,
     "products": 5,
     "spaces": 5,
     "results": 5,

@@ -56,12 +56,14 @@ PUBLIC: dict[str, str] = {
     "cargobike.simulation": "Cluster SimulatedRun SimulationResult simulate",
     "cargobike.products": "Command Product",
     "cargobike.spaces": "Parameter Searchspace SpaceFile read_space",
+    "cargobike.storage": "Entry Storage open_storage",
     "cargobike.stop_rules": "Decision EndRule MedianRule PatienceRule PercentileRule StopRule TargetReached",
     "cargobike.tensorboard": "logdir",
-    "cargobike.testing": "engines journals optimizers stores",
+    "cargobike.testing": "engines journals optimizers storages stores",
     "cargobike.testing.engines": "Desk EngineContract ProcessEngineContract",
     "cargobike.testing.journals": "canonical",
     "cargobike.testing.optimizers": "Drive Fate OptimizerContract drive",
+    "cargobike.testing.storages": "StorageContract",
     "cargobike.testing.stores": "IndexContract JournalBuilder assert_rows_equal_record",
     "cargobike.torch": (
         "DDP FSDP DiLoCo LocalSGD ParameterClient ParameterServer PowerSGD Prepared TopK Traffic Zero1 all_reduce "

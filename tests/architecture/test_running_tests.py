@@ -71,7 +71,10 @@ def test_fixtures_for_the_whole_session_have_a_group() -> None:
     found: set[str] = set()
     for path in sorted((TESTS / "support").glob("*.py")):
         found |= set(re.findall(r'scope="session"\)\ndef ([a-z]\w*)', path.read_text()))
-    assert found == set(parallel.SESSION_FIXTURES) - {"spark_application"}  # made of the others, for each test
+    assert found == set(parallel.SESSION_FIXTURES) - {
+        "spark_application",
+        "storage_url",
+    }  # made of the others, for each test
 
 
 def test_a_test_whose_program_is_missing_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,6 +30,11 @@ SESSION_FIXTURES = {
     "spark_application": "spark",
     "spark_applications": "spark",
     "host": "host",
+    "storage_url": "storage",
+    "moto_endpoint": "storage",
+    "seaweed": "storage",
+    "seaweed_endpoint": "storage",
+    "hdfs": "storage",
 }
 """Fixtures of `support` that are made once, and the group of the tests that ask for them."""
 

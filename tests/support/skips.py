@@ -7,7 +7,7 @@ from collections.abc import Generator
 
 import pytest
 
-from support import programs
+from support import hdfs_server, programs
 
 IS_ROOT = os.geteuid() == 0
 
@@ -17,6 +17,7 @@ ALLOWED = {
     "this machine allows no network namespaces": not IS_ROOT,
     "this torch can use GPUs": True,
     "the device is not absent here": True,
+    hdfs_server.REASON: not hdfs_server.IS_HERE,
     **{programs.reason(name): not programs.CAN_INSTALL and programs.find(name) is None for name in programs.PACKAGES},
 }
 """Why a test may be skipped, and whether that can be so here. Whatever the tests need besides is installed for them."""

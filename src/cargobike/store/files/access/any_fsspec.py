@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -129,4 +130,6 @@ class FsspecAccess(Access):
 
 
 def _token(item: dict[str, Any]) -> str:
-    return "-".join(str(item[mark]) for mark in (*_MARKS, "size") if item.get(mark) is not None)
+    marks = (item[mark] for mark in (*_MARKS, "size") if item.get(mark) is not None)
+    # One file system has times as numbers in its listings and as dates elsewhere.
+    return "-".join(str(mark.timestamp() if isinstance(mark, datetime) else mark) for mark in marks)

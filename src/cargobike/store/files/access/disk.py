@@ -52,12 +52,13 @@ class DiskAccess(Access):
             if error.errno in _ABSENT:
                 return None
             raise
-        with open(fd, "rb") as file:
-            mode = os.fstat(fd).st_mode
+        mode = os.fstat(fd).st_mode
+        if not stat.S_ISREG(mode):
+            os.close(fd)
             if stat.S_ISDIR(mode):
                 return None
-            if not stat.S_ISREG(mode):
-                raise OSError(errno.EINVAL, "it is not a plain file", path)
+            raise OSError(errno.EINVAL, "it is not a plain file")
+        with open(fd, "rb") as file:
             file.seek(start)
             return file.read(-1 if length is None else length)
 
