@@ -111,6 +111,7 @@ LIBRARIES: dict[str, Library] = {
             "experiments/trial/checkpoints/state.py",
             "data/feeding.py",
             "data/followed.py",
+            "data/inferring/*",
         )
     ),
     "cryptography": Library(("training/parameter_server/wire/*",)),
@@ -234,6 +235,8 @@ DEFERRED: dict[tuple[str, str], str] = {
     ("data/keeping.py", "cargobike.data.index.queries"): "SQLAlchemy is slow to import",
     ("data/keeping.py", "cargobike.data.index.tables"): "SQLAlchemy is slow to import",
     ("data/front.py", "cargobike.data.inference"): "only for who has a Spark DataFrame",
+    ("data/front.py", "cargobike.data.inferring.front"): "only for inference without Spark",
+    ("data/front.py", "cargobike.data.tables.writing"): "only for DataFrames that are to become tables",
     ("data/tables/executors.py", "cargobike.store.files.storages"): "an executor may lack it, and need not have it",
     ("data/loading/loader.py", "cargobike.data.loading.frameworks.torch"): "a second to import; only where asked for",
     ("data/loading/loader.py", "cargobike.data.loading.frameworks.keras"): "seconds to import; only where asked for",

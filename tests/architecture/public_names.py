@@ -25,9 +25,9 @@ PUBLIC: dict[str, str] = {
     ),
     "cargobike.errors": (
         "AuthenticationError CargobikeError ConnectionLostError EngineError ExperimentFailedError FrameError "
-        "FunctionError InvalidInputError MissingLibraryError NotFoundError OptimizerError ProgramError "
-        "ServerRefusedError SignatureError SpaceError StoreError SupersededError TrialFailedError TrialPaused "
-        "TrialStopped WaitError"
+        "FunctionError InvalidInputError MissingLibraryError NotFoundError OptimizerError PredictionError "
+        "ProgramError ServerRefusedError SignatureError SpaceError StoreError SupersededError TrialFailedError "
+        "TrialPaused TrialStopped WaitError"
     ),
     "cargobike.experiment": (
         "allreduce collective_all_reduce command inference launch list load parameter_server reproduce resume"

@@ -136,6 +136,7 @@ SLOW: dict[str, tuple[str, ...]] = {
         "test_a_gang_sees_every_row_once_when_one_of_it_is_killed[agent]",
         "test_three_ranks_become_two_in_the_middle_of_an_epoch[False]",
     ),
+    "faults/test_lost_predictions.py": ("test_a_killed_call_goes_on_where_it_was[2]",),
 }
 """By file below `tests`: the tests that are slow, without their parameters or with those that are; none means all."""
 

@@ -9,6 +9,7 @@
     ├── TrialFailedError             (RuntimeError)     experiment, trial, rank, host, traceback, log_tail, result
     ├── ExperimentFailedError        (RuntimeError)     result
     ├── ProgramError                 (RuntimeError)     exit_code
+    ├── PredictionError              (RuntimeError)
     ├── OptimizerError               (RuntimeError)
     ├── EngineError                  (RuntimeError)
     ├── WaitError                    (TimeoutError)     missing
@@ -185,6 +186,10 @@ class ProgramError(CargobikeError, RuntimeError):
     def __init__(self, message: str, *, exit_code: int | None = None) -> None:
         super().__init__(message)
         self.exit_code = exit_code
+
+
+class PredictionError(CargobikeError, RuntimeError):
+    """A predict function raised an error, or returned what is no prediction; says in which row."""
 
 
 class TrialStopped(BaseException):

@@ -109,7 +109,7 @@ def fitted(values: Any, wanted: pa.DataType, name: str, rows: pa.RecordBatch, fi
         wanted: The type.
         name: What the column is called.
         rows: What the values were predicted for.
-        first: The partition of the rows, and the number of the first of them within it.
+        first: The partition of the rows, below zero if there are none, and the number of the first of them in it.
 
     Raises:
         ValueError: If a value does not fit; says which one, and in which row.
@@ -125,9 +125,10 @@ def fitted(values: Any, wanted: pa.DataType, name: str, rows: pa.RecordBatch, fi
             except _REFUSED as problem:
                 partition, before = first
                 row = _cut(str(rows.slice(number, 1).to_pylist()[0]))
+                where = f"row {before + number}" + ("" if partition < 0 else f" of partition {partition}")
                 raise ValueError(
-                    f"predict returned {name!r} = {_cut(repr(plain))} for row {before + number} of partition "
-                    f"{partition}, which does not fit {wanted}: {problem}. That row is {row}. "
+                    f"predict returned {name!r} = {_cut(repr(plain))} for {where}, "
+                    f"which does not fit {wanted}: {problem}. That row is {row}. "
                     f'Return other values, or say another type, for example output="{name} double".'
                 ) from None
         return pa.concat_arrays(pieces)

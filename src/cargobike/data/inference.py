@@ -33,6 +33,11 @@ def infer(
         raise InvalidInputError(f"form={form!r} was given; allowed are 'pandas' and 'arrow'.")
     if batch_size is not None and batch_size < 1:
         raise InvalidInputError(f"batch_size={batch_size} was given; a batch has at least one row.")
+    if data.isStreaming and output is None:
+        raise InvalidInputError(
+            "A streaming DataFrame was given, whose rows cannot be tried beforehand; say what predict returns: "
+            'output="prediction double".'
+        )
     _send_own_modules(predict)
     # With a Spark DataFrame, pyspark is loaded already.
     from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415
