@@ -122,8 +122,9 @@ def launch(
         durability: `"process"`: every recorded fact survives `kill -9`; `"power"`: also a power cut, a little slower.
         versioned_resources: Files and folders to keep a copy of, as they are now: data lists, configurations, weights.
         tensorboard: Start a TensorBoard server for the time of the search; the progress display says where.
-        data: A Spark or pandas DataFrame or an Arrow table, written once into the project; the train function gets its
-            share of it as `data` (each rank of a gang another one), and reads it with `data.batches(size)`.
+        data: What the train function is fed with as `data`: a `data.Loader`, of which it gets one with the same options
+            for its share; or a table or its name, a path, glob, folder or address, a DataFrame, an Arrow table or a
+            dict of arrays. Iterating yields batches, and checkpoints keep the position.
         callbacks: Objects with a method `on_facts(facts)`.
         quiet: Show no progress.
 
