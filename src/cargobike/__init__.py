@@ -44,6 +44,7 @@ _DOORS = frozenset(
         "engines",
         "errors",
         "experiment",
+        "features",
         "journals",
         "keras",
         "optimizers",

@@ -115,7 +115,10 @@ LIBRARIES: dict[str, Library] = {
         )
     ),
     "cryptography": Library(("training/parameter_server/wire/*",)),
-    "duckdb": Library(("features/joining/*", "features/queries/*", "features/online/*")),
+    "duckdb": Library(
+        ("features/joining/*", "features/queries/*", "features/online/*", "features/groups/incoming.py"),
+        "only for queries: most rows that are inserted come as frames",
+    ),
     "fastapi": Library(("ui/web/*", "*/pages/*")),
     "jinja2": Library(("ui/web/templates.py",)),
     "markupsafe": Library(("experiments/pages/drawing.py",)),

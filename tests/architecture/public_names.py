@@ -32,6 +32,10 @@ PUBLIC: dict[str, str] = {
     "cargobike.experiment": (
         "allreduce collective_all_reduce command inference launch list load parameter_server reproduce resume"
     ),
+    "cargobike.features": (
+        "Commit Definition Expectation Group Statistics between create_group fresh group list_groups not_null one_of "
+        "search unique"
+    ),
     "cargobike.journals": (
         "EXPERIMENT_FACTS Attempt AttemptLost AttemptStarted CheckpointSaved ExperimentEnded ExperimentRecord "
         "ExperimentResumed "

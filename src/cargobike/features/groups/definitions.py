@@ -1,0 +1,104 @@
+"""Definitions of groups as a project keeps them: `features/<name>.v<version>.<revision>.json`, created only if absent.
+
+All lie in one folder, so that one listing finds them; the newest revision of a version counts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from cargobike.core.errors import StoreError
+from cargobike.features.definition import Definition
+from cargobike.store.files.storage import Storage
+
+FOLDER: Final = "features"
+NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,62}")
+_FILE: Final = re.compile(
+    rf"{FOLDER}/(?P<name>{NAME.pattern})\.v(?P<version>[1-9]\d{{0,5}})\.(?P<revision>[1-9]\d{{0,5}})\.json"
+)
+_MOST_KEPT: Final = 10_000
+
+_read_before: dict[tuple[str, str, str], Definition] = {}
+
+
+def table_folder(definition: Definition) -> str:
+    """Return where the rows of a group lie in its project."""
+    return f"{FOLDER}/{definition.name}/v{definition.version}"
+
+
+def all_definitions(storage: Storage) -> list[Definition]:
+    """Return the definitions of all groups of a project in all versions, by name and version.
+
+    Raises:
+        StoreError: If one cannot be understood.
+    """
+    newest: dict[tuple[str, int], tuple[int, str, str]] = {}
+    for entry in storage.list(FOLDER):
+        match = _FILE.fullmatch(entry.path)
+        if match is not None:
+            group, revision = (match["name"], int(match["version"])), int(match["revision"])
+            if revision > newest.get(group, (0, "", ""))[0]:
+                newest[group] = revision, entry.path, entry.token
+    return [_read_once(storage, path, token) for _, (_, path, token) in sorted(newest.items())]
+
+
+def create_definition(storage: Storage, definition: Definition) -> bool:
+    """Write a definition unless there is one of its version and revision; returns whether it was written."""
+    return storage.create(_path(definition), msgspec.json.format(msgspec.json.encode(definition), indent=2))
+
+
+def newest_revision(storage: Storage, definition: Definition) -> Definition:
+    """Return the newest revision of a version of a group."""
+    while True:
+        following = msgspec.structs.replace(definition, revision=definition.revision + 1)
+        data = storage.read(_path(following))
+        if data is None:
+            return definition
+        definition = _decode(data, f"{storage}/{_path(following)}")
+
+
+def revise(storage: Storage, definition: Definition, change: Callable[[Definition], Definition]) -> Definition:
+    """Write the next revision of a definition; `change` is asked again if another process was first.
+
+    Returns:
+        The newest definition; nothing is written if `change` returned its argument.
+    """
+    while True:
+        newest = newest_revision(storage, definition)
+        changed = change(newest)
+        if changed == newest:
+            return newest
+        changed = msgspec.structs.replace(changed, revision=newest.revision + 1)
+        if create_definition(storage, changed):
+            return changed
+
+
+def _path(definition: Definition) -> str:
+    return f"{FOLDER}/{definition.name}.v{definition.version}.{definition.revision}.json"
+
+
+def _read_once(storage: Storage, path: str, token: str) -> Definition:
+    """Read a definition, unless this process has read it: one that was written never changes."""
+    key = (storage.url, path, token)
+    if key not in _read_before:
+        if len(_read_before) >= _MOST_KEPT:
+            _read_before.clear()
+        data = storage.read(path)
+        if data is None:
+            raise StoreError(f"{storage}/{path} was deleted while the groups of the project were listed.")
+        _read_before[key] = _decode(data, f"{storage}/{path}")
+    return _read_before[key]
+
+
+def _decode(data: bytes, where: str) -> Definition:
+    try:
+        definition = msgspec.json.decode(data, type=Definition)
+    except msgspec.DecodeError as error:
+        raise StoreError(f"{where} is no definition of a feature group: {error}.") from error
+    if f"/{_path(definition)}" not in where.replace("\\", "/"):
+        raise StoreError(f"{where} describes another group: {definition.name}, version {definition.version}.")
+    return definition

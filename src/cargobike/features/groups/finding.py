@@ -1,0 +1,95 @@
+"""Find groups by name, and list them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from cargobike.core.errors import NotFoundError, nearest, nearest_names
+from cargobike.core.layout import ProjectFolder
+from cargobike.features.definition import Definition
+from cargobike.features.groups.definitions import all_definitions
+from cargobike.features.groups.group import Group
+from cargobike.store.files import project
+from cargobike.store.files.storages import storage_of
+
+
+def list_groups(folder: ProjectFolder | None = None) -> list[Group]:
+    """Return the groups of a project by name, each in its newest version; no table is opened.
+
+    Args:
+        folder: The project; by default the one in use.
+    """
+    folder = folder if folder is not None else project.current()
+    newest = {definition.name: definition for definition in all_definitions(storage_of(folder))}
+    return [make_group(definition, folder) for definition in newest.values()]
+
+
+def group(name: str, version: int | None = None, *, folder: ProjectFolder | None = None) -> Group:
+    """Return a group of the project.
+
+    Args:
+        name: Its name.
+        version: The version of its definition; by default the newest.
+        folder: The project; by default the one in use.
+
+    Raises:
+        NotFoundError: If there is none; says which have similar names.
+    """
+    folder = folder if folder is not None else project.current()
+    definitions = all_definitions(storage_of(folder))
+    versions = {definition.version: definition for definition in definitions if definition.name == name}
+    if not versions:
+        names = sorted({definition.name for definition in definitions})
+        has = f"It has {_listed(names)}." if names else "It has none yet; features.create_group(…) makes one."
+        raise NotFoundError(
+            f"There is no feature group {name!r} in {folder.root}. {has}{nearest(str(name), names)}",
+            wanted=name,
+            nearest=nearest_names(str(name), names),
+        )
+    if version is not None and version not in versions:
+        raise NotFoundError(
+            f"The group {name!r} has no version {version}; it has {_listed(map(str, versions))}.",
+            wanted=f"{name} version {version}",
+            nearest=[str(one) for one in versions],
+        )
+    return make_group(versions[max(versions) if version is None else version], folder)
+
+
+def search(text: str, folder: ProjectFolder | None = None) -> list[tuple[Group, list[str]]]:
+    """Return the groups in whose words a text occurs, each with where: name, description, tags, owner, features.
+
+    Args:
+        text: What to look for; upper and lower case are the same.
+        folder: The project; by default the one in use.
+    """
+    wanted = text.strip().lower()
+    matches = []
+    for one in list_groups(folder):
+        places = [place for place, words in _words(one.definition) if wanted in words.lower()]
+        if places:
+            matches.append((one, places))
+    return matches
+
+
+def make_group(definition: Definition, folder: ProjectFolder) -> Group:
+    """Return a group, whose queries may name other groups of its project."""
+
+    def table_of(name: str) -> Any:
+        try:
+            return group(name, folder=folder).dataset()
+        except NotFoundError:
+            return None
+
+    return Group(definition, storage_of(folder), table_of)
+
+
+def _words(definition: Definition) -> list[tuple[str, str]]:
+    said = [("name", definition.name), ("description", definition.description), ("owner", definition.owner)]
+    said += [("tag", tag) for tag in definition.tags]
+    return said + [(f"feature {name}", name) for name in (*definition.key, *definition.features)]
+
+
+def _listed(names: Iterable[str]) -> str:
+    listed = list(names)
+    return ", ".join(listed[:20]) + (f" and {len(listed) - 20} more" if len(listed) > 20 else "")

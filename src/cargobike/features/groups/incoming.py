@@ -1,0 +1,185 @@
+"""What can be inserted: frames, tables, files and queries, all turned into one Arrow table."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from cargobike.core.errors import InvalidInputError, MissingLibraryError
+from cargobike.core.values.numbers import describe
+from cargobike.store.files.storages import open_storage
+from cargobike.store.history.environment import without_credentials
+
+KINDS: Final = (
+    "a pandas, polars or Spark DataFrame, an Arrow table, a dict of columns, a list of dicts, the path of Parquet, CSV "
+    "or JSON-lines files, or a SQL query"
+)
+_QUERY: Final = re.compile(r"\s*(select|with|from)\s", re.IGNORECASE)
+_FORMATS: Final = {".parquet": "parquet", ".csv": "csv", ".tsv": "csv", ".json": "json", ".jsonl": "json"}
+
+TableOf = Callable[[str], Any]
+"""Gives the rows that a name in a query stands for; `None` if it is not the name of a group."""
+
+
+def arrow_of(source: Any, table_of: TableOf = lambda name: None) -> tuple[pa.Table, str]:
+    """Return rows as an Arrow table, and what they came from.
+
+    Args:
+        source: What was given.
+        table_of: Gives the rows of the groups that a query names.
+
+    Raises:
+        InvalidInputError: If it holds no rows, or cannot be read.
+    """
+    try:
+        table, origin = _table_of(source, table_of)
+    except (pa.ArrowException, OSError) as error:
+        if isinstance(error, InvalidInputError):
+            raise
+        said = without_credentials(" ".join(str(error).split()))[:500]
+        raise InvalidInputError(f"{_shown(source)} cannot be read: {said}") from error
+    twice = sorted({name for name in table.column_names if table.column_names.count(name) > 1})
+    if twice:
+        raise InvalidInputError(f"Several columns have the name {', '.join(map(repr, twice))}; rename them.")
+    return table, origin
+
+
+def _table_of(source: Any, table_of: TableOf) -> tuple[pa.Table, str]:
+    module = type(source).__module__.partition(".")[0]
+    if isinstance(source, pa.Table):
+        return source, "arrow"
+    if isinstance(source, pa.RecordBatch):
+        return pa.Table.from_batches([source]), "arrow"
+    if isinstance(source, pa.RecordBatchReader):
+        return source.read_all(), "arrow"
+    if isinstance(source, ds.Dataset):
+        return source.to_table(), "arrow"
+    if module == "pandas" and hasattr(source, "columns"):
+        return _of_pandas(source), "pandas"
+    if module == "polars" and hasattr(source, "collect"):
+        source = source.collect()
+    if module == "polars" and hasattr(source, "to_arrow") and hasattr(source, "columns"):
+        return source.to_arrow(), "polars"
+    if module == "pyspark" and hasattr(source, "toArrow"):
+        return source.toArrow(), "spark"
+    if module in {"duckdb", "_duckdb"} and hasattr(source, "to_arrow_table"):
+        return source.to_arrow_table(), "duckdb"
+    if isinstance(source, Mapping):
+        return pa.table({str(name): _column(values) for name, values in source.items()}), "dict"
+    if isinstance(source, list | tuple) and all(isinstance(row, Mapping) for row in source):
+        names = dict.fromkeys(str(name) for row in source for name in row)
+        return pa.table({name: _column([row.get(name) for row in source]) for name in names}), "rows"
+    if isinstance(source, str) and _QUERY.match(source):
+        return _of_query(source, table_of), "query"
+    if isinstance(source, str | os.PathLike):
+        return _of_path(os.fspath(source)), without_credentials(os.fspath(source))
+    raise InvalidInputError(f"{describe(source)} was given as rows; give {KINDS}.")
+
+
+def _of_pandas(frame: Any) -> pa.Table:
+    """Return a pandas DataFrame; an index that has a name is a column like others."""
+    if any(name is not None for name in frame.index.names):
+        frame = frame.reset_index()
+    columns = {}
+    for position, name in enumerate(frame.columns):
+        values = frame.iloc[:, position]
+        if str(name) in columns:
+            raise InvalidInputError(f"Several columns have the name {str(name)!r}; rename them.")
+        try:
+            is_object = values.dtype.kind == "O" and not hasattr(values.dtype, "pyarrow_dtype")
+            columns[str(name)] = _column(list(values)) if is_object else pa.array(values, from_pandas=True)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+            said = " ".join(str(error).split())[:200]
+            raise InvalidInputError(
+                f"The values of the column {str(name)!r} are of several kinds: {said}. Make them alike."
+            ) from error
+    return pa.table(columns)
+
+
+def _column(values: Any) -> Any:
+    """Return values as an Arrow column; times of several zones become UTC."""
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        return values
+    if isinstance(values, list | tuple):
+        times = [value for value in values if isinstance(value, datetime)]
+        if times:
+            aware = [value.tzinfo is not None for value in times]
+            if any(aware) and not all(aware):
+                raise InvalidInputError(
+                    "Some times have a time zone and others have none, so that they cannot be put in order. Give all "
+                    "of them a zone: datetime(…, tzinfo=UTC), or Series.dt.tz_localize('UTC')."
+                )
+            if all(aware):
+                return pa.array(values, pa.timestamp("us", tz="UTC"), from_pandas=True)
+    return pa.array(values, from_pandas=True)
+
+
+def _of_path(path: str) -> pa.Table:
+    """Return the rows of a file, of the files in a folder, or of those that fit a pattern, here or on a storage."""
+    if "://" in path and not path.startswith("file://"):
+        folder, _, name = path.rstrip("/").rpartition("/")
+        storage = open_storage(folder)
+        filesystem, root = storage.arrow()
+        prefix = f"{root}/" if root else ""
+        entry = storage.stat(name) if "*" not in name else None
+        if entry is not None:
+            paths = [f"{prefix}{name}"]
+        else:
+            pattern = re.compile(re.escape(name).replace(r"\*", "[^/]*") if "*" in name else re.escape(name) + "/[^/]*")
+            listed = storage.list("" if "*" in name else name)
+            paths = sorted(f"{prefix}{entry.path}" for entry in listed if pattern.fullmatch(entry.path))
+    else:
+        filesystem, path = None, os.path.expanduser(path.removeprefix("file://"))
+        if os.path.isdir(path):
+            paths = sorted(glob.glob(os.path.join(glob.escape(path), "*")))
+        else:
+            paths = sorted(glob.glob(path)) if glob.has_magic(path) and not os.path.exists(path) else [path]
+    paths = [one for one in paths if not os.path.basename(one).startswith(("_", "."))]
+    formats = {_FORMATS.get(os.path.splitext(one)[1].lower(), "") for one in paths}
+    if not paths or (filesystem is None and not all(os.path.exists(one) for one in paths)):
+        raise InvalidInputError(f"There is no file at {without_credentials(path)!r}; give {KINDS}.")
+    if len(formats) != 1 or "" in formats:
+        raise InvalidInputError(
+            f"{without_credentials(path)!r} leads to files that are not all Parquet, CSV or JSON lines (.parquet, "
+            ".csv, .json, .jsonl)."
+        )
+    form: Any = formats.pop()
+    if form == "csv" and paths[0].lower().endswith(".tsv"):
+        form = ds.CsvFileFormat(pa.csv.ParseOptions(delimiter="\t"))
+    return ds.dataset(paths, format=form, filesystem=filesystem).to_table()
+
+
+def _of_query(query: str, table_of: TableOf) -> pa.Table:
+    """Return what DuckDB answers to a query; it may read files, and groups by their names."""
+    try:
+        import duckdb  # noqa: PLC0415 - optional, and only for queries
+    except ImportError as error:
+        words = "A query needs DuckDB, which is not installed: pip install 'cargobike[features]'"
+        raise MissingLibraryError(words, name="duckdb") from error
+    connection = duckdb.connect()
+    try:
+        connection.execute("SET TimeZone = 'UTC'")
+        for name in connection.get_table_names(query):
+            rows = table_of(name)
+            if rows is not None:
+                connection.register(name, rows)
+        answer = connection.sql(query)
+        if answer is None:
+            raise InvalidInputError("The query returns no rows; begin it with SELECT, FROM or WITH.")
+        return answer.to_arrow_table()
+    except duckdb.Error as error:
+        said = " ".join(str(error).split())[:500]
+        raise InvalidInputError(f"The query cannot be answered: {said}") from error
+    finally:
+        connection.close()
+
+
+def _shown(source: Any) -> str:
+    return repr(without_credentials(os.fspath(source))) if isinstance(source, str | os.PathLike) else describe(source)

@@ -1,0 +1,88 @@
+"""Insert rows into a group: one commit, in which a row replaces the one with the same key and event time."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from cargobike.features.definition import WRITTEN_AT, Definition
+from cargobike.features.delta.actions import Add
+from cargobike.features.delta.log import Log, Snapshot
+from cargobike.features.groups.columns import identity_of
+from cargobike.features.groups.commits import Commit, Plan
+from cargobike.features.groups.files import KeysOfFiles, read_rows, write_files
+from cargobike.features.groups.matching import Mask, look_for, same_values
+
+
+class Insertion:
+    """Decides what inserting rows does to a state of a group; may be asked again about a newer state.
+
+    Args:
+        log: The log of the group.
+        definition: The group.
+        rows: With exactly its columns; no two with the same key and event time.
+        keys: Which keys are in which file.
+        commit: What is known of the commit before its rows are counted.
+    """
+
+    def __init__(self, log: Log, definition: Definition, rows: pa.Table, keys: KeysOfFiles, commit: Commit) -> None:
+        self._log = log
+        self._definition = definition
+        self._rows = rows
+        self._keys = keys
+        self._commit = commit
+        self._wanted = look_for(rows, identity_of(definition), definition.event_time)
+        self._written: tuple[bytes, list[Add]] | None = None
+
+    def __call__(self, snapshot: Snapshot) -> Plan:
+        """Write the files that the commit needs, and return what it does."""
+        is_known = np.zeros(self._rows.num_rows, dtype=bool)
+        updated = 0
+        adds: list[Add] = []
+        removes: list[Add] = []
+        for file in snapshot.files.values():
+            if not self._wanted.may_be_in(file, self._definition.event_time) or not self._is_touched(file):
+                continue
+            rest, replaced, unchanged = self._without_replaced(file)
+            is_known |= unchanged
+            if replaced:
+                updated += replaced
+                removes.append(file)
+                adds += write_files(self._log.storage, self._log.folder, rest, self._definition, changed=True)
+        fresh = int(np.count_nonzero(~is_known))
+        counts = {"inserted": fresh - updated, "updated": updated, "unchanged": self._rows.num_rows - fresh}
+        own = self._new_files(is_known)
+        commit = msgspec.structs.replace(self._commit, files=tuple(file.path for file in own), **counts)
+        return Plan([*own, *adds], removes, commit)
+
+    def _is_touched(self, file: Add) -> bool:
+        if self._wanted.salt:
+            return True
+        return self._wanted.any_in(self._keys.get(self._log.storage, self._log.folder, file.path, self._definition))
+
+    def _without_replaced(self, file: Add) -> tuple[pa.Table, int, Mask]:
+        """Return the rows of a file that stay, how many do not, and which of ours were there already."""
+        old = read_rows(self._log.storage, self._log.folder, file.path, self._definition)
+        found, partners = self._wanted.partners(old)
+        here, ours = old.filter(pa.array(found)), self._rows.take(pa.array(partners))
+        same = np.ones(len(partners), dtype=bool)
+        for name in old.column_names:
+            if name != WRITTEN_AT and name not in self._wanted.names:
+                same &= same_values(here.column(name), ours.column(name))
+        is_known = np.zeros(self._rows.num_rows, dtype=bool)
+        is_known[partners[same]] = True
+        goes = found.copy()
+        goes[found] = ~same
+        return old.filter(pa.array(~goes)), int(np.count_nonzero(goes)), is_known
+
+    def _new_files(self, is_known: Mask) -> list[Add]:
+        """Write our rows, unless that was done for an earlier state and the same rows."""
+        which = is_known.tobytes()
+        if self._written is None or self._written[0] != which:
+            rows = self._rows.filter(pa.array(~is_known)) if is_known.any() else self._rows
+            files = write_files(self._log.storage, self._log.folder, rows, self._definition, changed=True)
+            self._written = which, files
+            if len(files) == 1 and not self._wanted.salt and not is_known.any():
+                self._keys.put(files[0].path, self._wanted.hashes)
+        return self._written[1]
