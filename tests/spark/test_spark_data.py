@@ -99,7 +99,7 @@ def test_data_that_cannot_be_used_is_refused() -> None:
         experiment.launch(lambda x, data: x, {"x": [1]}, data=[1, 2])
     with pytest.raises(InvalidInputError, match="no rows"):
         experiment.launch(lambda x, data: x, {"x": [1]}, data=pd.DataFrame({"x": []}))
-    assert not [*Path(project.current().root, "data").iterdir()]
+    assert not [*Path(project.current().root).rglob("*.parquet")]
 
 
 class Doubler:
@@ -196,11 +196,35 @@ def test_a_prediction_that_does_not_fit_names_its_row(session: SparkSession) -> 
         experiment.inference(lambda batch: batch["x"], frame, output="label integr")
 
 
+def test_a_streaming_dataframe_is_predicted_as_it_arrives(session: SparkSession, tmp_path: Path) -> None:
+    arriving = tmp_path / "arriving"
+    frame = session.range(100, numPartitions=2).selectExpr("id as x")
+    frame.write.parquet(str(arriving))
+    stream = session.readStream.schema(frame.schema).parquet(str(arriving))
+    with pytest.raises(InvalidInputError, match=r"streaming DataFrame.*say what predict returns: output="):
+        experiment.inference(lambda batch: batch["x"] * 2, stream)
+    predicted = experiment.inference(lambda batch: batch["x"] * 2, stream, output="twice bigint")
+    assert predicted.isStreaming
+    writing = predicted.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "checkpoints"))
+    for rows in (100, 150):
+        query = writing.trigger(availableNow=True).start(str(tmp_path / "out"))
+        assert query.awaitTermination(120)
+        out = session.read.parquet(str(tmp_path / "out")).collect()
+        assert sorted((row.x, row.twice) for row in out) == [(x, 2 * x) for x in range(rows)]
+        session.range(100, 150).selectExpr("id as x").write.mode("append").parquet(str(arriving))
+
+
+def test_predictions_become_a_table_where_that_is_asked_for(session: SparkSession) -> None:
+    frame = session.range(100, numPartitions=2).selectExpr("id as x")
+    table = experiment.inference(lambda batch: batch["x"] + 1, frame, output_to="later")
+    assert sorted(table.read()["prediction"].to_pylist()) == list(range(1, 101))
+
+
 def test_predictions_that_do_not_fit_are_refused(session: SparkSession) -> None:
     frame = session.range(10, numPartitions=1).selectExpr("id as x")
     with pytest.raises(InvalidInputError, match="columns that the data has already: x"):
         experiment.inference(lambda batch: {"x": batch["x"]}, frame)
-    with pytest.raises(InvalidInputError, match="Spark DataFrame"):
+    with pytest.raises(InvalidInputError, match=r"a table or its name, .* a Spark, pandas or polars DataFrame"):
         experiment.inference(lambda batch: batch, [1, 2])
     with pytest.raises(InvalidInputError, match="say it: output="):
         experiment.inference(lambda batch: batch["x"], frame.limit(0))

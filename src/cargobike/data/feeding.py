@@ -56,10 +56,13 @@ def describe(data: object, project: ProjectFolder, *, ranks: int = 1, travels: b
         return _with_options(_describe(data.source, project, ranks, travels), data)
     if hasattr(data, "mapInArrow"):
         return _written(data, project, "a Spark DataFrame")
-    return _describe(_source(data), project, ranks, travels)
+    return _describe(open_given(data), project, ranks, travels)
 
 
-def _source(data: object) -> Source:
+def open_given(data: object) -> Source:
+    """Open what a user gives as `data`; what is nothing of the kind is refused with all that can be given."""
+    if isinstance(data, Loader):
+        return data.source
     try:
         return open_source(data)
     except InvalidInputError as error:

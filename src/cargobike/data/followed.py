@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import cloudpickle
 import msgspec
@@ -50,6 +50,12 @@ class FollowedLoader(Loader):
             if follower is not None:
                 follower.drew()
             yield batch
+
+    def for_rank(self, rank: int, world_size: int) -> Self:
+        """Return a loader for another rank; it is not the trial's own, so its trial is not told what it draws."""
+        other = super().for_rank(rank, world_size)
+        other._follower = None
+        return other
 
 
 def open_loader(feed: Feed, root: Path, rank: int, world_size: int, bring: Callable[[str], None]) -> FollowedLoader:

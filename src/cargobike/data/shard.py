@@ -43,8 +43,6 @@ class Shard(FollowedLoader):
         self.rank, self.world_size = rank, world_size
         self.source = source_of(files, root, bring)
         self.total_rows = self.source.num_rows
-        self._begin = self.total_rows * rank // world_size
-        self._end = self.total_rows * (rank + 1) // world_size
 
     def __getattr__(self, name: str) -> Any:
         """Set the loader up when it is first needed: functions that only call `batches` or `read` need fewer files."""
@@ -62,6 +60,14 @@ class Shard(FollowedLoader):
 
     def _check_rows(self) -> None:
         """Accept a rank without rows, which earlier versions did; only iterating over it is refused."""
+
+    @property
+    def _begin(self) -> int:
+        return self.total_rows * self.rank // self.world_size
+
+    @property
+    def _end(self) -> int:
+        return self.total_rows * (self.rank + 1) // self.world_size
 
     @property
     def num_rows(self) -> int:

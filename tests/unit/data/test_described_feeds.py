@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import threading
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cargobike import experiment
+from cargobike import data, experiment
 from cargobike.core.errors import InvalidInputError, NotFoundError
 from cargobike.core.layout import ProjectFolder
 from cargobike.core.registering.feeding import Feed, Placed
@@ -23,6 +24,7 @@ from cargobike.data.followed import FollowedLoader, open_loader
 from cargobike.data.loading.loader import Loader
 from cargobike.data.shard import Shard
 from cargobike.results import compare
+from support.far_engine import FarEngine
 
 COLUMNS = {"id": np.arange(100), "x": np.arange(100) / 100}
 
@@ -228,3 +230,34 @@ def test_data_that_has_changed_since_is_refused_on_resume_and_reproduction(parqu
     os.unlink(parquet)
     with pytest.raises(InvalidInputError, match=r"is not what it was: There is no file"):
         experiment.resume(result.id, quiet=True)
+
+
+def test_workers_on_other_machines_fetch_what_they_do_not_see(parquet: str) -> None:
+    for given in (Loader(parquet, batch_size=7), COLUMNS):
+        result = experiment.launch(_count, {"x": [0]}, data=given, engine=FarEngine(), quiet=True)
+        assert result.trials[0].value == 100.0
+
+
+@pytest.mark.parametrize("given", ["fed", "fed:1", "table"])
+def test_tables_are_pinned_to_the_version_that_they_have_at_launch(given: str) -> None:
+    table = data.write(COLUMNS, "fed")
+    result = experiment.launch(_count, {"x": [0]}, data=table if given == "table" else given, quiet=True)
+    assert result.trials[0].value == 100.0
+    data.write({"id": [1], "x": [1.0]}, "fed")
+    assert experiment.reproduce(result.id, quiet=True).is_same
+    feeding = experiment.load(result.id)._record.header.asked.feeding
+    assert (feeding.version, feeding.fingerprint, feeding.rows) == ("1", table.fingerprint, 100)
+
+
+def test_a_share_is_set_up_when_it_is_first_needed(parquet: str, project: ProjectFolder) -> None:
+    shard = Shard(sent(describe(parquet, project)), project.root, 1, 2, bring_nothing)
+    assert (shard.epoch, shard.batch_size, shard.columns) == (0, 1024, ["id", "x"])
+    other = shard.for_rank(0, 2)
+    assert (other.num_rows, other.read()["id"].to_pylist()) == (50, list(range(50)))
+    with pytest.raises(AttributeError, match="'Shard' object has no attribute 'bathces'"):
+        shard.bathces  # noqa: B018
+    again = pickle.loads(
+        pickle.dumps(open_loader(describe(Loader(parquet), project), project.root, 0, 1, bring_nothing))
+    )
+    assert isinstance(again, FollowedLoader)
+    assert sum(len(batch["id"]) for batch in again) == 100

@@ -17,15 +17,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cargobike.core.errors import InvalidInputError, PredictionError
+from cargobike.data.feeding import open_given
 from cargobike.data.inferring.driving import Driver
 from cargobike.data.inferring.keeping import Results, digest_of
 from cargobike.data.inferring.program import MODULE, Job, Piece, PredictProgram
 from cargobike.data.inferring.progress import ProgressLine
 from cargobike.data.inferring.types import announced
 from cargobike.data.kind import DATA
-from cargobike.data.loading.loader import Loader
 from cargobike.data.sources.memory import MemorySource
-from cargobike.data.sources.opening import open_again, open_source
+from cargobike.data.sources.opening import open_again
 from cargobike.data.sources.parquet import parquet_at
 from cargobike.data.sources.source import Source
 from cargobike.data.tables.table import Table
@@ -33,6 +33,7 @@ from cargobike.data.tables.writing import write
 from cargobike.engines.local.boot import Boot
 from cargobike.engines.registry import resolve_engine
 from cargobike.store.files import project
+from cargobike.store.history.environment import without_credentials
 
 PIECE_ROWS: Final = 1 << 16
 PIECE_BYTES: Final = 8 << 20
@@ -53,9 +54,9 @@ def infer_locally(
     quiet: bool,
 ) -> Table:
     """Predict for every row of a source, and return the table that holds rows and predictions."""
-    source = given.source if isinstance(given, Loader) else open_source(given)
+    source = open_given(given)
     if not source.num_rows:
-        raise InvalidInputError(f"{source.name} has no rows.")
+        raise InvalidInputError(f"{without_credentials(source.name)} has no rows.")
     pickled = _pickle(predict)
     types = announced(output) if output is not None else None
     if types is not None and (taken := [name for name in types.names if name in source.schema.names]):

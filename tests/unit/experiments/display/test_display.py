@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from types import SimpleNamespace
 
+import msgspec
 import pytest
 from rich.console import Console
 
@@ -30,10 +31,11 @@ from cargobike.experiments.display.display import QuietDisplay, choose_display
 from cargobike.experiments.display.drawn import DrawnDisplay
 from cargobike.experiments.display.notebook import NotebookDisplay, page
 from cargobike.experiments.display.panel import panel
-from cargobike.experiments.display.plain import PlainDisplay
+from cargobike.experiments.display.plain import PlainDisplay, plain_line
 from cargobike.experiments.display.snapshot import ProgressSnapshot
 from cargobike.experiments.display.terminal import TerminalDisplay
 from cargobike.experiments.display.text import clean, params, rate
+from cargobike.experiments.usage import DataPace
 from cargobike.testing.journals import first_fact
 
 HOSTILE = "<script>alert(1)</script>[bold red]\x1b[2J\x07\n\u202e"
@@ -633,3 +635,12 @@ def test_parameters_of_any_kind_are_shown() -> None:
 )
 def test_rates_have_a_unit_that_fits(per_s: float, text: str) -> None:
     assert rate(per_s) == text
+
+
+def test_all_displays_show_how_fast_rows_are_drawn_while_trials_run() -> None:
+    seen = msgspec.structs.replace(snapshot(busy_search()), data_pace=DataPace(182_345.0, 0.031))
+    words = "182,000 rows/s, 3% of the time waiting"
+    assert words in "\n".join(drawn(seen, 100))
+    assert f"data {words}" in plain_line(seen, shows_failure=False)
+    assert words in page(seen)
+    assert "rows/s" not in plain_line(snapshot(busy_search()), shows_failure=False)

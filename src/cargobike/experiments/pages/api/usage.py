@@ -20,7 +20,7 @@ _PANELS: tuple[tuple[str, Callable[[Sample], float | None]], ...] = (
     ("memory (MB)", lambda sample: sample.memory_bytes / 1e6),
     ("busiest GPU", lambda sample: sample.gpu),
     ("rows per second", lambda sample: sample.rows_per_s),
-    ("waiting for data", lambda sample: sample.waited),
+    ("share of waiting for data", lambda sample: sample.waited),
     ("memory on GPUs (MB)", lambda sample: None if sample.gpu_memory_bytes is None else sample.gpu_memory_bytes / 1e6),
 )
 
