@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -32,13 +33,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """Features that were asked for by name, joined when rows are wanted; made by `get_features` and by views.
-
-    Example:
-        >>> from cargobike import features
-        >>> features.get_features(["average_attendance", "budget"]).filter("budget > 10").head(5).to_pandas()
-        ... # doctest: +SKIP
-    """
+    """Features that were asked for by name, joined when rows are wanted; made by `get_features` and by views."""
 
     plan: Plan
     labels: Any = None
@@ -116,7 +111,7 @@ class Query:
 
     def show(self, rows: int = 20) -> None:
         """Print the first rows."""
-        print(self.head(rows).to_arrow().to_pandas().to_string(index=False))  # noqa: T201 - what it is for
+        sys.stdout.write(self.head(rows).to_pandas().to_string(index=False) + "\n")
 
     def _spine(self) -> Spine:
         """Return the rows that values are looked up for, with their times."""

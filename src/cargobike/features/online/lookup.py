@@ -1,0 +1,207 @@
+"""Look-ups in one group: prepared once, then one statement and one unpacking for each key."""
+
+from __future__ import annotations
+
+import sqlite3
+import struct
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from cargobike.core.errors import StoreError
+from cargobike.features.definition import Definition
+from cargobike.features.online.packing import NO_TIME, Packing, as_moment
+from cargobike.features.online.store import State, file_of, is_number, is_text, open_reader, pack_key, read_state
+from cargobike.features.online.vectors import EXPIRED, MISSING, NULL, Why
+
+_ONE = "SELECT value FROM rows WHERE key = ?"
+_AT_ONCE = 500
+Columns = dict[str, np.ndarray]
+Absences = dict[str, dict[int, Why]]
+
+
+class GroupLookup:
+    """Finds the newest rows of one group; may be used by several threads.
+
+    Args:
+        definition: The group.
+        root: The local folder of its project.
+        columns: Names in the result, and the features.
+        now_s: Tells the time, in seconds since 1970.
+
+    Raises:
+        StoreError: If the group was never materialized.
+    """
+
+    def __init__(
+        self, definition: Definition, root: Path, columns: dict[str, str], now_s: Callable[[], float] = time.time
+    ) -> None:
+        self.key = definition.key
+        self._definition = definition
+        self._path = file_of(root, definition)
+        self._columns = columns
+        self._now_s = now_s
+        self._ttl_us = None if definition.ttl_s is None else round(definition.ttl_s * 1e6)
+        self._local = threading.local()
+        self._prepare(self._state())
+
+    def find(self, key: Sequence[Any], values: dict[str, Any]) -> dict[str, Why] | None:
+        """Add the values for one key to others; returns why those that are absent are, `None` if none is.
+
+        Args:
+            key: Values of the key columns.
+            values: Where to add them.
+        """
+        packed = key[0] if self._is_plain and type(key[0]) is self._plain else pack_key(key, self.key, self._kinds)
+        try:
+            row = self._local.execute(_ONE, (packed,)).fetchone()
+        except AttributeError:
+            self._connect()
+            row = self._local.execute(_ONE, (packed,)).fetchone()
+        if row is None:
+            return self._without(values, MISSING)
+        try:
+            fixed, tail = (self._simple(row[0]), []) if self._simple is not None else self._packing.unpack(row[0])
+        except (struct.error, msgspec.DecodeError):
+            fixed, tail = (None,), []
+        if fixed[0] != self._number:  # the group got other features
+            self._prepare(self._state())
+            return self.find(key, values)
+        if self._ttl_us is not None and self._is_old(fixed[1]):
+            return self._without(values, EXPIRED)
+        if self._is_one_word and not fixed[2] and self._simple is not None and not self._has_times:
+            for name, place in self._places:
+                values[name] = fixed[place]
+            return None
+        absent: dict[str, Why] = {}
+        for name, feature in self._columns.items():
+            values[name] = value = self._packing.value(feature, fixed, tail)
+            if value is None:
+                absent[name] = NULL
+        return absent or None
+
+    def find_all(self, keys: Sequence[Sequence[Any]], columns: Columns, absences: Absences) -> None:
+        """Add the columns for several keys to others, and why values are absent."""
+        if self._is_plain and all(type(key[0]) is self._plain for key in keys):
+            packed = [key[0] for key in keys]
+        else:
+            packed = [pack_key(key, self.key, self._kinds) for key in keys]
+        found = self._rows(packed)
+        nothing = self._nothing
+        rows = [found.get(key, nothing) for key in packed]
+        absent = None
+        if nothing in rows:
+            absent = np.fromiter((key not in found for key in packed), dtype=np.bool_, count=len(rows))
+        packing = self._packing
+        if any(row[:2] != self._mark for row in rows):  # the group got other features
+            self._prepare(self._state())
+            self.find_all(keys, columns, absences)
+            return
+        heads = [row[: packing.struct.size] for row in rows] if packing.tail else rows
+        fixed = np.frombuffer(b"".join(heads), packing.dtype)
+        old = None
+        if self._ttl_us is not None:
+            old = (self._now_s() * 1e6 - fixed["time"] > self._ttl_us) & (fixed["time"] != NO_TIME)
+            old = None if not old.any() else old if absent is None else old & ~absent
+        tails = [packing.unpack(row)[1] for row in rows] if packing.tail else []
+        nulls = fixed["nulls"] if fixed["nulls"].any() else None
+        for name, feature in self._columns.items():
+            columns[name] = self._values(feature, fixed, tails)
+            null = None if nulls is None else self._is_null(feature, nulls)
+            if absent is not None or old is not None or null is not None:
+                absences[name] = _reasons(absent, old, null)
+
+    def _values(self, feature: str, fixed: np.ndarray, tails: Sequence[Sequence[Any]]) -> np.ndarray:
+        packing = self._packing
+        if feature not in packing.places:
+            place = packing.tail.index(feature)
+            values = np.empty(len(fixed), dtype=object)
+            values[:] = [tail[place] for tail in tails]
+            return values
+        values = fixed[f"f{packing.places[feature] - 2 - packing.words}"]
+        if feature not in packing.times:
+            return values
+        return np.array([as_moment(int(value)) for value in values], dtype=object)
+
+    def _is_null(self, feature: str, nulls: np.ndarray) -> np.ndarray:
+        number = self._packing.names.index(feature)
+        return (nulls[:, number // 64] >> np.uint64(number % 64) & np.uint64(1)).astype(np.bool_)
+
+    def _rows(self, keys: Sequence[Any]) -> dict[Any, bytes]:
+        connection = self._connection()
+        found: dict[Any, bytes] = {}
+        for start in range(0, len(keys), _AT_ONCE):
+            some = keys[start : start + _AT_ONCE]
+            marks = ",".join("?" * len(some))
+            found.update(connection.execute(f"SELECT key, value FROM rows WHERE key IN ({marks})", some).fetchall())
+        return found
+
+    def _without(self, values: dict[str, Any], why: Why) -> dict[str, Why]:
+        for name in self._columns:
+            values[name] = None
+        return dict.fromkeys(self._columns, why)
+
+    def _is_old(self, time_us: int) -> bool:
+        return self._ttl_us is not None and time_us != NO_TIME and self._now_s() * 1e6 - time_us > self._ttl_us
+
+    def _prepare(self, state: State) -> None:
+        """Prepare for rows of a format."""
+        packing = Packing(state.format, state.number)
+        lacking = [feature for feature in self._columns.values() if feature not in packing.names]
+        if lacking:
+            raise StoreError(
+                f"{', '.join(lacking)} of the group {self._definition.name} cannot be looked up yet. Call "
+                "group.materialize(), which brings new features too."
+            )
+        self._packing, self._number, self._mark = packing, state.number, state.number.to_bytes(2, "little")
+        self._kinds = state.key
+        self._is_plain = is_number(state.key) or is_text(state.key)
+        self._plain: type = int if is_number(state.key) else str
+        self._simple = None if packing.tail else packing.struct.unpack
+        self._is_one_word = packing.words == 1
+        self._has_times = bool(packing.times)
+        self._places = [(name, packing.places[each]) for name, each in self._columns.items() if each in packing.places]
+        empty = np.zeros(1, packing.dtype)
+        empty["format"] = state.number
+        self._nothing = empty.tobytes() + (msgspec.msgpack.encode([None] * len(packing.tail)) if packing.tail else b"")
+
+    def _state(self) -> State:
+        state = read_state(self._connection())
+        if state is None:
+            raise StoreError(
+                f"The group {self._definition.name} was never materialized. Call group.materialize() first."
+            )
+        return state
+
+    def _connection(self) -> sqlite3.Connection:
+        try:
+            return self._local.connection  # type: ignore[no-any-return]
+        except AttributeError:
+            return self._connect()
+
+    def _connect(self) -> sqlite3.Connection:
+        """Open the file for this thread."""
+        self._local.connection = connection = open_reader(self._path)
+        self._local.execute = connection.execute
+        return connection
+
+    def close(self) -> None:
+        """Close the file in this thread."""
+        if hasattr(self._local, "connection"):
+            self._local.connection.close()
+            del self._local.connection, self._local.execute
+
+
+def _reasons(absent: np.ndarray | None, old: np.ndarray | None, null: np.ndarray | None) -> dict[int, Why]:
+    """Return why rows have no value, by their numbers."""
+    why: dict[int, Why] = {}
+    reasons: list[tuple[np.ndarray | None, Why]] = [(null, NULL), (old, EXPIRED), (absent, MISSING)]
+    for rows, word in reasons:
+        if rows is not None:
+            why.update(dict.fromkeys(np.flatnonzero(rows).tolist(), word))
+    return why
