@@ -24,6 +24,7 @@ SLOW: dict[str, tuple[str, ...]] = {
     ),
     # A writer that is killed at each moment; several writers at once stay quick.
     "unit/data/tables/test_many_writers.py": ("test_a_writer_that_is_killed_at_any_moment_leaves_nothing_half",),
+    "browser/test_tables.py": (),
     # Tours through the dashboard; the list, the hostile experiment and the token stay quick.
     "browser/test_dashboard.py": (
         "test_every_figure_is_drawn_and_saved",

@@ -1,15 +1,19 @@
-"""The part of the dashboard that data provides: the list of tables, as a page and as an answer of the API."""
+"""The part of the dashboard that data provides: tables, as pages and as answers of the API."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
 from fastapi import APIRouter, Query
+from pyarrow import ArrowException
 from pydantic import Field
 from starlette.responses import Response
 
+from cargobike.core.errors import CargobikeError, NotFoundError
 from cargobike.core.values.times import on_calendar
-from cargobike.data.keeping import KeptTable, list_tables
+from cargobike.data.keeping import KeptTable, find_table, head_of, list_tables
+from cargobike.data.tables.samples import as_texts
+from cargobike.store.history.environment import without_credentials
 from cargobike.ui.web.answering import REFUSALS, Answer, sends
 from cargobike.ui.web.section import Link, Section
 from cargobike.ui.web.start import Server
@@ -20,6 +24,8 @@ Offset = Annotated[int, Query(ge=0, le=2**31 - 1, description="How many to skip.
 Limit = Annotated[int, Query(ge=1, le=1000, description="How many to return at most.")]
 Count = Annotated[int, Field(ge=0)]
 
+_SAMPLE_ROWS = 20
+
 pages = APIRouter()
 api = APIRouter(tags=["data"], responses=REFUSALS)
 
@@ -27,7 +33,10 @@ api = APIRouter(tags=["data"], responses=REFUSALS)
 class Table(Answer):
     """One table that a project keeps."""
 
-    id: str
+    id: Annotated[str, Field(description="`name:version`, or the id of a table that was given to an experiment.")]
+    name: Annotated[str, Field(description="What it is called in all its versions; empty if it has only an id.")]
+    version: Count
+    fingerprint: Annotated[str, Field(description="The same for equal content, empty if that was not recorded.")]
     rows: Annotated[int | None, Field(description="How many rows it has; `null` if that was not recorded.")]
     files: Count
     size_bytes: Count
@@ -35,6 +44,28 @@ class Table(Answer):
     source: Annotated[str, Field(description="What it was made from, empty if that was not recorded.")]
     columns: Annotated[dict[str, str], Field(description="Types of its columns by name.")]
     is_removed: Annotated[bool, Field(description="Whether its files were deleted since.")]
+
+
+class TableFile(Answer):
+    """One Parquet file of a table."""
+
+    path: Annotated[str, Field(description="Its path below the table's address.")]
+    rows: Annotated[int, Field(ge=0)]
+    size_bytes: Annotated[int | None, Field(description="`null` if that was not recorded.")]
+    row_groups: Annotated[int | None, Field(description="`null` if that was not recorded.")]
+
+
+class TableDetails(Answer):
+    """One version of a table, with its files, its other versions and its first rows."""
+
+    table: Table
+    url: Annotated[str, Field(description="Where it lies, without credentials; empty if it has no manifest.")]
+    user: str
+    host: str
+    versions: Annotated[list[Table], Field(description="All versions of the same name, the newest first.")]
+    parts: list[TableFile]
+    sample: Annotated[list[list[str]], Field(description="The first rows as texts, in the order of the columns.")]
+    problem: Annotated[str, Field(description="Why there are no rows to show; empty if there are.")]
 
 
 class TablePage(Answer):
@@ -57,6 +88,19 @@ def tables(state: Server, offset: Offset = 0, limit: Limit = 50) -> TablePage:
 def page(state: Server, templates: Pages, offset: Offset = 0, limit: Limit = 200) -> Response:
     """Return the page with the list of tables."""
     return templates.page("data/tables.html", listed=_listed(state, offset, limit))
+
+
+@api.get("/data/{table}")
+@sends
+def table(state: Server, table: str) -> TableDetails:
+    """Return one table: its columns, its files, its versions and its first rows."""
+    return _details(state, table)
+
+
+@pages.get("/data/{table}")
+def table_page(state: Server, templates: Pages, table: str) -> Response:
+    """Return the page of one table."""
+    return templates.page("data/table.html", shown=_details(state, table))
 
 
 def data_section(server: ServerState) -> Section:
@@ -93,10 +137,45 @@ def _listed(state: ServerState, offset: int, limit: int) -> TablePage:
     return TablePage(tables=shown, total=len(tables), offset=offset, limit=limit)
 
 
+def _details(state: ServerState, text: str) -> TableDetails:
+    if "/" in text:
+        raise NotFoundError(f"There is no table {text!r} in this project.", wanted=text)
+    tables = list_tables(state.project, with_removed=True)
+    found = find_table(state.project, text)
+    sample, problem = [], found.problem
+    if found.removed_at is None:
+        try:
+            sample = as_texts(head_of(state.project, found, _SAMPLE_ROWS))
+        except (CargobikeError, OSError, ArrowException) as error:
+            problem = str(error)
+    entries = {} if found.table is None else {file.path: file for file in found.table.files}
+    return TableDetails(
+        table=_described(found),
+        url="" if found.table is None else without_credentials(found.table.url),
+        user=found.header.user,
+        host=found.header.host,
+        versions=[_described(one) for one in tables if found.name and one.name == found.name],
+        parts=[
+            TableFile(
+                path=path,
+                rows=rows,
+                size_bytes=entries[path].size_bytes if path in entries else None,
+                row_groups=len(entries[path].groups) if path in entries else None,
+            )
+            for path, rows in found.header.files.items()
+        ],
+        sample=sample,
+        problem=problem,
+    )
+
+
 def _described(table: KeptTable) -> Table:
     header = table.header
     return Table(
         id=table.id,
+        name=table.name,
+        version=1 if table.table is None else table.table.version,
+        fingerprint="" if table.table is None else table.table.fingerprint,
         rows=table.rows,
         files=len(header.files),
         size_bytes=header.size_bytes,
