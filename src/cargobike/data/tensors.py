@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import msgspec
 import pyarrow as pa
+
+from cargobike.core.errors import StoreError
+from cargobike.core.values.undecodable import UNDECODABLE
 
 KEY = b"cargobike.tensor"
 
@@ -29,6 +32,11 @@ _SIZES = {
 }
 
 
+class _Described(msgspec.Struct, frozen=True):
+    dtype: str
+    shape: Annotated[list[Annotated[int, msgspec.Meta(ge=0, le=2**31)]], msgspec.Meta(max_length=32)]
+
+
 def tensor_field(name: str, dtype: str, shape: Sequence[int]) -> pa.Field:
     """Return the field of a column of tensors.
 
@@ -43,9 +51,22 @@ def tensor_field(name: str, dtype: str, shape: Sequence[int]) -> pa.Field:
 
 
 def tensor_of(field: pa.Field) -> Tensor | None:
-    """Return what the values of a column are if they are tensors, else `None`."""
+    """Return what the values of a column are if they are tensors, else `None`.
+
+    Raises:
+        StoreError: If its metadata, which may come from a stranger's file, describes no tensors that it can hold.
+    """
     described = (field.metadata or {}).get(KEY)
     if described is None:
         return None
-    found = msgspec.json.decode(described)
-    return Tensor(found["dtype"], tuple(found["shape"]))
+    try:
+        found = msgspec.json.decode(described, type=_Described)
+    except UNDECODABLE as error:
+        raise StoreError(f"The metadata of column {field.name!r} describes no tensors: {error}") from error
+    width = _SIZES.get(found.dtype, -1) * math.prod(found.shape)
+    if not pa.types.is_fixed_size_binary(field.type) or width != field.type.byte_width:
+        raise StoreError(
+            f"The metadata of column {field.name!r} describes tensors {found.dtype}{list(found.shape)}, which its type "
+            f"{field.type} cannot hold."
+        )
+    return Tensor(found.dtype, tuple(found.shape))

@@ -10,6 +10,7 @@ from faults.fuzzing.data_targets import data_targets
 from faults.fuzzing.file_targets import file_targets
 from faults.fuzzing.message_targets import message_targets
 from faults.fuzzing.space_targets import space_targets
+from faults.fuzzing.table_targets import table_targets
 from faults.fuzzing.target import Target as Target
 from faults.fuzzing.web_target import web_target
 
@@ -23,6 +24,7 @@ def all_targets(folder: Path) -> Iterator[dict[str, Target]]:
             *space_targets(folder / "spaces"),
             *file_targets(folder / "files"),
             *data_targets(folder / "data"),
+            *table_targets(folder / "tables"),
             exits.enter_context(web_target(folder / "web")),
         ]
         yield {target.name: target for target in targets}

@@ -16,6 +16,7 @@ import msgspec
 
 from cargobike.core.errors import StoreError
 from cargobike.core.running.process_names import has_ended, name_of_this_process
+from cargobike.core.values.undecodable import UNDECODABLE
 from cargobike.data.tables.versions import all_versions
 from cargobike.store.files.storage import Storage
 
@@ -105,6 +106,6 @@ def _claims(storage: Storage) -> Iterator[tuple[str, Claim]]:
     for entry in storage.list(FOLDER):
         token, _, kind = entry.path.removeprefix(f"{FOLDER}/").partition(".")
         data = storage.read(entry.path) if kind == "json" and token.isalnum() else None
-        with contextlib.suppress(msgspec.DecodeError):
+        with contextlib.suppress(*UNDECODABLE):
             if data is not None and (claim := msgspec.json.decode(data, type=Claim)).folder.isdecimal():
                 yield token, claim

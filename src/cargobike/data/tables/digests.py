@@ -47,9 +47,6 @@ def _add(hasher: Any, array: pa.Array) -> None:
         return
     if isinstance(kind, pa.BaseExtensionType):
         array, kind = array.storage, kind.storage_type
-    if pa.types.is_map(kind):
-        array = array.cast(pa.list_(pa.struct([kind.key_field, kind.item_field])))
-        kind = array.type
     hasher.update(len(array).to_bytes(8, "little"))
     if pa.types.is_null(kind):
         return
@@ -61,6 +58,11 @@ def _add(hasher: Any, array: pa.Array) -> None:
     if pa.types.is_struct(kind):
         for field in array.flatten():
             _add(hasher, field)
+    elif pa.types.is_map(kind):
+        offsets, keys, items = map_parts(array)
+        hasher.update(np.ascontiguousarray(np.diff(offsets), dtype="<i8"))
+        _add(hasher, keys)
+        _add(hasher, items)
     elif pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
         _add_lengths(hasher, pc.list_value_length(array))
         _add(hasher, array.flatten())
@@ -71,6 +73,13 @@ def _add(hasher: Any, array: pa.Array) -> None:
         hasher.update(np.packbits(array.to_numpy(zero_copy_only=False)))
     else:
         hasher.update(_fixed(array))
+
+
+def map_parts(array: Any) -> tuple[Any, pa.Array, pa.Array]:
+    """Return where each of some maps begins and ends among keys and items, and these, from the first to the last."""
+    offsets = array.offsets.to_numpy(zero_copy_only=False).astype("int64")
+    start, count = int(offsets[0]), int(offsets[-1] - offsets[0])
+    return offsets - start, array.keys.slice(start, count), array.items.slice(start, count)
 
 
 def _has_lengths(kind: pa.DataType) -> bool:

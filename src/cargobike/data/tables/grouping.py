@@ -13,6 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cargobike.data.tables.digests import map_parts
+
 BYTES_PER_GROUP = 6_000_000
 """Large enough that decoding takes longer than asking, small enough that a loader can hold several and mix them."""
 ROWS_PER_GROUP = 1 << 18
@@ -60,7 +62,10 @@ def _sizes(array: pa.Array) -> Any:
     if pa.types.is_struct(kind):
         return sum((_sizes(field) for field in array.flatten()), np.zeros(len(array), dtype=np.int64))
     if pa.types.is_map(kind):
-        return _sizes(array.cast(pa.list_(pa.struct([kind.key_field, kind.item_field]))))
+        offsets, keys, items = map_parts(array)
+        inner = np.concatenate([[0], np.cumsum(_sizes(keys) + _sizes(items))])
+        sizes = np.diff(inner[offsets]) + _OFFSET
+        return np.where(array.is_valid().to_numpy(zero_copy_only=False), sizes, _OFFSET)
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
         lengths = _numbers(pc.list_value_length(array))
         inner = np.concatenate([[0], np.cumsum(_sizes(array.flatten()))])

@@ -15,6 +15,7 @@ import pyarrow as pa
 from msgspec import Meta
 
 from cargobike.core.errors import StoreError
+from cargobike.core.values.undecodable import UNDECODABLE
 
 FORMAT: Final = 1
 FILE: Final = "manifest.json"
@@ -118,7 +119,7 @@ def decode_manifest(data: bytes, place: str) -> Manifest:
         _check_format(data, place)
         manifest = msgspec.json.decode(data, type=Manifest)
         mistakes = _mistakes(manifest)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except UNDECODABLE as error:
         raise StoreError(f"{place} is no manifest of a table: {error}") from error
     if mistakes:
         raise StoreError(f"{place} is no manifest that can be used: {'; '.join(mistakes[:5])}.")
