@@ -6,7 +6,7 @@
   settings.toml                     what holds for everybody who works on the project
   project-key                       names the project in a database that serves several
   resources/<sha256>                links to versioned resources, so that equal ones need room once
-  data/<id>/                        a table that was given to experiments, as Parquet
+  data/<name or id>/<version>/      a table: a manifest and Parquet files; an id if it was given to an experiment
   experiments/<id>/
     journal.jsonl                   the truth
     driver.lock                     held by the living driver
