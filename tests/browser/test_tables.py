@@ -28,7 +28,7 @@ def test_a_table_is_found_and_looked_into(tmp_path: Path) -> None:
     with started_server(tmp_path) as address, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
         for scheme in ("light", "dark"):
-            page = browser.new_page(color_scheme=scheme)  # type: ignore[arg-type]
+            page = browser.new_page(color_scheme=scheme)
             page.set_default_timeout(60_000)
             page.on("dialog", lambda dialog: pytest.fail(f"a dialog came up: {dialog.message}"))
             page.goto(f"{address}/data")

@@ -25,6 +25,11 @@ SLOW: dict[str, tuple[str, ...]] = {
     # A writer that is killed at each moment; several writers at once stay quick.
     "unit/data/tables/test_many_writers.py": ("test_a_writer_that_is_killed_at_any_moment_leaves_nothing_half",),
     "browser/test_tables.py": (),
+    "scenario/test_tables_on_storage.py": (
+        "test_writers_at_once_get_numbers_without_gaps",
+        "test_small_files_on_the_storage_are_packed",
+        "test_a_frame_given_to_an_experiment_lies_on_the_storage",
+    ),
     # Tours through the dashboard; the list, the hostile experiment and the token stay quick.
     "browser/test_dashboard.py": (
         "test_every_figure_is_drawn_and_saved",

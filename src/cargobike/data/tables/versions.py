@@ -84,9 +84,15 @@ def find_version(address: Address, version: int | None = None) -> Manifest:
     raise NotFoundError(f"All {newest} versions of the table {address.name} were removed.", wanted=address.name)
 
 
-def commit(storage: Storage, manifest: Manifest) -> Manifest:
-    """Make a manifest visible as the next version, and return it with the number that it got."""
-    for version in range(latest(storage) + 1, _MOST):
+def commit(storage: Storage, manifest: Manifest, first: int) -> Manifest:
+    """Make a manifest visible as the next version, and return it with the number that it got.
+
+    Args:
+        storage: The table's place.
+        manifest: What it holds.
+        first: The number to try first; all numbers below it are taken.
+    """
+    for version in range(first, _MOST):
         numbered = msgspec.structs.replace(manifest, version=version)
         if storage.create(path_of(version), encode_manifest(numbered)):
             return numbered

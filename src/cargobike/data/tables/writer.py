@@ -150,7 +150,7 @@ class TableWriter:
             cargobike=__version__,
         )
         self._claim.begin_commit()
-        manifest = commit(self._storage, manifest)
+        manifest = commit(self._storage, manifest, int(self.folder))
         self._is_committed = True
         return Table(self._address, manifest)
 
