@@ -1,9 +1,8 @@
-"""A project on shared storage: a real S3 endpoint, a local copy on each host, and nothing lost between them."""
+"""A project on shared storage: a real server, a local copy on each host, and nothing lost between them."""
 
 from __future__ import annotations
 
 import json
-import logging
 import os
 import signal
 import subprocess
@@ -30,36 +29,27 @@ from cargobike.ui.web.app import create_app
 from cargobike.ui.web.state import ServerState
 from support.scripts import environment, run_script
 
-s3fs = pytest.importorskip("s3fs")
-moto_server = pytest.importorskip("moto.server")
-
 PATIENCE_S = 60.0
 
 
-@pytest.fixture(scope="session")
-def endpoint() -> Iterator[str]:
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    server = moto_server.ThreadedMotoServer(ip_address="127.0.0.1", port=0)
-    server.start()
-    host, port = server.get_host_and_port()
-    yield f"http://{host}:{port}"
-    server.stop()
+EVERYWHERE = pytest.mark.parametrize(
+    "url",
+    ["moto", pytest.param("seaweed", marks=pytest.mark.slow), pytest.param("hdfs", marks=pytest.mark.slow)],
+    indirect=True,
+)
+"""A story that is told on every kind of storage; the others know the storage only through these."""
 
 
 @pytest.fixture
-def url(endpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Return a project in a bucket of its own, used by this process."""
-    for name, value in {
-        "AWS_ACCESS_KEY_ID": "testing",
-        "AWS_SECRET_ACCESS_KEY": "testing",
-        "AWS_DEFAULT_REGION": "us-east-1",
-        "AWS_ENDPOINT_URL": endpoint,
-        "CARGOBIKE_CACHE": str(tmp_path / "here"),
-    }.items():
-        monkeypatch.setenv(name, value)
-    bucket = f"bucket{time.monotonic_ns()}"
-    s3fs.S3FileSystem(use_listings_cache=False).mkdir(bucket)
-    address = f"s3://{bucket}/team/searches"
+def url(
+    request: pytest.FixtureRequest,
+    storage_url: Callable[[str], str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> str:
+    """Return a project on a storage, with nothing in it yet, used by this process."""
+    address = storage_url(getattr(request, "param", "moto"))
+    monkeypatch.setenv("CARGOBIKE_CACHE", str(tmp_path / "here"))
     monkeypatch.setenv("CARGOBIKE_PROJECT", address)
     return address
 
@@ -83,6 +73,7 @@ def train(x: int) -> int:
     return x
 
 
+@EVERYWHERE
 def test_everything_is_there_when_a_search_has_ended(url: str, elsewhere: Callable[[], None]) -> None:
     result = experiment.launch(train, {"x": [1, 2, 3]}, quiet=True)
     here = read_record(project.find_experiment(result.id))
@@ -108,6 +99,7 @@ def test_a_path_in_the_project_is_an_address(url: str) -> None:
         project.path("..", "x")
 
 
+@EVERYWHERE
 def test_tags_notes_and_removal_reach_everybody(url: str, elsewhere: Callable[[], None]) -> None:
     result = experiment.launch(train, {"x": [1]}, quiet=True)
     result.add_tag("here")
@@ -175,6 +167,7 @@ def driver(url: str, tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
             process.kill()
 
 
+@EVERYWHERE
 def test_a_running_search_is_followed_and_stopped_from_elsewhere(
     driver: subprocess.Popen[bytes], elsewhere: Callable[[], None]
 ) -> None:
@@ -190,6 +183,7 @@ def test_a_running_search_is_followed_and_stopped_from_elsewhere(
     assert experiment.load("last").state is ExperimentState.INTERRUPTED
 
 
+@EVERYWHERE
 def test_a_killed_search_goes_on_elsewhere(
     driver: subprocess.Popen[bytes],
     elsewhere: Callable[[], None],

@@ -60,7 +60,10 @@ class Kept:
 
     @property
     def is_alive(self) -> bool:
-        return Path(f"/proc/{self.pid}").exists()
+        try:
+            return Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        except OSError:
+            return False
 
     def signal(self, number: int) -> None:
         os.kill(self.pid, number)
