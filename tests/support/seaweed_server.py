@@ -35,6 +35,10 @@ class SeaweedServer:
         return f"http://127.0.0.1:{self._ports['s3']}"
 
     @property
+    def pid(self) -> int:
+        return self._server.pid
+
+    @property
     def port(self) -> int:
         return self._ports["s3"]
 

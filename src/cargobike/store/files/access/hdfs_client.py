@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib.machinery
 import importlib.util
 import os
 import shutil
 import tempfile
 import threading
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, TypeVar
 
-CALL_S: Final = 30.0
+CALL_S = 30.0
 """How long one call of the client may take; files are read and written in pieces."""
 
 _OPTIONS: Final = {
@@ -27,10 +29,25 @@ _T = TypeVar("_T")
 _loaded: tuple[int, ModuleType] | None = None
 
 
-def connect(url: str) -> Any:
-    """Return a client for the NameNode, or the service, that a URL names."""
-    client: Any = library().RawClient(url, _OPTIONS, None, None, None, None)
-    return client
+class Connection:
+    """A client for the NameNode, or the service, that a URL names; `client` is hdfs-native's own."""
+
+    def __init__(self, url: str) -> None:
+        self.client: Any = library().RawClient(url, _OPTIONS, None, None, None, None)
+        _connections.add(self)
+
+
+_connections: weakref.WeakSet[Connection] = weakref.WeakSet()
+
+
+def _keep_in_copies() -> None:
+    """See that no client is taken down in a forked copy: that would wait for threads that are not there."""
+    for connection in list(_connections):
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection.client))
+    _connections.clear()
+
+
+os.register_at_fork(after_in_child=_keep_in_copies)
 
 
 def library() -> ModuleType:
@@ -70,8 +87,8 @@ def _load_copy(file: Path) -> ModuleType:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def in_time(call: Callable[[], _T], timeout_s: float = CALL_S) -> _T:
-    """Do something in a thread, and wait for it no longer than this: the client itself waits without an end.
+def in_time(call: Callable[[], _T], timeout_s: float | None = None) -> _T:
+    """Do something in a thread, and wait for it `CALL_S` or as long as said: the client itself waits without an end.
 
     Raises:
         TimeoutError: If it takes longer; the thread ends when the connection does, or with the process.
@@ -86,9 +103,10 @@ def in_time(call: Callable[[], _T], timeout_s: float = CALL_S) -> _T:
 
     thread = threading.Thread(target=run, name="cargobike-hdfs", daemon=True)
     thread.start()
-    thread.join(timeout_s)
+    patience_s = CALL_S if timeout_s is None else timeout_s
+    thread.join(patience_s)
     if not outcome:
-        raise TimeoutError(f"there was no answer within {timeout_s:g} s")
+        raise TimeoutError(f"there was no answer within {patience_s:g} s")
     is_fine, value = outcome[0]
     if not is_fine:
         raise value

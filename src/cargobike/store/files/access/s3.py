@@ -15,7 +15,7 @@ from cargobike.store.files.storage import Entry
 _WRITER: Final = "cargobike-writer"
 _MANY: Final = 1000  # the most objects that one request can delete
 _CONNECT_S: Final = 10
-_READ_S: Final = 30
+_READ_S = 30
 _EXPIRED: Final = {"ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired", "RequestExpired"}
 _ADVICE: Final = {
     "NoSuchBucket": "There is no such bucket: create it, or name another.",

@@ -1,0 +1,289 @@
+"""Storage that goes away in the middle: servers are killed, stopped and cut off, writers are killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from cargobike import experiment
+from cargobike.core.errors import StoreError
+from cargobike.store.files.access import hdfs_client, s3
+from cargobike.store.files.storage import Storage
+from cargobike.store.files.storages import open_storage
+from support.hdfs_server import HdfsServer
+from support.kept import free_ports
+from support.proxied import Proxy
+from support.seaweed_server import SeaweedServer
+from support.storage_servers import S3Endpoint
+
+PATIENCE_S = 120.0
+
+
+class Writing:
+    """A thread that creates and replaces files, one after the other, and knows which it was told of."""
+
+    def __init__(self, storage: Storage) -> None:
+        self.storage = storage
+        self.acknowledged = 0
+        self.error: Exception | None = None
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            while not self._over.is_set():
+                number = self.acknowledged
+                assert self.storage.create(f"created/{number}", b"%d" % number)
+                self.storage.write("head", b"%d" % number * 10_000)
+                self.acknowledged += 1
+        except Exception as error:
+            self.error = error
+
+    def wait_for(self, number: int) -> None:
+        give_up_at = time.monotonic() + PATIENCE_S
+        while self.acknowledged < number:
+            assert self.error is None, self.error
+            assert time.monotonic() < give_up_at
+            time.sleep(0.02)
+
+    def end(self) -> int:
+        """Stop; returns how many files there must be, after a look at all of them."""
+        self._over.set()
+        self._thread.join(PATIENCE_S)
+        assert self.error is None, self.error
+        created = {entry.path: self.storage.read(entry.path) for entry in self.storage.list("created")}
+        assert created == {f"created/{number}": b"%d" % number for number in range(self.acknowledged)}
+        assert self.storage.read("head") == b"%d" % (self.acknowledged - 1) * 10_000
+        return self.acknowledged
+
+
+@pytest.mark.slow
+def test_an_s3_server_is_killed_and_comes_back(storage_url: Callable[[str], str], seaweed: SeaweedServer) -> None:
+    writing = Writing(open_storage(storage_url("seaweed"), timeout_s=PATIENCE_S))
+    writing.wait_for(5)
+    seaweed.stop()
+    try:
+        before = writing.acknowledged
+    finally:
+        seaweed.start()
+    writing.wait_for(before + 5)
+    assert writing.end() >= 10
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("node", ["name", "data"])
+def test_a_node_of_hdfs_is_killed_and_comes_back(
+    storage_url: Callable[[str], str], hdfs: HdfsServer, node: str
+) -> None:
+    writing = Writing(open_storage(storage_url("hdfs"), timeout_s=PATIENCE_S))
+    writing.wait_for(3)
+    kill, start = {
+        "name": (hdfs.kill_name_node, hdfs.start_name_node),
+        "data": (hdfs.kill_data_node, hdfs.start_data_node),
+    }[node]
+    kill()
+    try:
+        before = writing.acknowledged
+    finally:
+        start()
+    writing.wait_for(before + 3)
+    assert writing.end() >= 6
+
+
+def test_a_server_that_stays_away_is_an_error_that_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    (port,) = free_ports(1)
+    S3Endpoint(f"http://127.0.0.1:{port}", "some-key", "some-secret").use(monkeypatch)
+    with pytest.raises(StoreError, match=r"s3://bucket/x cannot be read \(a/b\).*tried for .*Check the network"):
+        open_storage("s3://bucket/x", timeout_s=0.5).read("a/b")
+    with pytest.raises(StoreError, match=rf"hdfs://127.0.0.1:{port}/x cannot be written to \(a\).*refused.*NameNode"):
+        open_storage(f"hdfs://127.0.0.1:{port}/x", timeout_s=0.5).write("a", b"x")
+
+
+def test_wrong_credentials_are_said_at_once_and_not_shown(
+    storage_url: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = storage_url("seaweed")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "a-wrong-secret-123")
+    with pytest.raises(StoreError, match=r"cannot be written to \(a\).*Check the credentials") as caught:
+        open_storage(url, timeout_s=PATIENCE_S).write("a", b"x")
+    assert "tried for" not in str(caught.value)
+    assert "a-wrong-secret-123" not in str(caught.value)
+
+
+@pytest.mark.slow
+def test_a_user_of_hdfs_without_rights_is_told_so_at_once(
+    storage_url: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = storage_url("hdfs")
+    open_storage(url).write("a", b"x")
+    monkeypatch.setenv("HADOOP_USER_NAME", "stranger")
+    other = open_storage(url, timeout_s=PATIENCE_S)
+    assert other.read("a") == b"x"
+    with pytest.raises(StoreError, match=r"cannot be written to \(b\).*HADOOP_USER_NAME") as caught:
+        other.write("b", b"x")
+    assert "tried for" not in str(caught.value)
+
+
+@pytest.fixture
+def stopped() -> Iterator[Callable[[int], None]]:
+    """Return what stops a process, which goes on after the test."""
+    pids: list[int] = []
+
+    def stop(pid: int) -> None:
+        os.kill(pid, signal.SIGSTOP)
+        pids.append(pid)
+
+    yield stop
+    for pid in pids:
+        os.kill(pid, signal.SIGCONT)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["seaweed", "hdfs"])
+def test_a_server_that_falls_silent_is_not_waited_for_without_end(
+    name: str,
+    request: pytest.FixtureRequest,
+    storage_url: Callable[[str], str],
+    stopped: Callable[[int], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(s3, "_READ_S", 1)
+    monkeypatch.setattr(hdfs_client, "CALL_S", 1.0)
+    storage = open_storage(storage_url(name), timeout_s=2.0)
+    storage.write("a", b"x")
+    server = request.getfixturevalue(name)
+    stopped(server.name_node.pid if name == "hdfs" else server.pid)
+    with pytest.raises(StoreError, match=r"cannot be read \(a\)"):
+        storage.read("a")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["seaweed", "hdfs"])
+def test_connections_are_cut_while_several_create_the_same_files(
+    name: str, request: pytest.FixtureRequest, storage_url: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = storage_url(name)
+    server = request.getfixturevalue(name)
+    proxy = Proxy("127.0.0.1", server.port)
+    through = url.replace(str(server.port), str(proxy.port))
+    if name == "seaweed":
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{proxy.port}")
+    files, told = 15, {0: set[int](), 1: set[int]()}
+    errors: list[Exception] = []
+
+    def create(writer: int) -> None:
+        storage = open_storage(through, timeout_s=PATIENCE_S)
+        try:
+            for number in range(files):
+                if storage.create(f"race/{number}", b"writer %d" % writer):
+                    told[writer].add(number)
+        except Exception as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=create, args=(writer,)) for writer in told]
+    for thread in threads:
+        thread.start()
+    cuts = 0
+    while any(thread.is_alive() for thread in threads):
+        proxy.cut()
+        cuts += 1
+        threads[0].join(0.15)
+        threads[1].join(0.15)
+    proxy.close()
+    assert not errors
+    assert cuts > 1
+    assert told[0] | told[1] == set(range(files))
+    assert not told[0] & told[1]
+    direct = open_storage(url)
+    if name == "seaweed":
+        monkeypatch.setenv("AWS_ENDPOINT_URL", server.endpoint)
+    for writer, numbers in told.items():
+        for number in numbers:
+            assert direct.read(f"race/{number}") == b"writer %d" % writer
+
+
+KILLED = """
+import sys
+from cargobike.store.files.storages import open_storage
+storage = open_storage(sys.argv[1])
+number = 0
+while True:
+    storage.write("replaced", bytes([97 + number % 2]) * 3_000_000)
+    assert storage.create(f"created/{number}", b"%d" % number * 1000)
+    print(number, flush=True)
+    number += 1
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["moto", "seaweed", "hdfs"])
+def test_a_writer_that_is_killed_leaves_whole_files(name: str, storage_url: Callable[[str], str]) -> None:
+    for turn in range(2):
+        url = f"{storage_url(name)}/{turn}"
+        with subprocess.Popen([sys.executable, "-c", KILLED, url], stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            lines = [process.stdout.readline() for _ in range(turn + 2)]
+            process.send_signal(signal.SIGKILL)
+            lines += process.stdout.readlines()
+        storage = open_storage(url)
+        replaced = storage.read("replaced")
+        assert replaced is not None
+        assert (len(replaced), len(set(replaced))) == (3_000_000, 1)
+        created = {entry.path: storage.read(entry.path) for entry in storage.list("created")}
+        assert created == {f"created/{number}": b"%d" % number * 1000 for number in range(len(created))}
+        assert len(lines) <= len(created) <= len(lines) + 1
+        assert {entry.path for entry in storage.list("", deep=True)} == {"replaced", *created}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["seaweed", "hdfs"])
+def test_processes_that_were_forked_use_it_too(name: str, storage_url: Callable[[str], str]) -> None:
+    storage = open_storage(storage_url(name))
+    storage.write("a", b"parent")
+    children = []
+    for number in range(2):
+        pid = os.fork()
+        if pid == 0:
+            signal.alarm(60)
+            is_fine = storage.read("a") == b"parent" and storage.create(f"child/{number}", b"x")
+            is_fine = is_fine and storage.arrow()[0] is not None
+            os._exit(0 if is_fine else 1)
+        children.append(pid)
+    assert [os.waitpid(pid, 0)[1] for pid in children] == [0, 0]
+    assert len(list(storage.list("child"))) == 2
+
+
+def train(x: int) -> int:
+    return x
+
+
+@pytest.mark.slow
+def test_a_search_goes_on_while_the_storage_is_away(
+    storage_url: Callable[[str], str],
+    seaweed: SeaweedServer,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    monkeypatch.setenv("CARGOBIKE_PROJECT", storage_url("seaweed"))
+    monkeypatch.setenv("CARGOBIKE_CACHE", str(tmp_path_factory.mktemp("here")))
+
+    def restart() -> None:
+        seaweed.stop()
+        seaweed.start()
+
+    first = experiment.launch(train, {"x": [1]}, workers=1, quiet=True)
+    away = threading.Thread(target=restart)
+    away.start()
+    second = experiment.launch(train, {"x": [1, 2, 3]}, workers=1, quiet=True)
+    away.join(PATIENCE_S)
+    monkeypatch.setenv("CARGOBIKE_CACHE", str(tmp_path_factory.mktemp("elsewhere")))
+    assert set(experiment.list()) == {first.id, second.id}
+    assert experiment.load(second.id).counts == {"completed": 3}
