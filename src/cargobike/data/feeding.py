@@ -13,7 +13,6 @@ from typing import Any, Final
 
 import cloudpickle
 import msgspec
-import pyarrow.parquet as pq
 from msgspec.structs import replace
 
 from cargobike.core.errors import CargobikeError, InvalidInputError
@@ -23,11 +22,12 @@ from cargobike.core.values.words import count
 from cargobike.data.loading.loader import Loader
 from cargobike.data.loading.options import Options
 from cargobike.data.materialize import described, keep
-from cargobike.data.sources.brought import group_sizes
 from cargobike.data.sources.listing import is_address
 from cargobike.data.sources.memory import MemorySource
 from cargobike.data.sources.opening import open_again, open_source
 from cargobike.data.sources.source import Source, SourceSpec
+from cargobike.data.tables.addresses import ID
+from cargobike.data.tables.table import Table
 from cargobike.store.files.shared import shared_url
 from cargobike.store.history.environment import without_credentials
 
@@ -85,6 +85,9 @@ def _describe(source: Source, project: ProjectFolder, ranks: int, travels: bool)
     if isinstance(source, MemorySource):
         return _written(source, project, source.name, source.fingerprint)
     if travels and not _is_far(source.spec()):
+        table = getattr(source, "table", None)
+        if isinstance(table, Table) and table.address.in_project:
+            return _of_project(table, source.name, source.fingerprint)
         return _written(source, project, source.name, source.fingerprint)
     return _in_place(source)
 
@@ -108,10 +111,20 @@ def _written(data: object, project: ProjectFolder, name: str, fingerprint: str =
     table = keep(data, project)
     if shared_url(project):
         return replace(_in_place(table.source()), source=name)  # it is there already, for workers anywhere
-    feed, folder = described(table), project.root / table.address.in_project
-    groups = [group_sizes(pq.read_metadata(folder / file)) for file in feed.names]
+    return _of_project(table, name, fingerprint)
+
+
+def _of_project(table: Table, name: str, fingerprint: str) -> Feed:
+    """Describe the files of a table of the project, which workers that do not see them fetch."""
+    groups = [[(group.rows, group.size_bytes) for group in file.groups] for file in table.files]
     return replace(
-        feed, opener=_SHARD, checker=_CHECKER, source=name, fingerprint=fingerprint, details={"groups": groups}
+        described(table),
+        opener=_SHARD,
+        checker=_CHECKER,
+        source=name,
+        version="" if ID.fullmatch(table.name) else str(table.version),
+        fingerprint=fingerprint,
+        details={"groups": groups},
     )
 
 
@@ -159,7 +172,7 @@ def _position(feed: Feed, loader: Loader) -> dict[str, Any]:
         InvalidInputError: If it is in the middle of an epoch of rows that are written anew, in other groups.
     """
     state = loader.state_dict()
-    if not feed.folder:
+    if feed.fingerprint == state["source"] and (not feed.folder or feed.version):
         return {"state": state}
     if state["stages"]:
         raise InvalidInputError(

@@ -261,3 +261,20 @@ def test_a_share_is_set_up_when_it_is_first_needed(parquet: str, project: Projec
     )
     assert isinstance(again, FollowedLoader)
     assert sum(len(batch["id"]) for batch in again) == 100
+
+
+def test_tables_of_the_project_are_fetched_and_not_copied(project: ProjectFolder) -> None:
+    table = data.write(COLUMNS, "fetched")
+    loader = Loader(table, batch_size=30)
+    next(iter(loader))
+    feed = sent(describe(loader, project, travels=True))
+    assert (feed.folder, feed.version, feed.num_rows) == ("data/fetched", "1", 100)
+    brought: list[str] = []
+    opened = open_loader(feed, Path(table.url).parent.parent, 0, 1, brought.append)
+    assert [len(batch["id"]) for batch in opened] == [30, 30, 10], "it goes on where the loader was"
+    assert brought == [f"data/fetched/{name}" for name in feed.names]
+
+
+def test_a_trial_in_this_process_is_fed_too(parquet: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    result = experiment.launch(_count, {"x": [0]}, data=Loader(parquet, batch_size=7), workers=0, quiet=True)
+    assert result.trials[0].value == 100.0

@@ -25,6 +25,7 @@ from cargobike.core.facts import Fact
 from cargobike.core.layout import ExperimentFolder
 from cargobike.core.values.exact import pack_exactly
 from cargobike.experiments.display.display import Display
+from cargobike.experiments.driving.data_pace import DataPaces
 from cargobike.experiments.driving.deferring import Deferring
 from cargobike.experiments.driving.loop import Clock
 from cargobike.experiments.driving.output_files import OutputFiles
@@ -82,6 +83,7 @@ class InProcess:
         self._project = parts.folder.project.root
         self._remarks = Remarks(parts.scheduler.plan)
         self._outputs = OutputFiles()
+        self._data_paces = DataPaces()
         self._deferring = Deferring()
         self._lock = threading.RLock()  # a train function may report and save from any thread
         self._facts: list[Fact] = []
@@ -268,7 +270,12 @@ class InProcess:
             try:
                 if self._error is None and isinstance(message, wire.Said):
                     worker = self._p.scheduler.record.runs[message.task].worker or ""
-                    self._happen(event_of_report(worker, message, message.body, at=self._now, project=self._project))
+                    body = message.body
+                    if isinstance(body, messages.Drawn):
+                        self._data_paces.note(worker, message.task, message.attempt, body, self._now)
+                        self._p.display.draws_data(self._data_paces.total(self._now))
+                    else:
+                        self._happen(event_of_report(worker, message, body, at=self._now, project=self._project))
                     self._look_around()
                     self._settle()
             except Exception as error:  # noqa: BLE001 - not the train function's: raised again when that has ended

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from cargobike.core.errors import InvalidInputError
 from cargobike.core.registering.feeding import Consumed, Follower, Placed
@@ -177,3 +178,19 @@ def test_the_driver_hears_now_and_then_what_was_drawn(monkeypatch: pytest.Monkey
     Fed(rows, lambda count, waited_s: heard.append((count, waited_s)))
     rows.draw(5)
     assert heard == [(1, 0.25)]
+
+
+@pytest.mark.filterwarnings("ignore:torch.distributed is disabled")
+def test_sharded_checkpoints_hold_the_place_too(tmp_path: Path) -> None:
+    here, rows = _trial(tmp_path)
+    rows.draw(2)
+    here.checkpoint.save_sharded({"weights": torch.ones(2)})
+    rows.draw(4)
+    state = {"weights": torch.zeros(2)}
+    again, rows = _trial(tmp_path)
+    assert again.checkpoint.load_sharded(state) == 0
+    assert (state["weights"].tolist(), rows.position) == ([1.0, 1.0], 2)
+    again.checkpoint.save("something else")
+    third, rows = _trial(tmp_path)
+    assert third.checkpoint.load_sharded(state) is None
+    assert rows.position == 0, "what is no sharded checkpoint was not loaded"
