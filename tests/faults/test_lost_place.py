@@ -17,7 +17,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import torch
 
+import cargobike.torch
 from cargobike import experiment, trial
 from cargobike.data.loading.loader import Loader
 from cargobike.engines.engine import WorkerSpec
@@ -169,3 +171,37 @@ def test_a_driver_is_killed_and_the_experiment_resumed(table: str, tmp_path: Pat
     for epoch, ids in json.loads((tmp_path / "work" / "seen").read_text()):
         epochs[str(epoch)].update(ids)
     assert epochs == ALL_ROWS
+
+
+def _train_with_torch(into: str, data: Any) -> float:
+    model = torch.nn.Linear(1, 1)
+    run = cargobike.torch.prepare(model, torch.optim.SGD(model.parameters(), lr=0.01), data)
+    state = trial.checkpoint.load()
+    seen: dict[str, list[int]] = {str(epoch): [] for epoch in range(EPOCHS)}
+    if state is not None:
+        seen = state["seen"]
+        run.load(state["run"])
+    here = trial.current()
+    for epoch in range(run.loader.epoch, EPOCHS):
+        for step, batch in enumerate(run.loader, start=run.loader.position):
+            run.optimizer.zero_grad()
+            run.model(batch["x"].float().view(-1, 1)).square().mean().backward()
+            run.optimizer.step()
+            own = json.dumps(batch["id"].tolist()).encode()
+            for ids in here.gang.exchange(here.gang.numbered("seen"), own, of="workers"):
+                seen[str(epoch)] += json.loads(ids)
+            trial.checkpoint.save({"run": run.state(), "seen": seen})
+            trial.barrier()
+            if trial.attempt == 1 and (epoch, step) == (1, 3) and trial.rank == 1:
+                os.kill(os.getpid(), signal.SIGKILL)
+    if trial.rank == 0:
+        Path(into).write_text(json.dumps(seen))
+    return 0.0
+
+
+def test_a_prepared_loop_sees_every_row_once(table: str, tmp_path: Path) -> None:
+    data = Loader(table, batch_size=7, shuffle=True, to="torch")
+    params = {"into": str(tmp_path / "seen")}
+    result = experiment.allreduce(_train_with_torch, params=params, data=data, workers=2, quiet=True)
+    assert result.trials[0].attempts == 2
+    assert _seen(tmp_path / "seen") == ALL_ROWS

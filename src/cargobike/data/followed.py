@@ -31,6 +31,11 @@ class FollowedLoader(Loader):
         """Return what was drawn, and how long that was waited for."""
         return Consumed(self.stats.rows, self.stats.waited_s)
 
+    @property
+    def steps_left(self) -> int:
+        """How many batches this rank still gets in the present epoch."""
+        return self._position._left().steps
+
     def load_state_dict(self, state: object) -> None:
         """Go where a loader was; see `Loader.load_state_dict`."""
         super().load_state_dict(state)
@@ -41,10 +46,14 @@ class FollowedLoader(Loader):
         if not self._is_taken_up or epoch != self.epoch:
             super().set_epoch(epoch)
 
+    def begin(self) -> None:
+        """Agree with the other ranks where to begin, if that was not done yet."""
+        if self._follower is not None:
+            self._follower.begins()
+
     def __iter__(self) -> Iterator[Any]:
         follower = self._follower
-        if follower is not None:
-            follower.begins()
+        self.begin()
         self._is_taken_up = False
         for batch in super().__iter__():
             if follower is not None:

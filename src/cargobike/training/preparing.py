@@ -23,6 +23,7 @@ from cargobike.training.loading import (
     is_sharded,
     is_stream,
     keeps_order,
+    move,
     shard_loader,
     steps_agree,
 )
@@ -31,6 +32,7 @@ from cargobike.training.pace import Pace
 from cargobike.training.parameter_server.client import ParameterClient
 from cargobike.training.parameter_server.door import parameter_client
 from cargobike.training.parameter_server.optimizer import ServerOptimizer
+from cargobike.training.placed import KnowsItsPlace, PlacedLoader, refuse_wrapped
 from cargobike.training.process_group import Group, join_group
 from cargobike.training.replicated import wrap_ddp
 from cargobike.training.stepping import PacedOptimizer, StepWatch
@@ -164,7 +166,7 @@ class Prepared:
 def prepare(
     model: torch.nn.Module | None = None,
     optimizer: Optimizer | None = None,
-    loader: DataLoader[Any] | None = None,
+    loader: DataLoader[Any] | KnowsItsPlace | None = None,
     *,
     strategy: str | Strategy = "ddp",
     uneven: str = "auto",
@@ -183,7 +185,8 @@ def prepare(
     Args:
         model: The model, before its first step.
         optimizer: Its optimizer.
-        loader: The training data; each rank gets a share of every epoch, in an order that changes with the epoch.
+        loader: The training data; each rank gets a share of every epoch, in an order that changes with the epoch. A
+            `data.Loader`, such as `launch(data=…)` feeds, shares its rows itself.
         strategy: `ddp`, `zero1`, `fsdp`, `local_sgd`, `diloco` or `parameter_server`, or a record such as `DiLoCo(…)`.
         uneven: What to do when samples do not divide evenly: `drop`, `pad`, `join`; `auto` chooses, and says what.
         precision: `fp32`, or `bf16` for autocast in the forward pass.
@@ -211,8 +214,10 @@ def prepare(
     pace = Pace(accumulate)
     if model is not None:
         _prepare_model(prepared, model, optimizer, packed, pace=pace, precision=precision)
-    if loader is not None:
+    if isinstance(loader, DataLoader):
         _prepare_loader(prepared, loader, uneven, pace, shard=shard)
+    elif loader is not None:
+        prepared.loader = PlacedLoader(loader, prepared.group, pace, move)
     _report(prepared, precision, accumulate, packed)
     return prepared
 
@@ -237,8 +242,11 @@ def _check(model: Any, optimizer: Any, loader: Any, strategy: Strategy, accumula
         mistakes.append(f"strategy {name_of(strategy)!r} needs the optimizer")
     if mistakes:
         raise InvalidInputError("prepare cannot use what it was given:", mistakes)
+    if loader is not None and not isinstance(loader, DataLoader) and isinstance(loader, KnowsItsPlace):
+        return
     if loader is not None:
         check_loader(loader)
+        refuse_wrapped(loader)
 
 
 def _is_ddp(model: Any) -> bool:
