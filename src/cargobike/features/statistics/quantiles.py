@@ -54,7 +54,9 @@ def histogram(count: int, summary: Floats, bins: int) -> tuple[list[float], list
     low, high = float(summary[0]), float(summary[-1])
     if low == high:
         return [low, high], [count]
-    edges = np.linspace(low, high, bins + 1)
+    shares = np.linspace(0.0, 1.0, bins + 1)
+    edges = np.maximum.accumulate(low * (1 - shares) + high * shares)  # in this way no difference can overflow
+    edges[-1] = high
     counts, _ = np.histogram(summary, bins=edges, weights=_weights(count, len(summary)))
     return [float(edge) for edge in edges], [round(each) for each in counts]
 

@@ -124,10 +124,10 @@ def _number_state(array: Any) -> tuple[ColumnState, Floats]:
         low, high = extremes["min"], extremes["max"]
     elif len(finite):
         low, high = float(finite.min()), float(finite.max())
-    mean = float(finite.mean()) if len(finite) else 0.0
-    if not math.isfinite(mean):
-        mean = float((finite / len(finite)).sum())
     with np.errstate(over="ignore"):
+        mean = float(finite.mean()) if len(finite) else 0.0
+        if not math.isfinite(mean):
+            mean = float((finite / len(finite)).sum())
         gaps = finite - mean
         squares = float(np.dot(gaps, gaps))
     state = ColumnState(

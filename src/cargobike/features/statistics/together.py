@@ -44,8 +44,9 @@ class Pairs(msgspec.Struct, frozen=True, array_like=True):
         return np.frombuffer(data, dtype=np.float64).reshape(len(self.names), len(self.names))
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def compare(columns: dict[str, Floats]) -> Pairs:
-    """Return the state of columns of numbers; what is not finite is missing."""
+    """Return the state of columns of numbers; what is not finite is missing, or was squared too large to be kept."""
     names = tuple(columns)[:MOST_COLUMNS]
     if len(names) < 2:
         return Pairs()
@@ -69,6 +70,7 @@ def compare(columns: dict[str, Floats]) -> Pairs:
     return Pairs(names, *(part.tobytes() for part in (counts, means + centers[:, None], squares, products)))
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def merge(states: list[Pairs]) -> Pairs:
     """Return the state of all rows together, for the columns that all parts with any have."""
     states = [state for state in states if state.names]
@@ -90,13 +92,14 @@ def merge(states: list[Pairs]) -> Pairs:
     return Pairs(names, *(part.tobytes() for part in (counts, means, squares, products)))
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def correlations(state: Pairs) -> dict[str, dict[str, float | None]]:
     """Return the correlation of each pair of columns; `None` where one of the two does not vary."""
     if not state.names:
         return {}
     products, squares = state.matrix(state.products), state.matrix(state.squares)
     noise = _ROUNDING * state.matrix(state.counts) * state.matrix(state.means) ** 2
-    varies = squares > noise
+    varies = (squares > noise) & np.isfinite(squares) & np.isfinite(products)
     scale = np.sqrt(np.where(varies, squares, 1.0)) * np.sqrt(np.where(varies.T, squares.T, 1.0))
     values = np.clip(products / scale, -1.0, 1.0)
     return {

@@ -13,17 +13,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cargobike import features, project
+from cargobike import features
 from cargobike.core.errors import InvalidInputError, NotFoundError
 
 DAY = datetime(2026, 5, 1, tzinfo=UTC)
-
-
-@pytest.fixture(autouse=True)
-def _project(tmp_path: Path) -> Any:
-    project.use(tmp_path / "project")
-    yield
-    project.use(None)
 
 
 def teams(**changes: Any) -> features.Group:
