@@ -13,6 +13,14 @@ REQUIREMENTS: dict[str, tuple[str, ...]] = {
     "syne-tune": ("syne-tune",),
     "mlflow": ("mlflow",),
     "optuna-dashboard": ("optuna-dashboard",),
+    "petastorm": (
+        "setuptools<70",
+        "pyarrow==12.0.1 numpy<2 pandas<2 dill diskcache future packaging psutil pyspark==3.5.1 pyzmq six fsspec",
+        "typing_extensions sympy networkx jinja2 filelock",
+        "--no-deps petastorm==0.13.1 torch==2.13.0",  # they disagree about setuptools, which neither needs to run
+    ),
+    "hf-datasets": ("torch==2.13.0 datasets webdataset",),
+    "ray-data": ("torch==2.13.0 ray[data]",),
     "hyperopt": ("setuptools<80", "hyperopt", "pyspark==4.3.0"),
 }
 """What each needs, installed one after the other."""
@@ -32,7 +40,7 @@ def python_of(peer: str, root: Path) -> Path:
         subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
         pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
         for requirement in REQUIREMENTS[peer]:
-            subprocess.run([*pip, requirement], check=True)
+            subprocess.run([*pip, *requirement.split()], check=True)
         done.touch()
     return python
 

@@ -13,6 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as LateError
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from cargobike.core.errors import CargobikeError, InvalidInputError, WaitError
@@ -192,10 +193,15 @@ def _bring(source: Source, group: int, names: list[str], blocks: Blocks, place: 
     most = 0
     parts = _parts(names, source.columns_at_once) if blocks.takes_parts else [names]
     for part in parts:
-        table = source.read(group, part)
-        most = max(most, table.nbytes)
-        problems += blocks.put(place, table)
+        found, size = _put(source.read(group, part), blocks, place)
+        problems += found
+        most = max(most, size)
     return problems, most
+
+
+def _put(table: pa.Table, blocks: Blocks, place: int) -> tuple[list[Problem], int]:
+    """Decode a table, which is gone afterwards: the next part is read without it in memory."""
+    return blocks.put(place, table), table.nbytes
 
 
 def _parts(names: list[str], most: int | None) -> list[list[str]]:

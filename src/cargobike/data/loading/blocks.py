@@ -109,7 +109,7 @@ class NumpyBlocks(Blocks):
         wanted = rows[begin:end]
         for name, array in self._arrays.items():
             # "clip" lets NumPy write where the rows are to be, instead of into a copy; no number is out of bounds.
-            np.take(array, wanted, axis=0, out=batch[name][at:until], mode="clip")
+            array.take(wanted, 0, batch[name][at:until], "clip")
 
     def finish(self, batch: dict[str, NDArray[Any]], size: int) -> dict[str, NDArray[Any]]:
         """Return the arrays, cut to the rows that there are."""

@@ -88,7 +88,7 @@ def _nulls(column: Column, array: pa.Array, problems: list[Problem], name: str, 
     if not array.null_count:
         return False
     if column.nulls == "error":
-        rows = array.is_null().to_numpy(zero_copy_only=False).reshape(-1, width).any(axis=1)
+        rows: NDArray[np.bool_] = np.logical_or.reduce(_is_null(array).reshape(-1, width), axis=1)
         problems.append(
             Problem(
                 name,
@@ -115,17 +115,34 @@ def _values(column: Column, array: pa.Array, problems: list[Problem], name: str,
         array = array.view(pa.int64())
     elif kinds.is_date32(kind) or kinds.is_time32(kind):
         array = array.view(pa.int32())
-    values: NDArray[Any] = _filled(column, array) if has_nulls else array.to_numpy(zero_copy_only=False)
+    values = _filled(column, array) if has_nulls else plain(array)
     if column.dtype.kind in "Mm":
         return values.astype(np.int64, copy=False).view(column.dtype)
     return values
 
 
+def plain(array: pa.Array) -> NDArray[Any]:
+    """Return numbers without nulls as they lie in memory; Arrow's own way would import pandas first."""
+    buffer = array.buffers()[1]
+    if buffer is None or not len(array):
+        return np.empty(0, array.type.to_pandas_dtype())
+    if kinds.is_boolean(array.type):
+        bits = np.unpackbits(np.frombuffer(buffer, np.uint8), bitorder="little")
+        return bits[array.offset : array.offset + len(array)].view(np.bool_)
+    dtype: np.dtype[Any] = np.dtype(array.type.to_pandas_dtype())
+    return np.frombuffer(buffer, dtype, len(array), array.offset * dtype.itemsize)
+
+
+def _is_null(array: pa.Array) -> NDArray[np.bool_]:
+    nulls: NDArray[np.bool_] = plain(array.is_null())
+    return nulls
+
+
 def _filled(column: Column, array: pa.Array) -> NDArray[Any]:
     """Return numbers with something else in place of nulls."""
-    empty = array.is_null().to_numpy(zero_copy_only=False)
+    empty = _is_null(array)
     zero = False if kinds.is_boolean(array.type) else 0
-    values: NDArray[Any] = array.fill_null(pa.scalar(zero, array.type)).to_numpy(zero_copy_only=False)
+    values = plain(array.fill_null(pa.scalar(zero, array.type)))
     values = values.astype(np.int64 if column.dtype.kind in "Mm" else column.dtype)
     if column.nulls == "nan":
         values[empty] = np.iinfo(np.int64).min if column.dtype.kind in "Mm" else _nothing(column.dtype)
@@ -149,7 +166,7 @@ def _tensors(column: Column, array: pa.Array, into: NDArray[Any], problems: list
     rows = np.frombuffer(values, np.uint8, len(array) * width, array.offset * width)
     into[:] = rows.view(column.dtype.newbyteorder("<")).reshape(into.shape)
     if filled and column.nulls != "error":
-        empty = array.is_null().to_numpy(zero_copy_only=False)
+        empty = _is_null(array)
         into[empty] = _instead(column)
 
 
@@ -162,7 +179,7 @@ def _lists(column: Column, array: pa.Array, into: NDArray[Any], problems: list[P
     width = into.shape[1]
     good = None
     if filled or not kinds.is_fixed_size_list(array.type):
-        lengths = pc.fill_null(pc.list_value_length(array), -1).to_numpy(zero_copy_only=False)
+        lengths = plain(pc.fill_null(pc.list_value_length(array), -1))
         other = (lengths != width) & (lengths >= 0)
         if other.any():
             found = int(lengths[other][0])
@@ -185,7 +202,7 @@ def _lists(column: Column, array: pa.Array, into: NDArray[Any], problems: list[P
 
 def _ragged(column: Column, array: pa.Array, into: NDArray[Any], problems: list[Problem]) -> None:
     filled = _nulls(column, array, problems, column.name)
-    lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False)
+    lengths = plain(pc.fill_null(pc.list_value_length(array), 0))
     inner: list[Problem] = []
     values = _values(column, array.flatten(), inner, column.name).astype(column.dtype, copy=False)
     ends = np.cumsum(lengths)
@@ -197,7 +214,7 @@ def _ragged(column: Column, array: pa.Array, into: NDArray[Any], problems: list[
         rows[owners] = True
         problems.append(problem._replace(rows=rows))
     if filled and column.nulls not in ("error", "nan"):
-        for row in np.flatnonzero(array.is_null().to_numpy(zero_copy_only=False)).tolist():
+        for row in np.flatnonzero(_is_null(array)).tolist():
             into[row] = np.asarray(column.nulls, column.dtype).reshape(-1)
 
 
@@ -209,5 +226,5 @@ def _objects(column: Column, array: pa.Array, into: NDArray[Any], problems: list
     else:
         into[:] = array.to_numpy(zero_copy_only=False)
     if filled and column.nulls not in ("error", "nan"):
-        for row in np.flatnonzero(array.is_null().to_numpy(zero_copy_only=False)).tolist():
+        for row in np.flatnonzero(_is_null(array)).tolist():
             into[row] = column.nulls

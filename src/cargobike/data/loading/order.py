@@ -10,6 +10,7 @@ one window have to be in memory.
 from __future__ import annotations
 
 import bisect
+import itertools
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
@@ -108,18 +109,28 @@ class Order:
         if not self._shuffle:
             return None
         begin, end = self.bounds(window)
-        return self._random(_WINDOW, window).permutation(end - begin)
+        return self.mixed(window, np.arange(end - begin))
+
+    def mixed(self, window: int, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Put the rows of a window, one number each, into their order in place, if they are shuffled."""
+        if self._shuffle:
+            self._random(_WINDOW, window).shuffle(rows)
+        return rows
+
+    @property
+    def is_shuffled(self) -> bool:
+        """Whether rows come in another order than they lie in."""
+        return self._shuffle
 
     def _spread(self, mix: int) -> NDArray[np.int64]:
         """Return the groups in an order in which each run of `mix` neighbours comes from all over the source."""
         random = self._random(_GROUPS, 0)
-        stretches = [random.permutation(part) for part in np.array_split(np.arange(len(self._rows)), mix)]
-        longest = len(stretches[0])
-        turns = np.full((longest, len(stretches)), -1)
-        for number, part in enumerate(stretches):
-            turns[: len(part), number] = part
-        for turn in turns:
-            random.shuffle(turn)
+        count = len(self._rows)
+        bounds = [count * number // mix for number in range(mix + 1)]
+        stretches = [random.permutation(np.arange(*ends)) for ends in itertools.pairwise(bounds)]
+        turns = np.full((-(-count // mix), mix), -1)
+        for column, number in enumerate(random.permutation(mix)):
+            turns[: len(stretches[number]), column] = stretches[number]
         flat = turns.reshape(-1)
         return flat[flat >= 0]
 
@@ -132,11 +143,11 @@ def number_of_windows(groups: int, mix: int) -> int:
     """Return how many windows there are: a multiple of 8, 4 or 2 where the groups suffice, so that ranks share none.
 
     Example:
-        >>> number_of_windows(40, 2), number_of_windows(9, 2), number_of_windows(3, 64)
-        (24, 8, 1)
+        >>> number_of_windows(40, 2), number_of_windows(40, 4), number_of_windows(9, 2), number_of_windows(3, 64)
+        (24, 8, 4, 1)
     """
     if mix <= 1:
         return groups
     wanted = -(-groups // mix)
     multiple = next((number for number in (8, 4, 2) if wanted >= number), 1)
-    return -(-wanted // multiple) * multiple
+    return (2 * wanted + multiple) // (2 * multiple) * multiple

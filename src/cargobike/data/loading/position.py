@@ -41,7 +41,7 @@ class Position:
         self._rank = rank
         self._shuffle = shuffle
         self._stages: list[StageState] = []
-        self._steps = 0
+        self._done = self._steps = 0
         self._worker_is_done = False
 
     def set_epoch(self, epoch: int) -> None:
@@ -49,10 +49,12 @@ class Position:
         self.epoch = epoch
         self.moves += 1
         self._stages = []
+        self._done = self._steps = 0
         self._worker_is_done = False
 
     def begin(self) -> Portion:
         """Return what is still to be read in this epoch; if rows are shared in a new way, that begins here."""
+        self._keep()
         if self._worker_is_done:
             self.set_epoch(self.epoch + 1)
         self.moves += 1
@@ -61,9 +63,14 @@ class Position:
             self.set_epoch(self.epoch + 1)
             whole = self._left()
         part = whole.worker(*self.worker)
-        self._stages[-1] = msgspec.structs.replace(self._stages[-1], steps=part.done)
-        self._steps = part.done + part.steps
+        self._done, self._steps = part.done, part.done + part.steps
+        self._keep()
         return part
+
+    def _keep(self) -> None:
+        """Enter the steps of this stage among the stages."""
+        if self._stages and self._steps:
+            self._stages[-1] = msgspec.structs.replace(self._stages[-1], steps=self._done)
 
     def _left(self) -> Portion:
         """Return what is left for this rank."""
@@ -76,18 +83,20 @@ class Position:
 
     def step(self) -> None:
         """Count a step; after the last one of an epoch the position is the beginning of the next one."""
-        last = self._stages[-1]
-        self._stages[-1] = msgspec.structs.replace(last, steps=last.steps + 1)
-        if last.steps + 1 < self._steps:
+        self._done += 1
+        if self._done < self._steps:
             return
+        self._keep()
         if self.worker[1] == 1:
             self.epoch += 1
             self._stages = []
+            self._steps = 0
         else:
             self._worker_is_done = True  # the others may not be: this epoch lasts until the next one begins
 
     def state(self, skipped: int) -> dict[str, Any]:
         """Return the position as plain data."""
+        self._keep()
         return LoaderState(
             version=VERSION,
             source=self._source.fingerprint,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -52,7 +53,10 @@ class Portion:
         count = length(self.left)
         taken = self.sharing.taken(count, self.rank, self.done)
         end = self.done + self.steps
-        for step in range(self.done, end):
+        usual = max(min(end, self.sharing.steps(count) - 2) - self.done, 0)  # the last two may differ
+        yield from itertools.repeat((self.sharing.batch_size, 0), usual)
+        taken += usual * self.sharing.batch_size
+        for step in range(self.done + usual, end):
             until = self.sharing.taken(count, self.rank, step + 1)
             repeated = self._repeated() if step == end - 1 else 0
             yield until - taken + repeated, repeated

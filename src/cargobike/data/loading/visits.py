@@ -51,16 +51,14 @@ def _needed(order: Order, window: int, pieces: tuple[Piece, ...], begin: int, en
 
 def rows_of(order: Order, visit: Visit, bases: dict[int, int]) -> NDArray[np.int64] | slice:
     """Return where the rows of a visit are, if the rows of each group begin at its base."""
-    within = order.within(visit.window)
-    if within is None:
+    if not order.is_shuffled:
         (piece,) = visit.pieces
         base = bases[piece.group] + piece.start
         return slice(base + visit.begin, base + visit.end)
     every = [
-        np.arange(piece.start, piece.stop) + bases[piece.group]
+        np.arange(piece.start + bases[piece.group], piece.stop + bases[piece.group])
         if piece.group in bases
         else np.zeros(piece.stop - piece.start, np.int64)  # a group that this visit has no rows of
         for piece in order.pieces(visit.window)
     ]
-    rows: NDArray[np.int64] = np.concatenate(every)[within[visit.begin : visit.end]]
-    return rows
+    return order.mixed(visit.window, np.concatenate(every))[visit.begin : visit.end]

@@ -19,7 +19,7 @@ from cargobike.data.sources.source import Group, Source, SourceSpec
 
 _FOOTERS_AT_ONCE: Final = 16
 _READERS_KEPT: Final = 8
-_PARTS: Final = 4
+_PARTS: Final = 2
 _LEAST_COLUMNS: Final = 4
 
 

@@ -63,7 +63,7 @@ def test_the_order_of_a_seed_is_the_same_in_every_version() -> None:
     assert whole(order) == PINNED
 
 
-PINNED = [(2, 0), (1, 1), (1, 0), (2, 1), (0, 2), (0, 1), (2, 2), (2, 3), (0, 0)]
+PINNED = [(0, 2), (0, 1), (0, 0), (2, 0), (1, 1), (1, 0), (2, 1), (2, 2), (2, 3)]
 
 
 def test_for_2_4_and_8_ranks_a_share_begins_where_a_window_does() -> None:
@@ -84,7 +84,7 @@ def test_sorted_labels_come_mixed() -> None:
         order = Order([100] * groups, shuffle=True, seed=seed, epoch=0, mix=mix)
         labels = np.array([group >= groups // 2 for group, _ in whole(order)])
         share = labels[: order.rows // 50 * 50].reshape(-1, 50).mean(axis=1)
-        assert ((share > 0.1) & (share < 0.9)).mean() > 0.6
+        assert ((share > 0.1) & (share < 0.9)).mean() > 0.95
 
 
 def test_small_groups_are_all_mixed_and_large_ones_in_pairs() -> None:
