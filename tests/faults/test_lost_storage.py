@@ -79,6 +79,29 @@ def test_an_s3_server_is_killed_and_comes_back(storage_url: Callable[[str], str]
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("name", ["seaweed", "hdfs"])
+def test_what_is_read_in_place_waits_for_the_storage(
+    name: str, request: pytest.FixtureRequest, storage_url: Callable[[str], str]
+) -> None:
+    storage = open_storage(storage_url(name), timeout_s=PATIENCE_S)
+    storage.write("folder/file", b"0123456789" * 100)
+    fs, root = storage.arrow()
+    path = "/".join(filter(None, [root, "folder/file"]))
+    with fs.open_input_file(path) as file:
+        assert file.read(10) == b"0123456789"
+        server = request.getfixturevalue(name)
+        stop = server.kill_name_node if name == "hdfs" else server.stop
+        start = server.start_name_node if name == "hdfs" else server.start
+        stop()
+        rest: list[bytes] = []
+        reading = threading.Thread(target=lambda: rest.append(fs.open_input_file(path).read()))
+        reading.start()
+        start()
+        reading.join(PATIENCE_S)
+    assert rest == [b"0123456789" * 100]
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("node", ["name", "data"])
 def test_a_node_of_hdfs_is_killed_and_comes_back(
     storage_url: Callable[[str], str], hdfs: HdfsServer, node: str

@@ -28,7 +28,7 @@ PARAMS = "CARGOBIKE_PARAMS"
 _STORAGE_TIMEOUT_S = 60.0
 
 FOR_PEOPLE = {
-    PROJECT: "which project to use: a folder, or a URL of [shared storage](guides/shared-storage.md); by default "
+    PROJECT: "which project to use: a folder, or a URL of [shared storage](guides/storage.md); by default "
     "`.cargobike` in the working directory, or in the nearest folder above that has one",
     INDEX_URL: "where the index is: `postgresql://user@host/database`; a SQLite file in the project by default",
     CACHE: "where local copies of shared storage lie; `~/.cache/cargobike` by default",

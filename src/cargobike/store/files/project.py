@@ -27,7 +27,8 @@ def use(url: str | os.PathLike[str] | None) -> None:
 
     Args:
         url: A folder, such as `~/searches` or `file:///data/searches`, created when first written to; or shared
-            storage, such as `s3://bucket/searches`, for which `cargobike[s3]` must be installed.
+            storage, such as `s3://bucket/searches` or `hdfs://host:9000/searches`, for which `cargobike[s3]` or
+            `cargobike[hdfs]` must be installed.
 
     Raises:
         InvalidInputError: If it cannot be a project.
@@ -180,5 +181,6 @@ def _local_copy(url: str) -> Path:
     place = ProjectFolder(root)
     if not place.remote_url.exists():
         root.mkdir(parents=True, exist_ok=True)
+        place.remote_url.touch(mode=0o600)  # an address may hold a password
         place.remote_url.write_text(url + "\n")
     return root

@@ -16,6 +16,7 @@ _WRITER: Final = "cargobike-writer"
 _MANY: Final = 1000  # the most objects that one request can delete
 _CONNECT_S: Final = 10
 _READ_S = 30
+_ARROW_ATTEMPTS: Final = 12  # with pauses that double from 25 ms on: a minute or so
 _EXPIRED: Final = {"ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired", "RequestExpired"}
 _ADVICE: Final = {
     "NoSuchBucket": "There is no such bucket: create it, or name another.",
@@ -69,7 +70,8 @@ class S3Access(Access):
         try:
             if start or end is not None:
                 return bytes(self._fs.cat_file(self._full(path), start=start, end=end))
-            return bytes(self._fs.cat_file(self._full(path)))
+            # One request: several at once could return parts of two versions.
+            return bytes(self._fs.cat_file(self._full(path), max_concurrency=1))
         except OSError as error:
             if _is_absent(error):
                 return None
@@ -157,11 +159,15 @@ class S3Access(Access):
 
     def arrow(self) -> tuple[Any, str]:
         """Return pyarrow's own client, with the endpoint, region and keys that s3fs has found."""
-        from pyarrow.fs import S3FileSystem  # noqa: PLC0415 - optional, and only for tables
+        from pyarrow.fs import AwsStandardS3RetryStrategy, S3FileSystem  # noqa: PLC0415 - optional, and only for tables
 
         client = self._fs.connect()
-        options: dict[str, Any] = {"region": client.meta.region_name, "connect_timeout": _CONNECT_S}
-        options["request_timeout"] = _READ_S
+        options: dict[str, Any] = {
+            "region": client.meta.region_name,
+            "connect_timeout": _CONNECT_S,
+            "request_timeout": _READ_S,
+            "retry_strategy": AwsStandardS3RetryStrategy(max_attempts=_ARROW_ATTEMPTS),
+        }
         endpoint = urlsplit(client.meta.endpoint_url)
         if not endpoint.netloc.endswith((".amazonaws.com", ".amazonaws.com.cn")):
             options |= {"endpoint_override": endpoint.netloc, "scheme": endpoint.scheme}
