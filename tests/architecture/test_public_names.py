@@ -19,7 +19,13 @@ import cargobike
 from architecture.public_names import FORMER, PROPERTIES, PUBLIC
 
 ROOT = Path(__file__).resolve().parents[2]
-EXTRA_LIBRARIES = {"cargobike.dashboard": "fastapi", "cargobike.keras": "keras", "cargobike.torch": "torch"}
+EXTRA_LIBRARIES = {
+    "cargobike.dashboard": "fastapi",
+    "cargobike.keras": "keras",
+    "cargobike.sklearn": "sklearn",
+    "cargobike.spark": "pyspark",
+    "cargobike.torch": "torch",
+}
 FRAMEWORKS_BEHIND = {"cargobike.callbacks"}
 """Doors whose every name loads another framework, which takes half a minute in all; those tests are slow."""
 INTERNALS_IN_PROSE = {"docs/architecture.md"}

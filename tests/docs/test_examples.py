@@ -119,3 +119,14 @@ def test_a_model_split_over_two_processes_learns(tmp_path: Path) -> None:
 def test_keras_fits_digits_with_a_gang_on_tensorflow(tmp_path: Path) -> None:
     output = run_example(tmp_path, "keras_gang.py")
     assert number_after("accuracy", output) > 0.85
+
+
+def test_a_function_is_an_estimator_of_scikit_learn(tmp_path: Path) -> None:
+    output = run_example(tmp_path, "estimator_sklearn.py")
+    assert re.search(r"R² of five folds: \[0\.[3-6]", output)
+    assert re.search(r"best: \{'estimator__alpha': [0-9.]+\}", output)
+
+
+def test_a_function_is_an_estimator_of_spark(tmp_path: Path) -> None:
+    output = run_example(tmp_path, "estimator_spark.py")
+    assert number_after("worst error:", output) < 0.01

@@ -13,6 +13,8 @@ SLOW: dict[str, tuple[str, ...]] = {
     # A cluster, and executors that come and go; one search on it stays quick.
     "spark/test_spark_contract.py": (),
     "spark/test_spark_data.py": (),
+    "spark/test_spark_estimators.py": (),
+    "unit/estimators/test_scikit.py": ("test_scikit_learns_own_checks_pass",),
     "spark/test_spark_faults.py": (),
     "spark/test_spark_files.py": (),
     "spark/test_spark_networks.py": (),
@@ -59,6 +61,7 @@ SLOW: dict[str, tuple[str, ...]] = {
         "test_workers_train_digits_through_servers",
         "test_a_model_split_over_two_processes_learns",
         "test_keras_fits_digits_with_a_gang_on_tensorflow",
+        "test_a_function_is_an_estimator_of_spark",
     ),
     "docs/test_coming_from.py": (
         "test_programs_that_need_only_torch_run_unchanged",

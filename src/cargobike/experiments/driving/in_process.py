@@ -266,6 +266,8 @@ class InProcess:
 
     def _hear(self, message: Message) -> None:
         """Do what a driver does when a trial reports or saves."""
+        if isinstance(message, wire.Said) and isinstance(message.body, messages.Drawn):
+            return  # how fast rows come is shown of other processes only
         with self._lock, self._deferring.deferred():
             try:
                 if self._error is None and isinstance(message, wire.Said):
