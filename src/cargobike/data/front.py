@@ -39,7 +39,8 @@ def inference(
         batch_size: Most rows in a batch; by default 4096, with Spark what it decides.
         output_to: Where the table of results goes: a name in the project, a path or an address. By default a new
             version of a table that is named after predict; with Spark it stays a DataFrame.
-        workers: How many processes predict at once; one per core by default, 0 for this process. Not with Spark.
+        workers: How many processes predict at once; one per core by default, or per GPU where there are any, which are
+            shared by more; 0 for this process. Not with Spark.
         timeout_s: How long a piece of some ten thousand rows may take before its process is ended. Not with Spark.
         quiet: Show no progress.
 

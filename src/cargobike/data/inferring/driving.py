@@ -66,6 +66,7 @@ class Driver:
         folder: Where they work.
         payload: The job.
         workers: How many there are at once.
+        resources: What each gets.
         timeout_s: How long a piece may take; `None` for ever.
         on_done: Called with the number of each piece that is written, and its rows.
         on_output: Called with what predict prints.
@@ -75,6 +76,7 @@ class Driver:
     folder: Path
     payload: bytes
     workers: int
+    resources: Resources
     timeout_s: float | None
     on_done: Callable[[int, int], None]
     on_output: Callable[[str, bytes], None]
@@ -135,7 +137,7 @@ class Driver:
                 module=MODULE,
                 config=config.encode(),
                 payload=self.payload,
-                resources=Resources(gpus=0),
+                resources=self.resources,
                 peers=self.workers,
                 version=__version__,
             )

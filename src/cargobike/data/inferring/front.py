@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cargobike.core.errors import InvalidInputError, PredictionError
+from cargobike.core.records import Resources
 from cargobike.data.feeding import open_given
 from cargobike.data.inferring.driving import Driver
 from cargobike.data.inferring.keeping import Results, digest_of
@@ -31,6 +32,7 @@ from cargobike.data.sources.source import Source
 from cargobike.data.tables.table import Table
 from cargobike.data.tables.writing import write
 from cargobike.engines.local.boot import Boot
+from cargobike.engines.local.gpus import detect_gpus
 from cargobike.engines.registry import resolve_engine
 from cargobike.store.files import project
 from cargobike.store.history.environment import without_credentials
@@ -121,13 +123,15 @@ def _predict_all(
                 raise PredictionError(predicted.error)
             line.done(predicted.rows)
         return
-    wanted = min(workers or len(os.sched_getaffinity(0)), len(pieces))
+    gpus = len(detect_gpus())
+    wanted = min(workers or gpus or len(os.sched_getaffinity(0)), len(pieces))
     with Boot(MODULE) as boot, resolve_engine("local", boot) as engine:
         Driver(
             engine=engine,
             folder=Path(job.folder),
             payload=msgspec.msgpack.encode(job),
             workers=wanted,
+            resources=Resources(gpus=min(1.0, gpus / wanted)),
             timeout_s=timeout_s,
             on_done=lambda _, rows: line.done(rows),
             on_output=line.pass_on,

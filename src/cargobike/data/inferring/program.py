@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cargobike.core.package import PACKAGE_FOLDER
+from cargobike.core.values.information import to_text
 from cargobike.data import casting
 from cargobike.data.sources.opening import open_again
 from cargobike.data.sources.source import Source, SourceSpec
@@ -110,9 +111,9 @@ class PredictProgram:
             predict = self._predict = self._predict or self._make()
             pieces = list(self._tables(source, predict, piece))
         except UserError as error:
-            return Predicted(error=str(error))
+            return Predicted(error=to_text(str(error)))
         except Exception as error:  # noqa: BLE001 - whatever it is, the user has to read it
-            return Predicted(error=_without_our_frames(error))
+            return Predicted(error=to_text(_without_our_frames(error)))
         table = pa.concat_tables(pieces, promote_options="permissive")
         path = part_of(Path(self._job.folder), number)
         building = path.with_name(f".{path.name}.{os.getpid()}")
@@ -137,7 +138,7 @@ class PredictProgram:
     def _returned(self, predict: Callable[..., Any], batch: pa.Table, first: int) -> dict[str, Any]:
         try:
             returned = predict(self._formed(batch))
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise UserError(self._blame(predict, batch, first, error)) from error
         try:
             return casting.as_columns(returned, batch.num_rows)
@@ -147,13 +148,13 @@ class PredictProgram:
     def _formed(self, batch: pa.Table) -> Any:
         return as_frame(batch) if self._job.form == "pandas" else batch.to_batches()[0]
 
-    def _blame(self, predict: Callable[..., Any], batch: pa.Table, first: int, error: Exception) -> str:
+    def _blame(self, predict: Callable[..., Any], batch: pa.Table, first: int, error: BaseException) -> str:
         """Find the row at which predict fails, by calling it for each row of the batch alone."""
         for number in range(min(batch.num_rows, _MOST_ALONE)):
             row = batch.slice(number, 1)
             try:
                 predict(self._formed(row))
-            except Exception as again:  # noqa: BLE001 - the user's own
+            except (Exception, SystemExit) as again:  # noqa: BLE001 - the user's own
                 if type(again) is type(error):
                     shown = str(row.to_pylist()[0])[:500]
                     return f"predict failed at row {first + number:,}, which is {shown}\n{_without_our_frames(again)}"

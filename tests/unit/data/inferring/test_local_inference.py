@@ -196,3 +196,28 @@ def test_announced_types() -> None:
     assert announced("string").names == ["prediction"]
     with pytest.raises(InvalidInputError, match="it says names and types"):
         announced(" ")
+
+
+def test_errors_that_are_no_text_and_processes_that_leave_are_told(parquet: str) -> None:
+    def half_a_character(rows: pd.DataFrame) -> Any:
+        raise ValueError("\ud800")
+
+    with pytest.raises(PredictionError, match=r"failed at row 0"):
+        experiment.inference(half_a_character, parquet, workers=1, quiet=True)
+
+    def leave(rows: pd.DataFrame) -> Any:
+        raise SystemExit(3)
+
+    with pytest.raises(PredictionError, match=r"(?s)failed at row 0.*in leave.*SystemExit: 3"):
+        experiment.inference(leave, parquet, workers=1, quiet=True)
+
+
+def test_progress_is_shown_and_what_predict_prints(parquet: str, capfd: pytest.CaptureFixture[str]) -> None:
+    def loud(rows: pd.DataFrame) -> Any:
+        print("predicting", len(rows))
+        return rows["x"]
+
+    experiment.inference(loud, parquet, workers=1)
+    printed = capfd.readouterr()
+    assert printed.out.count("predicting 90") == 11
+    assert "inference: 1,000 of 1,000 rows" in printed.err
