@@ -25,6 +25,7 @@ PRODUCTS: Final = (
     "cargobike.demo.product:PRODUCT",
     "cargobike.experiments.product:PRODUCT",
     "cargobike.data.product:PRODUCT",
+    "cargobike.features.product:PRODUCT",
     "cargobike.bench.product:PRODUCT",
     "cargobike.cli.product:PRODUCT",
 )

@@ -51,7 +51,8 @@ class Group:
         self._definition = definition
         self._storage = storage
         self._table_of = table_of
-        self._log = Log(storage, table_folder(definition))
+        self.log = Log(storage, table_folder(definition))
+        """Its commits, as they lie on the storage; internal."""
         self._keys = KeysOfFiles()
 
     def __repr__(self) -> str:
@@ -75,17 +76,17 @@ class Group:
     @property
     def url(self) -> str:
         """Where its rows lie: a Delta table that other programs can read."""
-        return f"{self._storage.url}/{self._log.folder}"
+        return f"{self._storage.url}/{self.log.folder}"
 
     @property
     def commit(self) -> int:
         """The number of its newest commit; -1 if nothing was inserted yet."""
-        return self._log.newest().version
+        return self.log.newest().version
 
     @property
     def num_rows(self) -> int:
         """How many rows it has."""
-        return self._log.newest().rows
+        return self.log.newest().rows
 
     @property
     def schema(self) -> pa.Schema:
@@ -140,10 +141,10 @@ class Group:
         ready = prepare(self._storage, self._definition, table, rules)
         self._definition = ready.definition
         if ready.bad:
-            name, aside = put_aside(self._log, ready.all_rows, ready.bad)
+            name, aside = put_aside(self.log, ready.all_rows, ready.bad)
             commit = msgspec.structs.replace(commit, quarantine=name, quarantined=aside)
-        insertion = Insertion(self._log, ready.definition, ready.rows, self._keys, commit)
-        return commit_with(self._log, ready.definition, insertion)[1]
+        insertion = Insertion(self.log, ready.definition, ready.rows, self._keys, commit)
+        return commit_with(self.log, ready.definition, insertion)[1]
 
     def delete(self, keys: Any, *, message: str = "") -> Commit:
         """Delete all rows of keys, at all times, also those in quarantine; `vacuum` deletes them from the past too.
@@ -159,15 +160,15 @@ class Group:
         if not self._definition.key_types:
             return Commit(operation="delete")
         wanted = read_keys(keys, self._definition)
-        deletion = Deletion(self._log, self._definition, wanted, str(message))
-        _, commit = commit_with(self._log, self._definition, deletion)
-        forget(self._log, lambda rows: wanted.partners(rows)[0])
+        deletion = Deletion(self.log, self._definition, wanted, str(message))
+        _, commit = commit_with(self.log, self._definition, deletion)
+        forget(self.log, lambda rows: wanted.partners(rows)[0])
         return msgspec.structs.replace(commit, operation="delete")
 
     def compact(self) -> Commit:
         """Put small files together, ordered by key and time; no row changes, and reading gets faster."""
         self.refresh()
-        _, commit = commit_with(self._log, self._definition, Compaction(self._log, self._definition))
+        _, commit = commit_with(self.log, self._definition, Compaction(self.log, self._definition))
         return msgspec.structs.replace(commit, operation="compact")
 
     def vacuum(self, older_than: Seconds = "7d") -> int:
@@ -182,7 +183,7 @@ class Group:
         """
         seconds = read_seconds("older_than", older_than, may_be_zero=True)
         self.refresh()
-        return 0 if seconds is None else vacuum(self._log, self._definition, seconds)[1]
+        return 0 if seconds is None else vacuum(self.log, self._definition, seconds)[1]
 
     def update(
         self, *, description: str | None = None, tags: Sequence[str] | None = None, owner: str | None = None
@@ -219,17 +220,17 @@ class Group:
         if unknown := [name for name in names if name not in known]:
             mistakes = [f"there is no column {name!r}.{nearest(name, known)}" for name in unknown]
             raise InvalidInputError(f"The group {self.name!r} has the columns {', '.join(known)}.", mistakes)
-        snapshot = snapshot_at(self._log, as_of, self._definition)
-        return dataset_of(self._log, snapshot, self._definition).to_table(columns=names)
+        snapshot = snapshot_at(self.log, as_of, self._definition)
+        return dataset_of(self.log, snapshot, self._definition).to_table(columns=names)
 
     def dataset(self, commit: int | None = None) -> ds.Dataset:
         """Return the rows after a commit as a dataset of Arrow, with the column `_written_at`."""
         self.refresh()
-        return dataset_of(self._log, snapshot_at(self._log, commit, self._definition), self._definition)
+        return dataset_of(self.log, snapshot_at(self.log, commit, self._definition), self._definition)
 
     def history(self) -> list[Commit]:
         """Return all commits, the newest first."""
-        return [commit_of(version, actions) for version, actions in self._log.commits()]
+        return [commit_of(version, actions) for version, actions in self.log.commits()]
 
     def changes(self, since: Moment, until: Moment | None = None) -> pa.Table:
         """Return what changed after a commit or time, up to another one.
@@ -238,33 +239,33 @@ class Group:
             Rows with the columns of the group, `_written_at`, and `_change`: `insert`, `update` or `delete`.
         """
         self.refresh()
-        before, after = (snapshot_at(self._log, moment, self._definition) for moment in (since, until))
+        before, after = (snapshot_at(self.log, moment, self._definition) for moment in (since, until))
         if before.version > after.version:
             raise InvalidInputError(f"since ({before.version}) must not be later than until ({after.version}).")
-        return changes_between(self._log, before, after, self._definition)
+        return changes_between(self.log, before, after, self._definition)
 
     def quarantined(self) -> pa.Table:
         """Return the rows that were put aside, the oldest first, with the reason of each in `_reason`."""
-        return quarantined_rows(self._log)
+        return quarantined_rows(self.log)
 
     def statistics(self, as_of: Moment | None = None) -> Statistics:
         """Return statistics of the rows: merged from what each insert has kept with its rows, without reading them."""
         self.refresh()
-        snapshot = snapshot_at(self._log, as_of, self._definition)
+        snapshot = snapshot_at(self.log, as_of, self._definition)
         return self._statistics(list(snapshot.files), snapshot.version)
 
     def statistics_of(self, commit: int) -> Statistics:
         """Return statistics of the rows that one commit wrote."""
-        snapshot_at(self._log, commit, self._definition)
-        own = commit_of(commit, self._log.actions(commit))
+        snapshot_at(self.log, commit, self._definition)
+        own = commit_of(commit, self.log.actions(commit))
         return self._statistics(list(own.files), commit)
 
     def _statistics(self, paths: list[str], commit: int) -> Statistics:
         states = []
         for path in paths:
-            state = read_state(self._storage, self._log.folder, path)
+            state = read_state(self._storage, self.log.folder, path)
             if state is None:  # another program has written this file
-                rows = read_rows(self._storage, self._log.folder, path, self._definition)
+                rows = read_rows(self._storage, self.log.folder, path, self._definition)
                 state = make_state(rows.drop_columns([WRITTEN_AT]), without=self._definition.key)
             states.append(state)
         state = merge_states(states or [make_state(self.schema.empty_table())])

@@ -163,17 +163,23 @@ class Statistics:
 
     def table(self) -> list[tuple[str, ...]]:
         """Return a row of safe HTML for each column: numbers as people read them, then the figure."""
-        return [
-            (
-                html.escape(name),
-                f"{one.count:,}",
-                f"{one.nulls:,}",
-                "" if one.distinct is None else f"{one.distinct:,}",
-                *(_words(value) for value in (one.min, one.mean, one.quantile(0.5), one.max, one.std)),
-                one.svg(),
-            )
-            for name, one in self.columns.items()
-        ]
+        words = figure_words(self)
+        figures = [column.svg() for column in self.columns.values()]
+        return [(*map(html.escape, row), figure) for row, figure in zip(words, figures, strict=True)]
+
+
+def figure_words(statistics: Statistics) -> list[tuple[str, ...]]:
+    """Return a row of numbers, as people read them, for each column."""
+    return [
+        (
+            name,
+            f"{one.count:,}",
+            f"{one.nulls:,}",
+            "" if one.distinct is None else f"{one.distinct:,}",
+            *(_words(value) for value in (one.min, one.mean, one.quantile(0.5), one.max, one.std)),
+        )
+        for name, one in statistics.columns.items()
+    ]
 
 
 def _plain(value: Any) -> Any:

@@ -253,4 +253,4 @@ def test_a_log_without_its_checkpoint_hint_is_read_just_the_same(group: features
         hint.write_bytes(damage)
         assert features.group("things").num_rows == 33
     hint.unlink()
-    assert Log(group._storage, "features/things/v1").newest().rows == 33
+    assert Log(group.log.storage, "features/things/v1").newest().rows == 33

@@ -1,0 +1,21 @@
+"""What features registers."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from cargobike.core.registering.products import Command, Product
+
+PRODUCT: Final = Product(
+    name="features",
+    title="Features",
+    commands=(
+        Command(
+            "features",
+            "cargobike.features.commands.features",
+            "List, find, fill and look into feature groups.",
+            after="data",
+        ),
+    ),
+    pages="cargobike.features.pages.section:features_section",
+)
