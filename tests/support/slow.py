@@ -15,7 +15,7 @@ SLOW: dict[str, tuple[str, ...]] = {
     "spark/test_spark_data.py": (),
     "spark/test_spark_estimators.py": (),
     "unit/estimators/test_scikit.py": ("test_scikit_learns_own_checks_pass",),
-    "spark/test_spark_features.py": (),
+    "spark/test_spark_groups.py": (),
     "spark/test_spark_faults.py": (),
     "spark/test_spark_files.py": (),
     "spark/test_spark_networks.py": (),
