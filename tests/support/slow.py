@@ -14,6 +14,10 @@ SLOW: dict[str, tuple[str, ...]] = {
     "spark/test_spark_contract.py": (),
     "spark/test_spark_data.py": (),
     "spark/test_spark_estimators.py": (),
+    "unit/data/sources/test_formats_anywhere.py": (
+        "test_every_format_is_read_from[seaweed]",
+        "test_every_format_is_read_from[hdfs]",
+    ),
     "unit/estimators/test_scikit.py": ("test_scikit_learns_own_checks_pass",),
     "spark/test_spark_groups.py": (),
     "spark/test_spark_faults.py": (),
