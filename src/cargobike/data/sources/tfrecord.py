@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
 from cargobike.core.errors import InvalidInputError, StoreError
@@ -129,29 +130,24 @@ class TFRecordSource(Source):
         for number in framing.wrong_checksums(data, starts, lengths):
             if number not in left_out:
                 raise self._mistake(part, number, "its checksum is wrong: the file is damaged.")
-        kept = [number for number in range(part.records.rows) if number not in left_out]
-        spans = list(zip(starts.tolist(), lengths.tolist(), strict=True))
-        records = [data[spans[number][0] : sum(spans[number])] for number in kept]
+        kept = np.delete(np.arange(part.records.rows), part.bad)
         try:
-            return decode(records, wanted, self._known)
+            return decode(data, starts[kept], lengths[kept], wanted, self._known)
         except MisfitError as error:
-            raise self._mistake(part, kept[error.record], f"{error}.") from None
+            raise self._mistake(part, int(kept[error.record]), f"{error}.") from None
 
     def without_broken(self, group: int) -> Part:
         """Return a group without its records that cannot be read, and record each of them."""
         part = self._parts[group]
         data, starts, lengths = self._bytes(part)
         bad: dict[int, str] = dict.fromkeys(framing.wrong_checksums(data, starts, lengths), "its checksum is wrong")
-        spans = list(zip(starts.tolist(), lengths.tolist(), strict=True))
-        records = {number: data[at : at + size] for number, (at, size) in enumerate(spans) if number not in bad}
-        while records:
-            kept = list(records)
+        while len(bad) < part.records.rows:
+            kept = np.delete(np.arange(part.records.rows), list(bad))
             try:
-                decode(list(records.values()), self._columns, self._known)
+                decode(data, starts[kept], lengths[kept], self._columns, self._known)
                 break
             except MisfitError as error:
-                bad[kept[error.record]] = str(error)
-                del records[kept[error.record]]
+                bad[int(kept[error.record])] = str(error)
         for number in sorted(bad):
             self.skips.add(f"{self._files[part.file].shown}, record {part.records.first + number}", bad[number])
         return part._replace(bad=tuple(sorted(bad)))

@@ -24,37 +24,50 @@ class MisfitError(ValueError):
         self.record = record
 
 
-def decode(records: Sequence[bytes], columns: Sequence[Column], known: frozenset[str]) -> pa.Table:
+def decode(
+    data: bytes, starts: parsing.Places, lengths: parsing.Places, columns: Sequence[Column], known: frozenset[str]
+) -> pa.Table:
     """Return a table of Examples.
 
     Args:
-        records: The Examples.
+        data: A buffer that holds them.
+        starts: Where each begins.
+        lengths: How long each is.
         columns: The columns wanted.
         known: The names of all features that may occur.
 
     Raises:
         MisfitError: If a record is no Example, or does not fit.
     """
-    return _decode(list(records), columns, known, is_plain=False)
+    table, odd = _decode(data, starts, lengths, columns, known)
+    if odd is None:
+        return table
+    spans = zip(starts.tolist(), lengths.tolist(), strict=True)
+    records = [data[start : start + length] for start, length in spans]
+    for number in np.flatnonzero(odd).tolist():
+        records[number] = _plain(records[number], number, columns, known)
+    sizes = np.fromiter(map(len, records), np.int64, len(records))
+    table, odd = _decode(b"".join(records), np.cumsum(sizes) - sizes, sizes, columns, known)
+    if odd is not None:
+        raise MisfitError(int(np.argmax(odd)), "this is not a tf.train.Example that can be read")
+    return table
 
 
-def _decode(records: list[bytes], columns: Sequence[Column], known: frozenset[str], *, is_plain: bool) -> pa.Table:
-    lengths = np.fromiter(map(len, records), np.int64, len(records))
-    buffer = b"".join([*records, parsing.PADDING])
-    data = np.frombuffer(buffer, np.uint8)
-    found, odd = parsing.find_in_all(data, np.cumsum(lengths) - lengths, lengths, sorted(known))
+def _decode(
+    data: bytes, starts: parsing.Places, lengths: parsing.Places, columns: Sequence[Column], known: frozenset[str]
+) -> tuple[pa.Table, parsing.Flags | None]:
+    """Return a table, or which records have to be brought into another form first."""
+    buffer = data + parsing.PADDING
+    bytes_of = np.frombuffer(buffer, np.uint8)
+    found, odd = parsing.find_in_all(bytes_of, starts, lengths, sorted(known))
     arrays = []
     for column in columns:
-        array, is_odd = _Feature(column, buffer, data, found[column.name]).array(odd)
+        array, is_odd = _Feature(column, buffer, bytes_of, found[column.name]).array(odd)
         odd |= is_odd
         arrays.append(array)
     if odd.any():
-        if is_plain:
-            raise MisfitError(int(np.argmax(odd)), "this is not a tf.train.Example that can be read")
-        for number in np.flatnonzero(odd).tolist():
-            records[number] = _plain(records[number], number, columns, known)
-        return _decode(records, columns, known, is_plain=True)
-    return pa.Table.from_arrays(arrays, schema=pa.schema([column.field() for column in columns]))
+        return None, odd
+    return pa.Table.from_arrays(arrays, schema=pa.schema([column.field() for column in columns])), None
 
 
 def _plain(record: bytes, number: int, columns: Sequence[Column], known: frozenset[str]) -> bytes:
