@@ -181,6 +181,8 @@ def _local_copy(url: str) -> Path:
     place = ProjectFolder(root)
     if not place.remote_url.exists():
         root.mkdir(parents=True, exist_ok=True)
-        place.remote_url.touch(mode=0o600)  # an address may hold a password
-        place.remote_url.write_text(url + "\n")
+        aside = place.remote_url.with_name(f".{place.remote_url.name}.{os.getpid()}")
+        aside.touch(mode=0o600)  # an address may hold a password
+        aside.write_text(url + "\n")
+        aside.replace(place.remote_url)
     return root
