@@ -121,7 +121,7 @@ LIBRARIES: dict[str, Library] = {
     ),
     "cryptography": Library(("training/parameter_server/wire/*",)),
     "duckdb": Library(
-        ("features/joining/*", "features/queries/*", "features/online/*", "features/groups/incoming.py"),
+        ("features/joining/*", "features/queries/*", "features/online/*", "features/groups/rows/incoming.py"),
         "only for queries: most rows that are inserted come as frames",
     ),
     "fastapi": Library(("ui/web/*", "*/pages/*")),

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from cargobike.features.definition import Definition, Expectation
     from cargobike.features.groups.commits import Commit
     from cargobike.features.groups.creating import create_group
-    from cargobike.features.groups.expecting import between, fresh, not_null, one_of, unique
     from cargobike.features.groups.finding import group, list_groups, search
     from cargobike.features.groups.group import Group
+    from cargobike.features.groups.rows.expecting import between, fresh, not_null, one_of, unique
     from cargobike.features.statistics.report import Statistics
 
 __all__ = [
@@ -35,7 +35,7 @@ __all__ = [
     "unique",
 ]
 
-_EXPECTING = "cargobike.features.groups.expecting"
+_EXPECTING = "cargobike.features.groups.rows.expecting"
 _SOURCES = {
     "Commit": "cargobike.features.groups.commits",
     "Definition": "cargobike.features.definition",

@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 from cargobike.features.definition import WRITTEN_AT, Definition
 from cargobike.features.delta.log import Log, Snapshot
 from cargobike.features.groups.columns import identity_of
-from cargobike.features.groups.matching import look_for
 from cargobike.features.groups.reading import dataset_of_files
+from cargobike.features.groups.rows.matching import look_for
 
 CHANGE: Final = "_change"
 

@@ -15,10 +15,10 @@ from cargobike.features.definition import WRITTEN_AT, Definition, Expectation
 from cargobike.features.delta.schemas import TYPE_NAMES, kept_as, type_of
 from cargobike.features.groups.commits import user_name
 from cargobike.features.groups.definitions import NAME, all_definitions, create_definition
-from cargobike.features.groups.expecting import check_expectations
 from cargobike.features.groups.finding import make_group
-from cargobike.features.groups.fitting import KEY_KINDS, is_key_type
 from cargobike.features.groups.group import Group
+from cargobike.features.groups.rows.expecting import check_expectations
+from cargobike.features.groups.rows.fitting import KEY_KINDS, is_key_type
 from cargobike.store.files import project
 from cargobike.store.files.storages import storage_of
 

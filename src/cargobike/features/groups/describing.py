@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from cargobike.features.groups.commits import commit_of
-from cargobike.features.groups.expecting import words_of
 from cargobike.features.groups.group import Group
+from cargobike.features.groups.rows.expecting import words_of
 from cargobike.store.history.environment import without_credentials
 
 

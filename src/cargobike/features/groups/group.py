@@ -18,16 +18,16 @@ from cargobike.features.groups.choices import Moment, read_choice
 from cargobike.features.groups.columns import schema_of
 from cargobike.features.groups.commits import Commit, commit_of, commit_with
 from cargobike.features.groups.definitions import newest_revision, revise, table_folder
-from cargobike.features.groups.expecting import Check
 from cargobike.features.groups.files import KeysOfFiles, read_rows, read_state
-from cargobike.features.groups.fitting import Columns
-from cargobike.features.groups.incoming import TableOf, arrow_of
 from cargobike.features.groups.inserting import Insertion
-from cargobike.features.groups.matching import Duplicates
-from cargobike.features.groups.preparing import Rules, prepare
-from cargobike.features.groups.quarantine import forget, put_aside, quarantined_rows
 from cargobike.features.groups.reading import dataset_of, snapshot_at
 from cargobike.features.groups.removing import Deletion, read_keys
+from cargobike.features.groups.rows.expecting import Check
+from cargobike.features.groups.rows.fitting import Columns
+from cargobike.features.groups.rows.incoming import TableOf, arrow_of
+from cargobike.features.groups.rows.matching import Duplicates
+from cargobike.features.groups.rows.preparing import Rules, prepare
+from cargobike.features.groups.rows.quarantine import forget, put_aside, quarantined_rows
 from cargobike.features.groups.upkeep import Compaction, vacuum
 from cargobike.features.statistics.report import Statistics
 from cargobike.features.statistics.states import make_state, merge_states

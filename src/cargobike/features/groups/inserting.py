@@ -12,7 +12,7 @@ from cargobike.features.delta.log import Log, Snapshot
 from cargobike.features.groups.columns import identity_of
 from cargobike.features.groups.commits import Commit, Plan
 from cargobike.features.groups.files import KeysOfFiles, read_rows, write_files
-from cargobike.features.groups.matching import Mask, look_for, same_values
+from cargobike.features.groups.rows.matching import Mask, look_for, same_values
 
 
 class Insertion:

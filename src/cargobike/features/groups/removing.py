@@ -15,9 +15,9 @@ from cargobike.features.delta.log import Log, Snapshot
 from cargobike.features.delta.schemas import type_of
 from cargobike.features.groups.commits import Commit, Plan
 from cargobike.features.groups.files import read_rows, write_files
-from cargobike.features.groups.fitting import cast
-from cargobike.features.groups.incoming import arrow_of
-from cargobike.features.groups.matching import Wanted, look_for
+from cargobike.features.groups.rows.fitting import cast
+from cargobike.features.groups.rows.incoming import arrow_of
+from cargobike.features.groups.rows.matching import Wanted, look_for
 
 
 def read_keys(keys: Any, definition: Definition) -> Wanted:

@@ -13,8 +13,8 @@ from cargobike.features.delta.log import Log, Snapshot
 from cargobike.features.groups.columns import identity_of
 from cargobike.features.groups.commits import Commit, Plan, commit_of, commit_with
 from cargobike.features.groups.files import MOST_ROWS, read_rows, time_of_name, write_files
-from cargobike.features.groups.quarantine import quarantine_folder
 from cargobike.features.groups.reading import OLDEST, oldest_readable
+from cargobike.features.groups.rows.quarantine import quarantine_folder
 
 UNCOMMITTED_S: Final = 3600.0
 """How old a file that no commit names must be to be taken for a leftover: an insert may be about to name it, and gives

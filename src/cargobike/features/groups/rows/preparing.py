@@ -15,9 +15,9 @@ from cargobike.core.errors import InvalidInputError
 from cargobike.features.definition import Definition
 from cargobike.features.groups.columns import identity_of, schema_of, with_columns
 from cargobike.features.groups.definitions import newest_revision, revise
-from cargobike.features.groups.expecting import Check, broken, check_expectations
-from cargobike.features.groups.fitting import Columns, bad_rows, fit, kept_types
-from cargobike.features.groups.matching import Duplicates, without_duplicates
+from cargobike.features.groups.rows.expecting import Check, broken, check_expectations
+from cargobike.features.groups.rows.fitting import Columns, bad_rows, fit, kept_types
+from cargobike.features.groups.rows.matching import Duplicates, without_duplicates
 from cargobike.store.files.storage import Storage
 
 _EXAMPLES = 3
