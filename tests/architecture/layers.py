@@ -153,7 +153,7 @@ LIBRARIES: dict[str, Library] = {
             "engines/spark/handle.py",
             "data/inference.py",
             "data/spark_types.py",
-            "data/tables/executors.py",
+            "data/tables/files/executors.py",
             "data/tables/spark_writing.py",
             "engines/spark/pythons.py",
             "engines/spark/session.py",
@@ -248,7 +248,10 @@ DEFERRED: dict[tuple[str, str], str] = {
     ("data/front.py", "cargobike.data.inference"): "only for who has a Spark DataFrame",
     ("data/front.py", "cargobike.data.inferring.front"): "only for inference without Spark",
     ("data/front.py", "cargobike.data.tables.writing"): "only for DataFrames that are to become tables",
-    ("data/tables/executors.py", "cargobike.store.files.storages"): "an executor may lack it, and need not have it",
+    (
+        "data/tables/files/executors.py",
+        "cargobike.store.files.storages",
+    ): "an executor may lack it",
     ("data/loading/loader.py", "cargobike.data.loading.frameworks.torch"): "a second to import; only where asked for",
     ("data/loading/loader.py", "cargobike.data.loading.frameworks.keras"): "seconds to import; only where asked for",
     (

@@ -24,6 +24,7 @@ SLOW: dict[str, tuple[str, ...]] = {
     "spark/test_spark_files.py": (),
     "spark/test_spark_networks.py": (),
     "spark/test_spark_places.py": (),
+    "spark/test_spark_tables.py": (),
     "spark/test_spark_search.py": (
         "test_the_command_line_runs_on_spark",
         "test_a_search_on_a_session_of_our_own_with_java_from_pypi",

@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from cargobike.core.errors import InvalidInputError
 from cargobike.data.tables.addresses import writable_address
-from cargobike.data.tables.incoming import Incoming
-from cargobike.data.tables.small_files import Folder, SmallFile, find_files, read_in_order
+from cargobike.data.tables.rows.incoming import Incoming
+from cargobike.data.tables.rows.small_files import Folder, SmallFile, find_files, read_in_order
 from cargobike.data.tables.table import Table
 from cargobike.data.tables.writer import TableWriter, Told
 from cargobike.store.history.environment import without_credentials

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from cargobike.data.tables.types import type_text
+from cargobike.data.tables.rows.types import type_text
 from cargobike.data.tensors import tensor_of
 
 _LONGEST = 60

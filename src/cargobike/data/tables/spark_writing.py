@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow as pa
 
 from cargobike.data.spark_types import for_arrow
-from cargobike.data.tables import digests, executors, grouping, part_files
-from cargobike.data.tables.incoming import Incoming
-from cargobike.data.tables.part_files import Part
-from cargobike.data.tables.types import stored_schema
+from cargobike.data.tables.files import digests, executors, grouping, part_files
+from cargobike.data.tables.files.part_files import Part
+from cargobike.data.tables.rows.incoming import Incoming
+from cargobike.data.tables.rows.types import stored_schema
 from cargobike.data.tables.writer import TableWriter
 from cargobike.engines.spark.pythons import python_for_tasks
 

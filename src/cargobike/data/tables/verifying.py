@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import msgspec
 
 from cargobike.core.errors import StoreError
-from cargobike.data.tables.digests import digest_of, fingerprint_of
+from cargobike.data.tables.files.digests import digest_of, fingerprint_of
 from cargobike.data.tables.table import Table
 
 _THREADS = 4

@@ -21,14 +21,14 @@ from cargobike.core.version import __version__
 from cargobike.data.tables.accounts import user_name
 from cargobike.data.tables.addresses import Address
 from cargobike.data.tables.claims import Writing, sweep
-from cargobike.data.tables.digests import fingerprint_of
-from cargobike.data.tables.grouping import row_groups
-from cargobike.data.tables.incoming import Incoming
+from cargobike.data.tables.files.digests import fingerprint_of
+from cargobike.data.tables.files.grouping import row_groups
+from cargobike.data.tables.files.part_files import LocalSink, Part, SpoolSink, write_parts
 from cargobike.data.tables.manifest import FileEntry, GroupEntry, Manifest, encode_schema
-from cargobike.data.tables.part_files import LocalSink, Part, SpoolSink, write_parts
-from cargobike.data.tables.shaping import Shaping, cast_batch
+from cargobike.data.tables.rows.incoming import Incoming
+from cargobike.data.tables.rows.shaping import Shaping, cast_batch
+from cargobike.data.tables.rows.types import type_text
 from cargobike.data.tables.table import Table
-from cargobike.data.tables.types import type_text
 from cargobike.data.tables.versions import commit, latest
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from cargobike.core.errors import InvalidInputError
 from cargobike.data.tables.addresses import Address, writable_address
-from cargobike.data.tables.incoming import Each, incoming_of
+from cargobike.data.tables.rows.incoming import Each, incoming_of
 from cargobike.data.tables.spark_writing import is_spark, write_spark
 from cargobike.data.tables.table import Table
 from cargobike.data.tables.writer import TableWriter, Told

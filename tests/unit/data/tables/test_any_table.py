@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cargobike import data
-from cargobike.data.tables import grouping
-from cargobike.data.tables.digests import digest_of
+from cargobike.data.tables.files import grouping
+from cargobike.data.tables.files.digests import digest_of
 from cargobike.data.tables.verifying import verify
 
 MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None  # a disk makes each of the many small writes wait

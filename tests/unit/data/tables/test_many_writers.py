@@ -15,7 +15,7 @@ from cargobike.core.errors import StoreError
 from cargobike.core.running.process_names import name_of_this_process
 from cargobike.data.tables.addresses import address_of
 from cargobike.data.tables.claims import Claim, Writing, sweep
-from cargobike.data.tables.incoming import incoming_of
+from cargobike.data.tables.rows.incoming import incoming_of
 from cargobike.data.tables.writer import TableWriter
 from cargobike.store.files.storages import open_storage
 from support.scripts import run_script

@@ -88,7 +88,7 @@ def test_a_file_that_cannot_be_read_is_named(folder: Path, monkeypatch: pytest.M
             raise OSError(5, "Input/output error")
         return path.read_bytes()
 
-    monkeypatch.setattr("cargobike.data.tables.small_files.read_plain", read)
+    monkeypatch.setattr("cargobike.data.tables.rows.small_files.read_plain", read)
     with pytest.raises(StoreError, match=r"cats/07.jpg cannot be read: Input/output error"):
         data.pack(folder, "photos")
     with pytest.raises(NotFoundError):

@@ -17,7 +17,7 @@ import pytest
 
 from cargobike import data
 from cargobike.core.errors import InvalidInputError, NotFoundError, StoreError
-from cargobike.data.tables.grouping import BYTES_PER_GROUP
+from cargobike.data.tables.files.grouping import BYTES_PER_GROUP
 from cargobike.data.tensors import Tensor, tensor_of
 
 FRAME = pd.DataFrame({"x": [1.5, 2.5, None], "name": ["a", None, "c"], "at": pd.to_datetime(["2026-01-01"] * 3)})
@@ -233,7 +233,7 @@ def test_progress_is_told() -> None:
 
 
 def test_a_disk_that_is_full_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cargobike.data.tables.part_files.os.fsync", _no_room)
+    monkeypatch.setattr("cargobike.data.tables.files.part_files.os.fsync", _no_room)
 
     with pytest.raises(StoreError, match=r"There is no room for the table at .*table: No space"):
         data.write({"n": [1]}, tmp_path / "table")

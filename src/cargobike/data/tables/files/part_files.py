@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cargobike.data.tables.digests import digest_of
-from cargobike.data.tables.grouping import RowGroup
+from cargobike.data.tables.files.digests import digest_of
+from cargobike.data.tables.files.grouping import RowGroup
 
 BYTES_PER_FILE = 128 << 20
 Noted = Callable[[int, int], None]

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cargobike.core.errors import InvalidInputError
-from cargobike.data.tables.incoming import Incoming
-from cargobike.data.tables.types import stored_schema, widened
+from cargobike.data.tables.rows.incoming import Incoming
+from cargobike.data.tables.rows.types import stored_schema, widened
 
 
 class Shaping:

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cargobike.data.tables.digests import map_parts
+from cargobike.data.tables.files.digests import map_parts
 
 BYTES_PER_GROUP = 6_000_000
 """Large enough that decoding takes longer than asking, small enough that a loader can hold several and mix them."""

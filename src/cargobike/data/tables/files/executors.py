@@ -13,8 +13,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from cargobike.data.tables.grouping import row_groups
-from cargobike.data.tables.part_files import LocalSink, SpoolSink, write_parts
+from cargobike.data.tables.files.grouping import row_groups
+from cargobike.data.tables.files.part_files import LocalSink, SpoolSink, write_parts
 
 
 class PartWriter:

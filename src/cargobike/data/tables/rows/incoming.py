@@ -13,7 +13,7 @@ import pyarrow as pa
 from cargobike.core.errors import InvalidInputError
 from cargobike.data.sources.opening import open_source
 from cargobike.data.sources.source import Source
-from cargobike.data.tables.columns import batch_of
+from cargobike.data.tables.rows.columns import batch_of
 from cargobike.store.history.environment import without_credentials
 
 Each = Literal["row", "batch"]
