@@ -5,10 +5,10 @@
 
 Files have 0.5 to 4 kB. "one by one" opens and reads each, as a map-style dataset does: local files with `open`, others
 with the storages' own clients (s3fs, hdfs-native). "16 threads" does the same with sixteen threads. "packed" reads the
-table that `data.pack` made through `data.Loader`, in batches of 1,024, until each row is `bytes`. Every way adds up what
-it read, and the sums are compared. Rounds alternate; medians are shown. Local files are read cold, after their pages
-were given back to the kernel, and warm. The servers run on this machine, so there is no network between: a storage that
-is farther away makes one by one slower, and the table hardly.
+table that `data.pack` made through `data.Loader`, in batches of 1,024, until each row is `bytes`. Every way adds up
+what it read, and the sums are compared. Rounds alternate; medians are shown. Local files are read cold, after their
+pages were given back to the kernel, and warm. The servers run on this machine, so there is no network between: a
+storage that is farther away makes one by one slower, and the table hardly.
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ from cargobike import data
 from cargobike.core.errors import InvalidInputError, NotFoundError, StoreError
 from cargobike.data.tables.files.grouping import BYTES_PER_GROUP
 from cargobike.data.tensors import Tensor, tensor_of
+from support.scripts import run_script
 
 FRAME = pd.DataFrame({"x": [1.5, 2.5, None], "name": ["a", None, "c"], "at": pd.to_datetime(["2026-01-01"] * 3)})
 
@@ -244,3 +245,40 @@ def test_a_disk_that_is_full_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def _no_room(fd: int) -> None:
     if os.readlink(f"/proc/self/fd/{fd}").endswith(".parquet"):
         raise OSError(28, "No space left on device")
+
+
+def test_files_of_other_formats_and_tables_are_written(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("x,name\n1,a\n2,b\n")
+    (tmp_path / "b.csv").write_text("x,name\n3,c\n")
+    (tmp_path / "a.jsonl").write_text('{"x": 1, "v": [1, 2]}\n{"x": 2, "v": []}\n')
+
+    table = data.write(f"{tmp_path}/*.csv", "csv")
+    assert table.read().to_pydict() == {"x": [1, 2, 3], "name": ["a", "b", "c"]}
+    assert table.manifest.source == f"{tmp_path}/*.csv"
+    assert data.write([tmp_path / "a.csv", tmp_path / "b.csv"], "csv").fingerprint == table.fingerprint
+    assert data.write(tmp_path / "a.jsonl", "lines").read().column("v").to_pylist() == [[1, 2], []]
+    for again in (table, "csv:1", table.url):
+        assert data.write(again, tmp_path / "copy").fingerprint == table.fingerprint
+    with pytest.raises(NotFoundError, match=r"There is no file and no table 'cvs' here\. Did you mean 'csv'"):
+        data.write("cvs", "copy")
+
+
+def test_memory_holds_a_piece_of_a_long_stream(tmp_path: Path) -> None:
+    script = """
+import resource
+import numpy as np
+from cargobike import data
+
+def peak_mb():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+data.write({"x": np.zeros((1000, 28), np.float32)}, "./first")
+before = peak_mb()
+blocks = ({"x": np.random.default_rng(n).random((50_000, 28), np.float32)} for n in range(60))
+table = data.write(blocks, "./table", each="batch")
+print([table.num_rows, table.size_bytes / 1e6, peak_mb() - before])
+"""
+    rows, size_mb, grown_mb = run_script(tmp_path, script)
+    assert rows == 3_000_000
+    assert size_mb > 300
+    assert grown_mb < 120
