@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import re
 import time
 from collections.abc import Iterator
 
@@ -21,6 +22,7 @@ from cargobike.data.tables.versions import all_versions
 from cargobike.store.files.storage import Storage
 
 FOLDER = "writing"
+_PART = re.compile(r"[0-9]+/part-[0-9]+-(?P<token>[0-9a-f]{12})-[0-9-]+\.parquet")
 _RENEW_S = 300.0
 _SILENT_S = 24 * 3600.0
 """A writer whose process cannot be seen from here, and that said nothing for so long, is taken for dead."""
@@ -76,7 +78,8 @@ class Writing:
 
     def end(self) -> None:
         """Take the claim back; the files are either listed or deleted."""
-        self._storage.delete(self.path, f"{FOLDER}/{self._token}.end")
+        self._storage.delete(f"{FOLDER}/{self._token}.end")
+        self._storage.delete(self.path)  # last: while it is there, a sweeper finds the rest
 
 
 def sweep(storage: Storage) -> list[str]:
@@ -100,6 +103,22 @@ def sweep(storage: Storage) -> list[str]:
     if swept:
         _log.info("swept %d files of writers that died, at %s", len(swept), storage)
     return swept
+
+
+def sweep_unlisted(storage: Storage) -> list[str]:
+    """Delete files that no version lists and no writer claims, such as those of tasks that outlived their job.
+
+    It lists everything, so it is done only now and then. The order matters: a writer that is not found among the claims
+    has ended before, so that the manifests, read last, list what it committed.
+    """
+    parts = [match for entry in storage.list(deep=True) if (match := _PART.fullmatch(entry.path))]
+    claims = {token for token, _ in _claims(storage)}
+    listed = {file.path for manifest in all_versions(storage) for file in manifest.files}
+    unlisted = [part[0] for part in parts if part["token"] not in claims and part[0] not in listed]
+    storage.delete(*unlisted)
+    ended = [entry.path for entry in storage.list(FOLDER) if entry.path.endswith(".end")]
+    storage.delete(*(path for path in ended if path.removeprefix(f"{FOLDER}/").removesuffix(".end") not in claims))
+    return unlisted
 
 
 def _claims(storage: Storage) -> Iterator[tuple[str, Claim]]:

@@ -9,6 +9,7 @@ import msgspec
 from cargobike.core.errors import NotFoundError
 from cargobike.data.tables.accounts import user_name
 from cargobike.data.tables.addresses import Address
+from cargobike.data.tables.claims import sweep, sweep_unlisted
 from cargobike.data.tables.manifest import Manifest, encode_manifest, path_of
 from cargobike.data.tables.versions import all_versions
 
@@ -30,4 +31,6 @@ def remove_version(address: Address, version: int) -> Manifest:
         address.storage.write(path_of(version), encode_manifest(manifest))
     others = {file.path for other in versions.values() if other.removed_at is None for file in other.files}
     address.storage.delete(*(file.path for file in manifest.files if file.path not in others))
+    sweep(address.storage)
+    sweep_unlisted(address.storage)
     return manifest

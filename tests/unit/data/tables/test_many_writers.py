@@ -15,6 +15,7 @@ from cargobike.core.errors import StoreError
 from cargobike.core.running.process_names import name_of_this_process
 from cargobike.data.tables.addresses import address_of
 from cargobike.data.tables.claims import Claim, Writing, sweep
+from cargobike.data.tables.removing import remove_version
 from cargobike.data.tables.rows.incoming import incoming_of
 from cargobike.data.tables.writer import TableWriter
 from cargobike.store.files.storages import open_storage
@@ -211,3 +212,20 @@ except KeyboardInterrupt:
 """
     assert run_script(tmp_path, script) == 1
     assert not (tmp_path / "table").exists()
+
+
+def test_files_that_no_version_lists_go_with_the_next_removal(tmp_path: Path) -> None:
+    place = tmp_path / "table"
+    for number in range(2):
+        data.write({"n": [number]}, place)
+    late = place / "2" / "part-000003-0123456789ab-77-0000.parquet"
+    late.write_bytes(b"of a task that outlived its job")
+    (place / "2" / "notes.txt").write_text("mine")
+    with TableWriter(address_of(place), "test") as living:
+        living.write(incoming_of({"n": [1, 2, 3]}))
+        remove_version(address_of(place), 1)
+        assert not late.exists()
+        assert (place / "2" / "notes.txt").exists()
+        assert living.commit().version == 3
+    assert data.open(place).read().num_rows == 3
+    assert data.open(place, version=2).read().num_rows == 1
