@@ -15,9 +15,12 @@ SLOW: dict[str, tuple[str, ...]] = {
     "spark/test_spark_data.py": (),
     "spark/test_spark_estimators.py": (),
     "unit/data/sources/test_formats_anywhere.py": (
+        "test_every_format_is_read_from[moto]",
         "test_every_format_is_read_from[seaweed]",
         "test_every_format_is_read_from[hdfs]",
     ),
+    # TensorFlow takes long to import; a file that it has written stays quick.
+    "unit/data/sources/test_tfrecord.py": ("test_tensorflow_reads_what_is_written_here_and_the_other_way_round",),
     "unit/estimators/test_scikit.py": ("test_scikit_learns_own_checks_pass",),
     "spark/test_spark_groups.py": (),
     "spark/test_spark_faults.py": (),

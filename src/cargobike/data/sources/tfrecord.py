@@ -141,13 +141,15 @@ class TFRecordSource(Source):
         part = self._parts[group]
         data, starts, lengths = self._bytes(part)
         bad: dict[int, str] = dict.fromkeys(framing.wrong_checksums(data, starts, lengths), "its checksum is wrong")
-        while len(bad) < part.records.rows:
-            kept = np.delete(np.arange(part.records.rows), list(bad))
+        waiting = [np.delete(np.arange(part.records.rows), list(bad))]
+        while waiting:
+            kept = waiting.pop()
             try:
                 decode(data, starts[kept], lengths[kept], self._columns, self._known)
-                break
             except MisfitError as error:
                 bad[int(kept[error.record])] = str(error)
+                rest = np.delete(kept, error.record)
+                waiting += [half for half in np.array_split(rest, 2) if len(half)]
         for number in sorted(bad):
             self.skips.add(f"{self._files[part.file].shown}, record {part.records.first + number}", bad[number])
         return part._replace(bad=tuple(sorted(bad)))

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import base64
 import struct
 from pathlib import Path
 from typing import Any
@@ -297,6 +298,36 @@ def test_columns_that_an_example_cannot_hold_are_refused(tmp_path: Path) -> None
     assert not (tmp_path / "out").exists()
     with pytest.raises(InvalidInputError, match=r"'u' has numbers of 2\*\*63 and more"):
         write_tfrecord({"u": np.array([2**63], np.uint64)}, tmp_path / "out")
+
+
+BY_TENSORFLOW = """
+MAAAAAAAAACV9dBfCi4KDQoBYhIICgYKAAoCw6kKCgoBaRIFGgMKAQAKEQoBdhIMEgoKCAAAAAAAAMA/vh7YjzoAAAAAAAAAEpXq
+4go4Cg4KAWISCQoHCgF4CgLDqQoTCgFpEg4aDAoK+///////////AQoRCgF2EgwSCgoIAACgvwAAwD8vNXHSMQAAAAAAAACdg4Pp
+Ci8KDQoBYhIICgYKAAoCw6kKCwoBaRIGGgQKAqwCChEKAXYSDBIKCggAAJZCAADAP61HfWg=
+"""
+"""A file that TensorFlow 2.21 has written."""
+
+
+def test_a_file_of_tensorflow_is_read_and_written_to_the_byte(tmp_path: Path) -> None:
+    path = tmp_path / "a.tfrecord"
+    path.write_bytes(base64.b64decode(BY_TENSORFLOW))
+    table = table_of(open_tfrecord(path, schema={"v": "list"}))
+    assert table.to_pylist() == [
+        {"b": [b"x" * (number % 3), "é".encode()], "i": number, "v": [number / 4, 1.5]} for number in (0, -5, 300)
+    ]
+    write_tfrecord(table, tmp_path / "out")
+    assert (tmp_path / "out" / "part-00000.tfrecord").read_bytes() == path.read_bytes()
+
+
+def test_many_records_that_do_not_fit_are_all_left_out(tmp_path: Path) -> None:
+    odd = {"x": np.array([1])}
+    records = [encode_example(row(number) | (odd if number % 3 == 2 else {})) for number in range(600)]
+    path = write(tmp_path / "a.tfrecord", *records)
+    with pytest.raises(InvalidInputError, match=r"'x' is float and int64 in different records; say which"):
+        open_tfrecord(path, on_error="skip")
+    source = open_tfrecord(path, schema={"x": "float32"}, on_error="skip")
+    assert table_of(source)["id"].to_pylist() == [number for number in range(600) if number % 3 != 2]
+    assert source.skips.count == 200
 
 
 TENSORFLOW = """

@@ -90,11 +90,8 @@ def infer(records: Sequence[bytes], places: Sequence[str], announced: Mapping[st
                 seen.times += 1
         except examples.MalformedError as error:
             raise InvalidInputError(f"{place}: this is not a tf.train.Example: {error}.") from None
-    mistakes = [
-        f"{name!r} is {' and '.join(sorted(KIND_NAMES[kind] for kind in seen.kinds))} in different records"
-        for name, seen in features.items()
-        if len(seen.kinds) > 1
-    ]
+    mistakes = [_unclear(name, seen) for name, seen in features.items() if name not in (announced or {})]
+    mistakes = [mistake for mistake in mistakes if mistake]
     columns = {}
     for name, seen in sorted(features.items()):
         kind = min(seen.kinds)
@@ -106,7 +103,8 @@ def infer(records: Sequence[bytes], places: Sequence[str], announced: Mapping[st
             shape = (min(lengths),)
         columns[name] = Column(name, kind, _DEFAULT[kind], shape)
     for name, given in (announced or {}).items():
-        found = _announced(name, given, columns.get(name))
+        is_clear = name in features and len(features[name].kinds) == 1
+        found = _announced(name, given, columns[name] if is_clear else None)
         if isinstance(found, str):
             mistakes.append(found)
         else:
@@ -116,6 +114,15 @@ def infer(records: Sequence[bytes], places: Sequence[str], announced: Mapping[st
     if records and not columns:
         raise InvalidInputError(f"{places[0]}: the records have no features, so there are no columns.")
     return list(columns.values())
+
+
+def _unclear(name: str, seen: Seen) -> str:
+    """Say it if a feature is of several kinds."""
+    if len(seen.kinds) == 1:
+        return ""
+    kinds = " and ".join(sorted(KIND_NAMES[kind] for kind in seen.kinds))
+    choice = _DEFAULT[max(seen.kinds)]
+    return f"{name!r} is {kinds} in different records; say which it should be: schema={{{name!r}: {choice!r}}}"
 
 
 def _length(record: bytes, feature: examples.Feature) -> int:
