@@ -33,8 +33,8 @@ PUBLIC: dict[str, str] = {
         "allreduce collective_all_reduce command inference launch list load parameter_server reproduce resume"
     ),
     "cargobike.features": (
-        "Commit Definition Expectation Group Statistics between create_group fresh group list_groups not_null one_of "
-        "search unique"
+        "Commit Definition Expectation Group Query Statistics Vector Vectors View between create_group create_view fresh "
+        "get_features group list_groups list_views not_null one_of search unique view"
     ),
     "cargobike.journals": (
         "EXPERIMENT_FACTS Attempt AttemptLost AttemptStarted CheckpointSaved ExperimentEnded ExperimentRecord "

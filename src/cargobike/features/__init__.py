@@ -1,6 +1,7 @@
 """Features for models: groups that are right in time, joined by name, without a server. The names below are public.
 
-`create_group` defines a group, `group` finds one, and `list_groups` finds all. The modules of this room are internal.
+`create_group` defines a group, `group` finds one, and `list_groups` finds all. `get_features` joins features by name;
+`create_view` says what a model takes, in training and in look-ups. The modules of this room are internal.
 """
 
 from __future__ import annotations
@@ -16,23 +17,36 @@ if TYPE_CHECKING:
     from cargobike.features.groups.finding import group, list_groups, search
     from cargobike.features.groups.group import Group
     from cargobike.features.groups.rows.expecting import between, fresh, not_null, one_of, unique
+    from cargobike.features.online.vectors import Vector, Vectors
+    from cargobike.features.queries.front import get_features
+    from cargobike.features.queries.query import Query
     from cargobike.features.statistics.report import Statistics
+    from cargobike.features.views.front import create_view, list_views, view
+    from cargobike.features.views.view import View
 
 __all__ = [
     "Commit",
     "Definition",
     "Expectation",
     "Group",
+    "Query",
     "Statistics",
+    "Vector",
+    "Vectors",
+    "View",
     "between",
     "create_group",
+    "create_view",
     "fresh",
+    "get_features",
     "group",
     "list_groups",
+    "list_views",
     "not_null",
     "one_of",
     "search",
     "unique",
+    "view",
 ]
 
 _EXPECTING = "cargobike.features.groups.rows.expecting"
@@ -41,16 +55,24 @@ _SOURCES = {
     "Definition": "cargobike.features.definition",
     "Expectation": "cargobike.features.definition",
     "Group": "cargobike.features.groups.group",
+    "Query": "cargobike.features.queries.query",
     "Statistics": "cargobike.features.statistics.report",
+    "Vector": "cargobike.features.online.vectors",
+    "Vectors": "cargobike.features.online.vectors",
+    "View": "cargobike.features.views.view",
     "between": _EXPECTING,
     "create_group": "cargobike.features.groups.creating",
+    "create_view": "cargobike.features.views.front",
     "fresh": _EXPECTING,
+    "get_features": "cargobike.features.queries.front",
     "group": "cargobike.features.groups.finding",
     "list_groups": "cargobike.features.groups.finding",
+    "list_views": "cargobike.features.views.front",
     "not_null": _EXPECTING,
     "one_of": _EXPECTING,
     "search": "cargobike.features.groups.finding",
     "unique": _EXPECTING,
+    "view": "cargobike.features.views.front",
 }
 
 if not TYPE_CHECKING:  # otherwise a type checker would accept every name

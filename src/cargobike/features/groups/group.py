@@ -29,6 +29,9 @@ from cargobike.features.groups.rows.matching import Duplicates
 from cargobike.features.groups.rows.preparing import Rules, prepare
 from cargobike.features.groups.rows.quarantine import forget, put_aside, quarantined_rows
 from cargobike.features.groups.upkeep import Compaction, vacuum
+from cargobike.features.online.materializing import Materialized, materialize
+from cargobike.features.online.store import local_root
+from cargobike.features.online.verifying import Verification, verify
 from cargobike.features.statistics.report import Statistics
 from cargobike.features.statistics.states import make_state, merge_states
 from cargobike.store.files.storage import Storage
@@ -144,7 +147,10 @@ class Group:
             name, aside = put_aside(self.log, ready.all_rows, ready.bad)
             commit = msgspec.structs.replace(commit, quarantine=name, quarantined=aside)
         insertion = Insertion(self.log, ready.definition, ready.rows, self._keys, commit)
-        return commit_with(self.log, ready.definition, insertion)[1]
+        commit = commit_with(self.log, ready.definition, insertion)[1]
+        if ready.definition.online:
+            self.materialize()
+        return commit
 
     def delete(self, keys: Any, *, message: str = "") -> Commit:
         """Delete all rows of keys, at all times, also those in quarantine; `vacuum` deletes them from the past too.
@@ -163,7 +169,34 @@ class Group:
         deletion = Deletion(self.log, self._definition, wanted, str(message))
         _, commit = commit_with(self.log, self._definition, deletion)
         forget(self.log, lambda rows: wanted.partners(rows)[0])
+        if self._definition.online and commit.number >= 0:
+            self.materialize()
         return msgspec.structs.replace(commit, operation="delete")
+
+    def materialize(self) -> Materialized:
+        """Make look-ups on this host see the newest rows; does only what changed since the last time.
+
+        A group with `online=True` does it after each insert and delete. Look-ups work meanwhile.
+
+        Returns:
+            The commit that look-ups see now, how many rows were written, how many keys removed.
+
+        Raises:
+            InvalidInputError: If nothing was inserted yet.
+            StoreError: If another process is doing the same for more than a minute.
+        """
+        return materialize(self, local_root(self._storage))
+
+    def verify(self, sample: int | None = None) -> Verification:
+        """Compare look-ups on this host with the newest rows, as they were when they were materialized.
+
+        Args:
+            sample: How many keys to compare, drawn at random; by default all.
+
+        Raises:
+            StoreError: If the group was never materialized.
+        """
+        return verify(self, local_root(self._storage), sample)
 
     def compact(self) -> Commit:
         """Put small files together, ordered by key and time; no row changes, and reading gets faster."""

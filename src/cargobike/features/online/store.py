@@ -17,6 +17,8 @@ import pyarrow as pa
 from cargobike.core.errors import InvalidInputError, StoreError
 from cargobike.features.definition import Definition
 from cargobike.features.online.packing import Format
+from cargobike.store.files.shared import copy_of
+from cargobike.store.files.storage import Storage
 
 TIMEOUT_S: Final = 60.0
 _MAPPED_BYTES: Final = 1 << 34
@@ -45,6 +47,11 @@ class State(msgspec.Struct, frozen=True):
 def file_of(root: Path, definition: Definition) -> Path:
     """Return the file for a group; below the local folder of its project, also if that lies on shared storage."""
     return root / "features" / definition.name / f"v{definition.version}" / "online" / "rows.sqlite"
+
+
+def local_root(storage: Storage) -> Path:
+    """Return the folder on this host for a project: where it lies, or where the copy of a shared one does."""
+    return copy_of(storage.url) if "://" in storage.url else Path(storage.url)
 
 
 def open_reader(path: Path) -> sqlite3.Connection:
