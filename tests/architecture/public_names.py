@@ -33,8 +33,9 @@ PUBLIC: dict[str, str] = {
         "allreduce collective_all_reduce command inference launch list load parameter_server reproduce resume"
     ),
     "cargobike.features": (
-        "Commit Definition Expectation Group Query Statistics Vector Vectors View between create_group create_view fresh "
-        "get_features group list_groups list_views not_null one_of search unique view"
+        "Commit Definition Expectation Group Query Statistics TrainingDataset Vector Vectors View between create_group "
+        "create_view fresh get_features group list_groups list_training_datasets list_views not_null one_of search "
+        "training_dataset unique view"
     ),
     "cargobike.journals": (
         "EXPERIMENT_FACTS Attempt AttemptLost AttemptStarted CheckpointSaved ExperimentEnded ExperimentRecord "

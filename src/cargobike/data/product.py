@@ -14,6 +14,7 @@ PRODUCT: Final = Product(
     ),
     kind="cargobike.data.kind:DATA",
     tables="cargobike.data.index.tables:TABLES",
+    keeper="cargobike.data",
     feeder="cargobike.data.feeding:describe",
     pages="cargobike.data.pages.section:data_section",
 )

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 from cargobike.core.registering.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from cargobike.features.datasets.dataset import TrainingDataset
+    from cargobike.features.datasets.finding import list_training_datasets, training_dataset
     from cargobike.features.definition import Definition, Expectation
     from cargobike.features.groups.commits import Commit
     from cargobike.features.groups.creating import create_group
@@ -31,6 +33,7 @@ __all__ = [
     "Group",
     "Query",
     "Statistics",
+    "TrainingDataset",
     "Vector",
     "Vectors",
     "View",
@@ -41,10 +44,12 @@ __all__ = [
     "get_features",
     "group",
     "list_groups",
+    "list_training_datasets",
     "list_views",
     "not_null",
     "one_of",
     "search",
+    "training_dataset",
     "unique",
     "view",
 ]
@@ -57,6 +62,7 @@ _SOURCES = {
     "Group": "cargobike.features.groups.group",
     "Query": "cargobike.features.queries.query",
     "Statistics": "cargobike.features.statistics.report",
+    "TrainingDataset": "cargobike.features.datasets.dataset",
     "Vector": "cargobike.features.online.vectors",
     "Vectors": "cargobike.features.online.vectors",
     "View": "cargobike.features.views.view",
@@ -67,10 +73,12 @@ _SOURCES = {
     "get_features": "cargobike.features.queries.front",
     "group": "cargobike.features.groups.finding",
     "list_groups": "cargobike.features.groups.finding",
+    "list_training_datasets": "cargobike.features.datasets.finding",
     "list_views": "cargobike.features.views.front",
     "not_null": _EXPECTING,
     "one_of": _EXPECTING,
     "search": "cargobike.features.groups.finding",
+    "training_dataset": "cargobike.features.datasets.finding",
     "unique": _EXPECTING,
     "view": "cargobike.features.views.front",
 }

@@ -64,6 +64,8 @@ class Product:
     """The `Tables` that it keeps in the index."""
     feeder: str = ""
     """The `Feeder` that writes what is given to a train function as `data` into a project."""
+    keeper: str = ""
+    """The `TableKeeper` that writes rows of other products as tables: a module with its functions."""
     pages: str = ""
     """What gives the web server its pages and routes."""
     find_page: str = ""

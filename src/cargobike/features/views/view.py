@@ -10,6 +10,8 @@ from typing import Any
 import pyarrow as pa
 
 from cargobike.core.errors import InvalidInputError, NotFoundError, nearest
+from cargobike.core.registering.lazy import load
+from cargobike.features.datasets.dataset import TrainingDataset
 from cargobike.features.online.lookup import GroupLookup
 from cargobike.features.online.store import local_root
 from cargobike.features.online.vectors import Vector, Vectors
@@ -34,6 +36,9 @@ from cargobike.features.views.transforming import (
 from cargobike.store.files.storage import Storage
 
 FindGroup = Callable[[str, int], ReadGroup]
+
+_WRITE_DATASET = "cargobike.features.datasets.writing:write_dataset"
+"""By name, since it takes views, and stands above."""
 
 
 class View:
@@ -127,6 +132,44 @@ class View:
             )
         query = ask_owned(self._owned(names), rows, time=time)
         return TrainingData(self, query.known_at(known_at) if known_at else query)
+
+    def create_training_dataset(
+        self,
+        name: str,
+        labels: Any,
+        *,
+        split: Mapping[str, float] | None = None,
+        seed: int = 0,
+        by: str = "rows",
+        format: str = "parquet",
+        time: str = "",
+        known_at: str = "",
+    ) -> TrainingDataset:
+        """Write training rows once, as the next version of a training dataset, pinned to the commits they came from.
+
+        Transformations are fitted on the training part (`train`, or the first), kept with the view, and applied to all.
+
+        Args:
+            name: Its name in the project: lower case, digits and `_`.
+            labels: Rows as `training_data` takes them.
+            split: The share of each part, such as `{"train": 0.8, "test": 0.2}`; by default all rows are `train`.
+            seed: Draws the parts; the same seed gives the same parts of the same rows.
+            by: `"rows"` draws rows; `"time"` puts the earliest rows into the first part; `"key"`, or a column, puts
+                rows with the same key into the same part.
+            format: `"parquet"`, or another to write beside it: `"csv"`, `"tfrecord"`, `"numpy"`, `"delta"`.
+            time: The column of `labels` that says when; by default it is inferred.
+            known_at: See `training_data`.
+
+        Returns:
+            The dataset. Give it, or a part such as `dataset["test"]`, to `data.Loader` or to `launch(data=…)`.
+
+        Raises:
+            InvalidInputError: If the rows do not fit, or cannot be split like this.
+        """
+        data = self.training_data(labels, time=time, known_at=known_at)
+        shares = {"train": 1.0} if split is None else dict(split)
+        write: Callable[..., TrainingDataset] = load(_WRITE_DATASET)
+        return write(self, name, data, split=shares, seed=seed, by=by, format=format)
 
     def vector(self, /, **keys: Any) -> Vector:
         """Return the newest values for one key: `view.vector(team_id=3)`.

@@ -1,0 +1,1 @@
+"""Training datasets: rows of a view, split and written once, pinned to what they were made from."""
