@@ -155,6 +155,7 @@ LIBRARIES: dict[str, Library] = {
             "data/spark_types.py",
             "data/tables/files/executors.py",
             "data/tables/spark_writing.py",
+            "features/joining/spark.py",
             "engines/spark/pythons.py",
             "engines/spark/session.py",
             "engines/spark/task.py",

@@ -24,6 +24,7 @@ SLOW: dict[str, tuple[str, ...]] = {
     "unit/estimators/test_scikit.py": ("test_scikit_learns_own_checks_pass",),
     "spark/test_spark_groups.py": (),
     "spark/test_spark_faults.py": (),
+    "spark/test_spark_features.py": (),
     "spark/test_spark_files.py": (),
     "spark/test_spark_networks.py": (),
     "spark/test_spark_places.py": (),
