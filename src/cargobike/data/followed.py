@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import cloudpickle
 import msgspec
@@ -16,12 +16,19 @@ from cargobike.data.sources.brought import BroughtFiles
 from cargobike.data.sources.opening import open_again
 from cargobike.data.sources.source import Source, SourceSpec
 
+_AT_END: Final = "at_end"
+
 
 class FollowedLoader(Loader):
-    """A loader whose trial is told what is drawn; see `core/registering/feeding.py: Placed`."""
+    """A loader whose trial is told what is drawn; see `core/registering/feeding.py: Placed`.
+
+    A checkpoint that is saved with the last batch of an epoch belongs to that epoch: a function that goes on from it
+    finds nothing left, also one that makes a single pass or counts epochs itself, and not the next epoch.
+    """
 
     _follower: Follower | None = None
     _is_taken_up = False
+    _is_at_end = False
 
     def follow(self, follower: Follower) -> None:
         """Tell a trial from now on what is drawn."""
@@ -34,16 +41,28 @@ class FollowedLoader(Loader):
     @property
     def steps_left(self) -> int:
         """How many batches this rank still gets in the present epoch."""
-        return self._position._left().steps
+        return 0 if self._is_at_end else self._position.steps_left
+
+    @property
+    def epoch(self) -> int:
+        """Which epoch is under way, or comes next."""
+        return super().epoch - self._is_at_end
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return where the loader is; see `Loader.state_dict`."""
+        state = super().state_dict()
+        return {**state, _AT_END: True} if self._is_at_end else state
 
     def load_state_dict(self, state: object) -> None:
         """Go where a loader was; see `Loader.load_state_dict`."""
         super().load_state_dict(state)
         self._is_taken_up = True
+        self._is_at_end = isinstance(state, Mapping) and state.get(_AT_END) is True and super().epoch > 0
 
     def set_epoch(self, epoch: int) -> None:
         """Go to the beginning of an epoch; to what is left of it, if it is the one that a checkpoint has begun."""
         if not self._is_taken_up or epoch != self.epoch:
+            self._is_at_end = False
             super().set_epoch(epoch)
 
     def begin(self) -> None:
@@ -55,10 +74,17 @@ class FollowedLoader(Loader):
         follower = self._follower
         self.begin()
         self._is_taken_up = False
-        for batch in super().__iter__():
-            if follower is not None:
-                follower.drew()
-            yield batch
+        if self._is_at_end:
+            self._is_at_end = False
+            return
+        try:
+            for batch in super().__iter__():
+                self._is_at_end = self._position.is_at_start  # of the next epoch
+                if follower is not None:
+                    follower.drew()
+                yield batch
+        finally:
+            self._is_at_end = False
 
     def for_rank(self, rank: int, world_size: int) -> Self:
         """Return a loader for another rank; it is not the trial's own, so its trial is not told what it draws."""

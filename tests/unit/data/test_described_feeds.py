@@ -6,6 +6,7 @@ import json
 import os
 import pickle
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -278,3 +279,47 @@ def test_tables_of_the_project_are_fetched_and_not_copied(project: ProjectFolder
 def test_a_trial_in_this_process_is_fed_too(parquet: str, monkeypatch: pytest.MonkeyPatch) -> None:
     result = experiment.launch(_count, {"x": [0]}, data=Loader(parquet, batch_size=7), workers=0, quiet=True)
     assert result.trials[0].value == 100.0
+
+
+@pytest.mark.parametrize("after", range(1, 8))
+def test_loops_of_every_kind_see_every_epoch_once_wherever_they_are_taken_up(
+    parquet: str, project: ProjectFolder, after: int
+) -> None:
+    """Two epochs of four batches; the loop is lost after some of them, just after it has saved."""
+    feed = sent(describe(Loader(parquet, batch_size=30, shuffle=True), project))
+
+    def by_position(loader: Any, saved: dict[str, Any]) -> Iterator[int]:
+        for epoch in range(loader.epoch, 2):
+            for _ in loader:
+                yield epoch
+
+    def counting(loader: Any, saved: dict[str, Any]) -> Iterator[int]:
+        for epoch in range(saved.get("epoch", 0), 2):
+            loader.set_epoch(epoch)
+            for _ in loader:
+                yield epoch
+
+    for loop in (by_position, counting):
+        first = open_loader(feed, project.root, 0, 1, bring_nothing)
+        epochs: list[int] = []
+        for epoch in loop(first, {}):
+            epochs.append(epoch)
+            if len(epochs) == after:
+                state, stood = json.loads(json.dumps(first.state_dict())), first.epoch
+                break
+        second = open_loader(feed, project.root, 0, 1, bring_nothing)
+        second.load_state_dict(state)
+        assert second.epoch == stood == epochs[-1]
+        epochs += loop(second, {"epoch": epochs[-1]})
+        assert epochs == [0] * 4 + [1] * 4
+
+
+def test_a_single_pass_that_was_complete_is_not_made_again(parquet: str, project: ProjectFolder) -> None:
+    feed = sent(describe(Loader(parquet, batch_size=100), project))
+    first, second = (open_loader(feed, project.root, 0, 1, bring_nothing) for _ in range(2))
+    for _ in first:
+        state = first.state_dict()
+    second.load_state_dict(state)
+    assert list(second) == []
+    assert [len(batch["id"]) for batch in second] == [100], "the next epoch"
+    assert first.state_dict() == open_loader(feed, project.root, 0, 1, bring_nothing).state_dict() | {"epoch": 1}

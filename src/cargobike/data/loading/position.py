@@ -72,6 +72,17 @@ class Position:
         if self._stages and self._steps:
             self._stages[-1] = msgspec.structs.replace(self._stages[-1], steps=self._done)
 
+    @property
+    def steps_left(self) -> int:
+        """How many steps this rank has still to take in this epoch."""
+        self._keep()
+        return self._left().steps
+
+    @property
+    def is_at_start(self) -> bool:
+        """Whether no step of this epoch was taken."""
+        return not self._stages
+
     def _left(self) -> Portion:
         """Return what is left for this rank."""
         sharing = self._sharing
