@@ -365,6 +365,7 @@ DEFERRED: dict[tuple[str, str], str] = {
         "store/journal/journal.py",
         "cargobike.core.registering.products",
     ): "only for readers that do not know what they read",
+    ("store/files/patient.py", "ctypes"): "only in copies of a process",
     ("store/files/patient.py", "cargobike.store.files.arrow_files"): "needs pyarrow; only for tables",
     ("store/files/shared.py", "hashlib"): "only for shared storage",
     ("store/history/annotations.py", "cargobike.store.files.mirror"): "only for shared storage",

@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar
 
 from cargobike.core import settings
 from cargobike.core.errors import CargobikeError, InvalidInputError, StoreError
+from cargobike.core.running.forks import abandon_in_copies
 from cargobike.store.files.access.access import Access, Claim, Judgement
 from cargobike.store.files.storage import Entry, Storage
 from cargobike.store.history.environment import without_credentials
@@ -137,7 +138,20 @@ class PatientStorage(Storage):
         opened = self._access  # without a lock: a fork could copy one that is held, and two accesses do no harm
         if opened is None or opened[0] != os.getpid():
             opened = self._access = os.getpid(), self._open()
+            abandon_in_copies(self)
         return opened[1]
+
+    def abandon(self) -> None:
+        """Forget, in a forked copy of the process, what the original has opened, and never take it down.
+
+        Its sockets and its selector are the original's too: closing them here would leave the original waiting, and
+        threads of the library that would have to end do not exist here.
+        """
+        from ctypes import py_object, pythonapi  # noqa: PLC0415 - only in copies of a process
+
+        if self._access is not None:
+            pythonapi.Py_IncRef(py_object(self._access[1]))
+            self._access = None
 
     def _drop(self) -> None:
         self._access = None

@@ -22,7 +22,7 @@ from cargobike.store.files.access.access import (
     is_temporary,
     temporary_name,
 )
-from cargobike.store.files.access.hdfs_client import Connection, in_time, library
+from cargobike.store.files.access.hdfs_client import connect, in_time, library
 from cargobike.store.files.storage import Entry
 
 _LISTING_S: Final = 120.0
@@ -59,13 +59,12 @@ class HdfsAccess(Access):
         host = parts.netloc.rpartition("@")[2]
         self._root = "/" + parts.path.strip("/")
         try:
-            self._connection = Connection(f"{parts.scheme}://{host}")
+            self._client = connect(f"{parts.scheme}://{host}")
         except (ValueError, RuntimeError) as error:
             raise InvalidInputError(
                 f"{parts.scheme}://{host} is no address of HDFS that can be used: {error}. "
                 "Write hdfs://host:port/path, or the name of a service that is defined in HADOOP_CONF_DIR."
             ) from error
-        self._client = self._connection.client
 
     def read(self, path: str, start: int, length: int | None) -> bytes | None:
         """Return bytes of a file."""

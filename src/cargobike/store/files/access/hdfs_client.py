@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import ctypes
 import importlib.machinery
 import importlib.util
 import os
 import shutil
 import tempfile
 import threading
-import weakref
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -29,25 +27,10 @@ _T = TypeVar("_T")
 _loaded: tuple[int, ModuleType] | None = None
 
 
-class Connection:
-    """A client for the NameNode, or the service, that a URL names; `client` is hdfs-native's own."""
-
-    def __init__(self, url: str) -> None:
-        self.client: Any = library().RawClient(url, _OPTIONS, None, None, None, None)
-        _connections.add(self)
-
-
-_connections: weakref.WeakSet[Connection] = weakref.WeakSet()
-
-
-def _keep_in_copies() -> None:
-    """See that no client is taken down in a forked copy: that would wait for threads that are not there."""
-    for connection in list(_connections):
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection.client))
-    _connections.clear()
-
-
-os.register_at_fork(after_in_child=_keep_in_copies)
+def connect(url: str) -> Any:
+    """Return a client for the NameNode, or the service, that a URL names."""
+    client: Any = library().RawClient(url, _OPTIONS, None, None, None, None)
+    return client
 
 
 def library() -> ModuleType:
