@@ -34,8 +34,8 @@ PUBLIC: dict[str, str] = {
     ),
     "cargobike.features": (
         "Commit Definition Expectation Group Query Statistics TrainingDataset Vector Vectors View between create_group "
-        "create_view fresh get_features group list_groups list_training_datasets list_views not_null one_of search "
-        "training_dataset unique view"
+        "create_view fresh get_features group lineage list_groups list_training_datasets list_views not_null one_of "
+        "search training_dataset unique view"
     ),
     "cargobike.journals": (
         "EXPERIMENT_FACTS Attempt AttemptLost AttemptStarted CheckpointSaved ExperimentEnded ExperimentRecord "

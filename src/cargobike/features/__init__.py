@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from cargobike.features.queries.front import get_features
     from cargobike.features.queries.query import Query
     from cargobike.features.statistics.report import Statistics
+    from cargobike.features.tracing import lineage
     from cargobike.features.views.front import create_view, list_views, view
     from cargobike.features.views.view import View
 
@@ -43,6 +44,7 @@ __all__ = [
     "fresh",
     "get_features",
     "group",
+    "lineage",
     "list_groups",
     "list_training_datasets",
     "list_views",
@@ -72,6 +74,7 @@ _SOURCES = {
     "fresh": _EXPECTING,
     "get_features": "cargobike.features.queries.front",
     "group": "cargobike.features.groups.finding",
+    "lineage": "cargobike.features.tracing",
     "list_groups": "cargobike.features.groups.finding",
     "list_training_datasets": "cargobike.features.datasets.finding",
     "list_views": "cargobike.features.views.front",

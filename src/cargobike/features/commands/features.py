@@ -9,6 +9,7 @@ import typer
 from cargobike.cli.printing import cell, console, print_json, print_table, table
 from cargobike.core.values.words import MISSING
 from cargobike.features.commands.naming import Json, Name, find
+from cargobike.features.commands.serving import datasets, lineage, materialize, vector, verify, views
 from cargobike.features.commands.upkeep import compact, delete, vacuum
 from cargobike.features.groups.commits import Commit
 from cargobike.features.groups.describing import described, listed
@@ -22,6 +23,12 @@ features = typer.Typer(add_completion=False, rich_markup_mode=None, no_args_is_h
 features.command("delete")(delete)
 features.command("compact")(compact)
 features.command("vacuum")(vacuum)
+features.command("vector")(vector)
+features.command("verify")(verify)
+features.command("materialize")(materialize)
+features.command("views")(views)
+features.command("datasets")(datasets)
+features.command("lineage")(lineage)
 
 _COMMITS_SHOWN = 10
 
