@@ -154,9 +154,20 @@ SLOW: dict[str, tuple[str, ...]] = {
     ),
     "faults/test_lost_place.py": (
         "test_a_gang_sees_every_row_once_when_one_of_it_is_killed[agent]",
+        "test_a_gang_sees_every_row_once_when_one_of_it_is_killed[rank]",
         "test_three_ranks_become_two_in_the_middle_of_an_epoch[False]",
+        "test_a_prepared_loop_sees_every_row_once",
     ),
-    "faults/test_lost_predictions.py": ("test_a_killed_call_goes_on_where_it_was[2]",),
+    "faults/test_lost_predictions.py": (
+        "test_a_killed_call_goes_on_where_it_was[2]",
+        "test_a_piece_whose_process_is_killed_is_predicted_by_another[agent]",
+        "test_a_predict_that_hangs_is_ended_and_named",
+    ),
+    "scenario/test_fed_from_storage.py": (
+        "test_a_trial_is_fed_from_the_storage_and_loses_no_row[seaweed-address]",
+        "test_a_trial_is_fed_from_the_storage_and_loses_no_row[seaweed-frame]",
+        "test_predictions_go_to_the_storage",
+    ),
 }
 """By file below `tests`: the tests that are slow, without their parameters or with those that are; none means all."""
 
