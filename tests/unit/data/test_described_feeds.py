@@ -239,7 +239,7 @@ def test_workers_on_other_machines_fetch_what_they_do_not_see(parquet: str) -> N
         assert result.trials[0].value == 100.0
 
 
-@pytest.mark.parametrize("given", ["fed", "fed:1", "table"])
+@pytest.mark.parametrize("given", ["fed:1", "table"])
 def test_tables_are_pinned_to_the_version_that_they_have_at_launch(given: str) -> None:
     table = data.write(COLUMNS, "fed")
     result = experiment.launch(_count, {"x": [0]}, data=table if given == "table" else given, quiet=True)
