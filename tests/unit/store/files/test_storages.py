@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -59,6 +60,28 @@ def test_what_a_killed_writer_left_is_not_seen_and_goes_after_a_day(tmp_path: Pa
     os.utime(old, (time.time() - STALE_S - 1,) * 2)
     assert list(storage.list("", deep=True)) == []
     assert (new.exists(), old.exists()) == (True, False)
+
+
+def test_several_delete_the_same_folder(tmp_path: Path) -> None:
+    storage = open_storage(tmp_path)
+    for number in range(300):
+        (tmp_path / f"folder/{number % 10}").mkdir(parents=True, exist_ok=True)
+        (tmp_path / f"folder/{number % 10}/{number}").write_bytes(b"x")
+    errors: list[Exception] = []
+
+    def delete() -> None:
+        try:
+            storage.delete("folder")
+        except Exception as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=delete) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors
+    assert list(storage.list("", deep=True)) == []
 
 
 def test_nothing_stays_beside_a_file_that_was_written(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from cargobike.store.files.access.access import (
 )
 from cargobike.store.files.storage import Entry
 
+_TRIES = 5
 _ABSENT = {errno.ENOENT, errno.ENOTDIR}
 _MAY_PASS = {errno.ESTALE, errno.ETIMEDOUT, errno.EAGAIN, errno.EINTR, errno.EBUSY, errno.EHOSTDOWN, errno.ENETDOWN}
 _ADVICE = {
@@ -120,7 +121,7 @@ class DiskAccess(Access):
         target = self._root / path
         try:
             if target.is_dir() and not target.is_symlink():
-                shutil.rmtree(target)
+                _remove_folder(target)
             else:
                 target.unlink()
         except OSError as error:
@@ -175,6 +176,21 @@ class DiskAccess(Access):
                 source.close()
             with contextlib.suppress(OSError):
                 temporary.unlink()
+
+
+def _remove_folder(folder: Path) -> None:
+    """Remove a folder, even if another process does the same or still writes to it."""
+    for _ in range(_TRIES):
+        try:
+            shutil.rmtree(folder)
+            return
+        except FileNotFoundError:
+            if not folder.exists():
+                return
+        except OSError as error:
+            if error.errno != errno.ENOTEMPTY:
+                raise
+    shutil.rmtree(folder)
 
 
 def _sync_folder(folder: Path) -> None:

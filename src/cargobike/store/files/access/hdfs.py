@@ -102,7 +102,7 @@ class HdfsAccess(Access):
                 self._rename(temporary, target, overwrite=False)
             except FileExistsError:
                 claim.was_asked = False  # it was heard, and refused: the rest may go
-                return False
+                return self._status(temporary) is None  # the client itself may have asked twice, and renamed it before
             claim.was_asked = False
             return True
 
