@@ -35,6 +35,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Measure loaders beside each other.")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", action="append", choices=[name for name, _ in PEERS.values()])
+    parser.add_argument("--table", action="append", choices=["higgs", "mnist"])
     parser.add_argument("--folder", type=Path, default=ROOT / ".venvs" / "bench-data")
     arguments = parser.parse_args()
     processes.become_subreaper()
@@ -42,7 +43,7 @@ def main() -> None:
     tables.make(arguments.folder)
     folder = str(arguments.folder.absolute())
     judged: list[tuple[str, Target]] = []
-    for shape in ("higgs", "mnist"):
+    for shape in arguments.table or ("higgs", "mnist"):
         for order in ("shuffled", "sequential"):
             measurement = _comparison(shape, order, folder, arguments.only, arguments.rounds)
             samples = measure(measurement, quick=False)

@@ -193,14 +193,20 @@ def _bring(source: Source, group: int, names: list[str], blocks: Blocks, place: 
     most = 0
     parts = _parts(names, source.columns_at_once) if blocks.takes_parts else [names]
     for part in parts:
-        found, size = _put(source.read(group, part), blocks, place)
+        table = source.read(group, part)
+        try:
+            found, size = _put(table, blocks, place)
+        except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
+            words = f"{source.groups[group].place} cannot be given as asked: {error}"
+            raise InvalidInputError(words, [f"Columns: {', '.join(part)}."]) from error
+        del table  # the next part is read without it in memory
         problems += found
         most = max(most, size)
     return problems, most
 
 
 def _put(table: pa.Table, blocks: Blocks, place: int) -> tuple[list[Problem], int]:
-    """Decode a table, which is gone afterwards: the next part is read without it in memory."""
+    """Decode a table; returns what is wrong with it, and its size."""
     return blocks.put(place, table), table.nbytes
 
 

@@ -84,6 +84,7 @@ def resolve_columns(schema: pa.Schema, columns: Columns, *, to: str, ragged: str
                 name, [schema.field(each) for each in names], stacked=stacked, to=to, ragged=ragged, nulls=nulls
             )
             _check_form(column, to)
+            _check_nulls(column)
             resolved.append(column)
         except _MistakeError as error:
             mistakes.append(str(error))
@@ -205,6 +206,17 @@ def _check_form(column: Column, to: str) -> None:
             f"{column.name!r} holds {column.fields[0].type}, of which {to} makes no tensors. Name the columns to read "
             "with columns=[…], or take to='numpy' and turn it into numbers in transform."
         )
+
+
+def _check_nulls(column: Column) -> None:
+    """Refuse a value for nulls that the column's type cannot hold."""
+    if column.kind == TEXT or (isinstance(column.nulls, str) and column.nulls in ("error", "nan")):
+        return
+    try:
+        np.asarray(column.nulls, column.dtype)
+    except (TypeError, ValueError, OverflowError):
+        words = f"nulls={column.nulls!r} is no {column.dtype}; give 'error', 'nan' or such a value."
+        raise _MistakeError(f"{column.name!r}: {words}") from None
 
 
 def _is_text(kind: pa.DataType) -> bool:

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cargobike.core.errors import InvalidInputError
+from cargobike.core.errors import InvalidInputError, StoreError
 from cargobike.data.loading.loader import Loader
 from cargobike.data.tensors import tensor_field
 
@@ -207,3 +207,28 @@ def test_stacked_columns_are_the_columns(rows: int, width: int, size: int, shuff
     picked = [names.index(name) for name in order]
     for batch in loader:
         np.testing.assert_array_equal(batch["m"], values[batch["row"]][:, picked])
+
+
+@pytest.mark.parametrize(
+    "described",
+    [
+        "no json",
+        "{}",
+        '{"dtype": "float32", "shape": [3]}',
+        '{"dtype": "O", "shape": [1]}',
+        '{"dtype": "uint8", "shape": [-1, -8]}',
+        '{"dtype": "uint8", "shape": "8"}',
+    ],
+)
+def test_tensors_that_cannot_be_what_a_stranger_says_are_refused(described: str) -> None:
+    field = pa.field("t", pa.binary(8), metadata={"cargobike.tensor": described})
+    table = pa.table([pa.array([b"01234567"], field.type)], schema=pa.schema([field]))
+    with pytest.raises(StoreError, match="The metadata of column 't' describes"):
+        Loader(table)
+
+
+def test_a_value_for_nulls_has_to_fit_the_column() -> None:
+    with pytest.raises(InvalidInputError, match="'x': nulls='none' is no int64; give 'error', 'nan' or such a value"):
+        Loader({"x": [1, 2]}, nulls="none")
+    with pytest.raises(InvalidInputError, match="nulls=300 is no uint8"):
+        Loader({"x": np.zeros(2, np.uint8)}, nulls=300)
