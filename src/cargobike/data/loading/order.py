@@ -3,8 +3,8 @@
 A shuffled epoch is made in three steps. The groups are put in an order in which neighbours come from distant parts of
 the source, since what lies side by side is often alike: each is drawn from the next of `mix` equal stretches of it.
 This sequence is cut into windows of about `mix` groups, at rows and not at groups, so that for 2, 4 and 8 ranks a
-rank's share begins where a window begins. Within a window every row is equally likely to come next. Only the groups of
-one window have to be in memory.
+rank's share begins where a window does: two neighbours both read at most the one group that lies across their seam.
+Within a window every row is equally likely to come next. Only the groups of one window have to be in memory.
 """
 
 from __future__ import annotations
