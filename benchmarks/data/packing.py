@@ -144,19 +144,22 @@ def measure(name: str, count: int, rounds: int) -> None:
         }
         expected = sum(map(weight, files.values()))
         for state in ("cold", "warm") if name == "local" else ("",):
-            took: dict[str, list[float]] = {way: [] for way in ways}
+            took: dict[str, list[tuple[float, float]]] = {way: [] for way in ways}
             for _ in range(rounds):
                 for way, run in ways.items():
                     if state == "cold":
                         forget()
-                    began = time.monotonic()
+                    began, used = time.monotonic(), time.process_time()
                     assert run() == expected, way
-                    took[way].append(time.monotonic() - began)
-            middle = {way: statistics.median(times) for way, times in took.items()}
-            for way, seconds in middle.items():
-                times = middle["one by one"] / seconds
-                words = f"{count / seconds:>10,.0f} files/s {seconds:8.3f} s {times:7.1f} x"
-                print(f"  {name} {state:<5} {way:<11} {words}", flush=True)
+                    took[way].append((time.monotonic() - began, time.process_time() - used))
+            middle = {
+                way: [statistics.median(column) for column in zip(*pairs, strict=True)] for way, pairs in took.items()
+            }
+            for way, (wall, cpu) in middle.items():
+                first_wall, first_cpu = middle["one by one"]
+                rates = f"{count / wall:>10,.0f} files/s {wall:8.3f} s, {first_wall / wall:6.1f} x"
+                print(f"  {name} {state:<5} {way:<11} {rates}; CPU {cpu:7.3f} s, {first_cpu / cpu:6.1f} x", flush=True)
+    print(f"load {os.getloadavg()[0]:.1f}")
 
 
 def main() -> None:
