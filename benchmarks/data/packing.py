@@ -1,9 +1,12 @@
 """Measure packed small files beside reading them one by one: from a local disk, from HDFS, from S3.
 
     python benchmarks/data/packing.py --files 20000 local
-    python benchmarks/data/packing.py --files 2000 s3 hdfs
+    python benchmarks/data/packing.py --files 100000 --sample 1000 s3 hdfs
 
-Files have 0.5 to 4 kB. "one by one" opens and reads each, as a map-style dataset does: local files with `open`, others
+With `--sample`, only so many files are put on the storage and read one by one, and their time is scaled to all files;
+the table is packed from a local folder and read whole. Files have 0.5 to 4 kB.
+
+"one by one" opens and reads each, as a map-style dataset does: local files with `open`, others
 with the storages' own clients (s3fs, hdfs-native). "16 threads" does the same with sixteen threads. "packed" reads the
 table that `data.pack` made through `data.Loader`, in batches of 1,024, until each row is `bytes`. Every way adds up
 what it read, and the sums are compared. Rounds alternate; medians are shown. Local files are read cold, after their
@@ -127,22 +130,25 @@ def send(url: str, files: dict[str, bytes]) -> None:
         list(threads.map(lambda item: storage.write(*item), files.items()))
 
 
-def measure(name: str, count: int, rounds: int) -> None:
+def measure(name: str, count: int, sample: int, rounds: int) -> None:
     files = make_files(count)
+    chosen = dict(list(files.items())[:sample])
     places = {"local": local, "s3": s3, "hdfs": hdfs}
     with ExitStack() as exits:
-        url, read, forget = exits.enter_context(places[name](files))
+        url, read, forget = exits.enter_context(places[name](chosen))
+        raw = f"{url}/raw" if len(chosen) == count else f"{exits.enter_context(local(files))[0]}/raw"
         began = time.monotonic()
-        data.pack(f"{url}/raw", f"{url}/table")
+        data.pack(raw, f"{url}/table")
         print(f"{name}: {count:,} files, packed in {time.monotonic() - began:.1f} s", flush=True)
-        paths = list(files)
+        paths = list(chosen)
         np.random.default_rng(1).shuffle(paths)
         ways: dict[str, Callable[[], int]] = {
             "one by one": lambda: one_by_one(paths, read),
             "16 threads": lambda: with_threads(paths, read),
             "packed": lambda: packed(f"{url}/table"),
         }
-        expected = sum(map(weight, files.values()))
+        expected = dict.fromkeys(ways, sum(map(weight, chosen.values()))) | {"packed": sum(map(weight, files.values()))}
+        scale = dict.fromkeys(ways, count / len(chosen)) | {"packed": 1.0}
         for state in ("cold", "warm") if name == "local" else ("",):
             took: dict[str, list[tuple[float, float]]] = {way: [] for way in ways}
             for _ in range(rounds):
@@ -150,8 +156,9 @@ def measure(name: str, count: int, rounds: int) -> None:
                     if state == "cold":
                         forget()
                     began, used = time.monotonic(), time.process_time()
-                    assert run() == expected, way
-                    took[way].append((time.monotonic() - began, time.process_time() - used))
+                    assert run() == expected[way], way
+                    times = time.monotonic() - began, time.process_time() - used
+                    took[way].append((times[0] * scale[way], times[1] * scale[way]))
             middle = {
                 way: [statistics.median(column) for column in zip(*pairs, strict=True)] for way, pairs in took.items()
             }
@@ -166,10 +173,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("storages", nargs="+", choices=["local", "s3", "hdfs"])
     parser.add_argument("--files", type=int, default=20_000)
+    parser.add_argument("--sample", type=int, default=0, help="how many are read one by one; all of them if 0")
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
     for name in options.storages:
-        measure(name, options.files, options.rounds)
+        measure(name, options.files, options.sample or options.files, options.rounds)
 
 
 if __name__ == "__main__":
