@@ -101,10 +101,14 @@ class CsvFormat(LineFormat):
         if not text[mark:end].strip():
             raise InvalidInputError(f"{file.shown}: its first line is empty. A CSV file begins with a header or a row.")
         try:
-            values = next(csv.reader(io.StringIO(text[mark:end].decode(), newline=""), delimiter=self.delimiter))
+            records = list(csv.reader(io.StringIO(text[mark:end].decode(), newline=""), delimiter=self.delimiter))
         except (csv.Error, UnicodeDecodeError) as error:
             raise InvalidInputError(f"{file.shown}, line 1: {error}. CSV files are text in UTF-8.") from None
-        return values, end, mark
+        if len(records) != 1 or not records[0]:
+            raise InvalidInputError(
+                rf"{file.shown}, line 1: a return stands alone in it (\r). Lines must end with \n or \r\n."
+            )
+        return records[0], end, mark
 
     def begin(self, file: File, ranges: Ranges) -> tuple[int, int]:
         """Return where the rows begin, after the header, which must name the same columns in every file."""

@@ -140,6 +140,7 @@ def test_marks_returns_and_nulls(tmp_path: Path) -> None:
         ("a,\n1,2\n", "a column without a name"),
         ("\n1,2\n", "its first line is empty"),
         ("", "its first line is empty"),
+        ("a,b\r1,2\r3,4\n", "line 1: a return stands alone in it"),
     ],
 )
 def test_headers_that_cannot_be_are_refused(tmp_path: Path, text: str, match: str) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import struct
 from pathlib import Path
 from typing import Any
@@ -317,6 +318,16 @@ def test_a_file_of_tensorflow_is_read_and_written_to_the_byte(tmp_path: Path) ->
     ]
     write_tfrecord(table, tmp_path / "out")
     assert (tmp_path / "out" / "part-00000.tfrecord").read_bytes() == path.read_bytes()
+
+
+def test_compressed_files_are_read(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.tfrecord", *(encode_example(row(number)) for number in range(500)))
+    packed = tmp_path / "b.tfrecord.gz"
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    source = open_tfrecord(packed, group_bytes=10_000)
+    assert len(source.groups) > 3
+    assert table_of(source).equals(table_of(open_tfrecord(path, group_bytes=10_000)))
+    assert source.read(3).equals(open_again(source.spec()).read(3)), "also by a process that has read nothing before"
 
 
 def test_many_records_that_do_not_fit_are_all_left_out(tmp_path: Path) -> None:
