@@ -45,7 +45,7 @@ def hash_values(column: Any) -> Hashes:
 def _hashes(array: Any) -> Hashes:
     kind = array.type
     if pa.types.is_floating(kind):
-        values = pc.fill_null(array.cast(pa.float64()), 0.0).to_numpy(zero_copy_only=False) + 0.0  # -0.0 becomes 0.0
+        values = _filled(array.cast(pa.float64()), 0.0) + 0.0  # -0.0 becomes 0.0
         values[np.isnan(values)] = np.nan
         return _mix(values.view(np.uint64))
     if pa.types.is_string(kind) or pa.types.is_binary(kind):
@@ -56,7 +56,11 @@ def _hashes(array: Any) -> Hashes:
         numbers = array.cast(pa.int32()).cast(pa.int64())
     else:
         return _hashes_of_bytes(array.cast(pa.string()))
-    return _mix(pc.fill_null(numbers, 0).to_numpy(zero_copy_only=False).view(np.uint64))
+    return _mix(_filled(numbers, 0).view(np.uint64))
+
+
+def _filled(array: Any, value: float) -> Any:
+    return (pc.fill_null(array, value) if array.null_count else array).to_numpy(zero_copy_only=False)
 
 
 def _hashes_of_bytes(array: Any) -> Hashes:

@@ -99,7 +99,13 @@ _WORDS: Final = {kind: name for name, kind in _NAMES.items()}
 
 def encode_actions(actions: list[Action]) -> bytes:
     """Return the bytes of one commit."""
-    return b"".join(msgspec.json.encode({_WORDS[type(action)]: action}) + b"\n" for action in actions)
+    return b"".join(msgspec.json.encode({_WORDS[type(action)]: _quoted(action)}) + b"\n" for action in actions)
+
+
+def _quoted(action: Action) -> Action:
+    if isinstance(action, Add | Remove):
+        return msgspec.structs.replace(action, path=log_path(action.path))
+    return action
 
 
 def decode_actions(data: bytes, where: str) -> list[Action]:

@@ -5,6 +5,7 @@ All lie in one folder, so that one listing finds them; the newest revision of a 
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable
 from typing import Final
@@ -13,6 +14,7 @@ import msgspec
 
 from cargobike.core.errors import StoreError
 from cargobike.features.definition import Definition
+from cargobike.features.delta.schemas import type_of
 from cargobike.store.files.storage import Storage
 
 FOLDER: Final = "features"
@@ -21,6 +23,8 @@ _FILE: Final = re.compile(
     rf"{FOLDER}/(?P<name>{NAME.pattern})\.v(?P<version>[1-9]\d{{0,5}})\.(?P<revision>[1-9]\d{{0,5}})\.json"
 )
 _MOST_KEPT: Final = 10_000
+
+_log = logging.getLogger(__name__)
 
 _read_before: dict[tuple[str, str, str], Definition] = {}
 
@@ -33,8 +37,7 @@ def table_folder(definition: Definition) -> str:
 def all_definitions(storage: Storage) -> list[Definition]:
     """Return the definitions of all groups of a project in all versions, by name and version.
 
-    Raises:
-        StoreError: If one cannot be understood.
+    One that cannot be understood is named in a warning and left out: the other groups work without it.
     """
     newest: dict[tuple[str, int], tuple[int, str, str]] = {}
     for entry in storage.list(FOLDER):
@@ -43,7 +46,13 @@ def all_definitions(storage: Storage) -> list[Definition]:
             group, revision = (match["name"], int(match["version"])), int(match["revision"])
             if revision > newest.get(group, (0, "", ""))[0]:
                 newest[group] = revision, entry.path, entry.token
-    return [_read_once(storage, path, token) for _, (_, path, token) in sorted(newest.items())]
+    definitions = []
+    for _, (_, path, token) in sorted(newest.items()):
+        try:
+            definitions.append(_read_once(storage, path, token))
+        except StoreError as error:
+            _log.warning("A feature group is left out: %s", error)
+    return definitions
 
 
 def create_definition(storage: Storage, definition: Definition) -> bool:
@@ -101,4 +110,7 @@ def _decode(data: bytes, where: str) -> Definition:
         raise StoreError(f"{where} is no definition of a feature group: {error}.") from error
     if f"/{_path(definition)}" not in where.replace("\\", "/"):
         raise StoreError(f"{where} describes another group: {definition.name}, version {definition.version}.")
+    unknown = [kind for kind in (*definition.features.values(), *definition.key_types) if type_of(kind) is None]
+    if unknown or len(definition.key_types) not in {0, len(definition.key)}:
+        raise StoreError(f"{where} has types that are not known here: {', '.join(unknown) or 'too few for its key'}.")
     return definition

@@ -11,7 +11,7 @@ from cargobike.features.delta.actions import Add
 from cargobike.features.delta.log import Log, Snapshot
 from cargobike.features.groups.columns import identity_of
 from cargobike.features.groups.commits import Commit, Plan
-from cargobike.features.groups.files import KeysOfFiles, read_rows, write_files
+from cargobike.features.groups.files import FileKeys, KeysOfFiles, read_rows, write_files
 from cargobike.features.groups.rows.matching import Mask, look_for, same_values
 
 
@@ -42,9 +42,12 @@ class Insertion:
         adds: list[Add] = []
         removes: list[Add] = []
         for file in snapshot.files.values():
-            if not self._wanted.may_be_in(file, self._definition.event_time) or not self._is_touched(file):
+            if not self._wanted.may_be_in(file, self._definition.event_time):
                 continue
-            rest, replaced, unchanged = self._without_replaced(file)
+            keys = self._keys.get(self._log.storage, self._log.folder, file.path, self._definition)
+            if not self._wanted.salt and not self._wanted.any_in(keys):
+                continue
+            rest, replaced, unchanged = self._without_replaced(file, keys)
             is_known |= unchanged
             if replaced:
                 updated += replaced
@@ -56,15 +59,10 @@ class Insertion:
         commit = msgspec.structs.replace(self._commit, files=tuple(file.path for file in own), **counts)
         return Plan([*own, *adds], removes, commit)
 
-    def _is_touched(self, file: Add) -> bool:
-        if self._wanted.salt:
-            return True
-        return self._wanted.any_in(self._keys.get(self._log.storage, self._log.folder, file.path, self._definition))
-
-    def _without_replaced(self, file: Add) -> tuple[pa.Table, int, Mask]:
+    def _without_replaced(self, file: Add, keys: FileKeys) -> tuple[pa.Table, int, Mask]:
         """Return the rows of a file that stay, how many do not, and which of ours were there already."""
         old = read_rows(self._log.storage, self._log.folder, file.path, self._definition)
-        found, partners = self._wanted.partners(old)
+        found, partners = self._wanted.partners(old, keys)
         here, ours = old.filter(pa.array(found)), self._rows.take(pa.array(partners))
         same = np.ones(len(partners), dtype=bool)
         for name in old.column_names:
@@ -84,5 +82,5 @@ class Insertion:
             files = write_files(self._log.storage, self._log.folder, rows, self._definition, changed=True)
             self._written = which, files
             if len(files) == 1 and not self._wanted.salt and not is_known.any():
-                self._keys.put(files[0].path, self._wanted.hashes)
+                self._keys.put(files[0].path, FileKeys(self._wanted.hashes, self._wanted.order.astype(np.int32)))
         return self._written[1]

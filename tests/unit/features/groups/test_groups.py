@@ -142,3 +142,50 @@ def test_definitions_are_found_and_not_made_twice() -> None:
         features.group("team")
     with pytest.raises(NotFoundError, match="has no version 3; it has 1, 2"):
         features.group("teams", 3)
+
+
+def test_one_bad_definition_hides_no_other_group(caplog: pytest.LogCaptureFixture) -> None:
+    teams().insert(rows((1, DAY, 10.0)))
+    folder = Path(teams().url).parents[1]
+    good = (folder / "teams.v1.1.json").read_bytes()
+    (folder / "broken.v1.1.json").write_bytes(b"{")
+    (folder / "liar.v1.1.json").write_bytes(good)
+    (folder / "teams.v2.1.json").write_bytes(b'{"name": "teams", "key": 7}')
+    (folder / "odd.v1.1.json").write_bytes(b'{"name": "odd", "key": ["id"], "features": {"x": "complex"}}')
+    (folder / "README.md").write_bytes(b"not ours")
+    assert [group.name for group in features.list_groups()] == ["teams"]
+    assert features.group("teams").version == 1
+    told = "broken.v1.1.json", "describes another group: teams", "teams.v2.1.json", "complex"
+    assert all(words in caplog.text for words in told)
+
+
+def test_a_hundred_groups_are_listed_without_opening_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(100):
+        features.create_group(f"group_{number}", key="id", schema={"id": "int64", f"x{number}": "double"})
+    monkeypatch.setattr("cargobike.features.delta.log.Log.newest", None)
+    assert len(features.list_groups()) == 100
+    assert [one.name for one, places in features.search("x77") if places == ["feature x77"]] == ["group_77"]
+
+
+def test_words_about_a_group_change_and_its_meaning_does_not() -> None:
+    group = teams()
+    group.update(description="Clubs", tags=["football"], owner="anna")
+    other = features.group("teams")
+    assert (other.definition.description, other.definition.tags, other.definition.owner) == (
+        "Clubs",
+        ("football",),
+        "anna",
+    )
+    assert teams().definition.owner == "anna", "defining it again changes nothing"
+    group.insert(rows((1, DAY, 10.0)))
+    assert group.definition.description == "Clubs"
+
+
+def test_first_inserts_at_once_agree_on_the_columns() -> None:
+    first, second = teams(), teams()
+    first.insert(rows((1, DAY, 10.0)))
+    with pytest.raises(InvalidInputError, match="'budget' is double in the group and string here"):
+        second.insert({"team_id": [2], "at": [DAY], "budget": ["much"]})
+    second.insert({"team_id": [2], "at": [DAY], "budget": [3], "city": ["Graz"]}, new_columns="add")
+    first.insert({"team_id": [3], "at": [DAY], "budget": [3]}, missing_columns="null")
+    assert sorted(first.read().column("city").to_pylist(), key=str) == ["Graz", None, None]

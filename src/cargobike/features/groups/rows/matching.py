@@ -14,6 +14,7 @@ from cargobike.core.errors import InvalidInputError
 from cargobike.features.definition import Definition
 from cargobike.features.delta.actions import Add
 from cargobike.features.groups.columns import identity_of
+from cargobike.features.groups.files import FileKeys
 from cargobike.features.hashing import Hashes, hash_rows
 
 Mask = npt.NDArray[np.bool_]
@@ -56,26 +57,38 @@ class Wanted:
             return True
         return bool(first <= self.times[1] and last + 1000 >= self.times[0])  # logs may round to milliseconds
 
-    def any_in(self, hashes: Hashes) -> bool:
-        """Tell whether sorted hashes of a file hold any of ours."""
-        few, many = (self.hashes, hashes) if len(self.hashes) <= len(hashes) else (hashes, self.hashes)
+    def any_in(self, keys: FileKeys) -> bool:
+        """Tell whether a file may hold any of ours."""
+        few, many = self.hashes, keys.hashes
+        if len(few) > len(many):
+            few, many = many, few
         if not len(few):
             return False
         places = np.minimum(np.searchsorted(many, few), len(many) - 1)
         return bool(np.any(many[places] == few))
 
-    def partners(self, rows: pa.Table) -> tuple[Mask, Places]:
-        """Return which rows of a file are also among ours, and the place of the partner of each of those."""
-        hashes = hash_rows([rows.column(name) for name in self.names], self.salt)
-        places = np.minimum(np.searchsorted(self.hashes, hashes), len(self.hashes) - 1)
-        found = self.hashes[places] == hashes
-        here, there = np.nonzero(found)[0], self.order[places[found]]
+    def partners(self, rows: pa.Table, keys: FileKeys | None = None) -> tuple[Mask, Places]:
+        """Return which rows of a file are also among ours, and the place of the partner of each of those.
+
+        Args:
+            rows: The rows of the file.
+            keys: Their keys, if these are known already.
+        """
+        if keys is None or self.salt:
+            keys = FileKeys.of(hash_rows([rows.column(name) for name in self.names], self.salt))
+        first, last = (np.searchsorted(keys.hashes, self.hashes, side) for side in ("left", "right"))
+        counts = last - first
+        there = np.repeat(self.order, counts)
+        starts = np.repeat(first - (np.cumsum(counts) - counts), counts)
+        here = keys.rows[starts + np.arange(len(there))]
         # Hashes of two keys may be equal by chance; no row may be lost to that.
         equal = np.ones(len(here), dtype=bool)
         for name in self.names:
             equal &= same_values(rows.column(name).take(pa.array(here)), self.rows.column(name).take(pa.array(there)))
-        found[here[~equal]] = False
-        return found, there[equal]
+        here, there = here[equal], there[equal]
+        found = np.zeros(rows.num_rows, dtype=bool)
+        found[here] = True
+        return found, there[np.argsort(here, kind="stable")]
 
 
 def look_for(rows: pa.Table, names: list[str], event_time: str = "") -> Wanted:
