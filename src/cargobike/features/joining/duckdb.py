@@ -6,6 +6,7 @@ never leave Arrow, and what one group needs in memory is free before the next on
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -13,12 +14,15 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.dataset as ds
+from pyarrow.fs import LocalFileSystem
 
 from cargobike.core.errors import StoreError
 from cargobike.features.definition import WRITTEN_AT
 from cargobike.features.joining.side import Side
 from cargobike.features.joining.spine import Spine, as_keys
 
+_PATTERN = re.compile(r"[*?\[\]{}]")
 _SETTINGS = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
 """Nothing is downloaded in the middle of a query."""
 
@@ -89,8 +93,7 @@ def _joined(side: Side, columns: Sequence[str], timed: bool) -> str:
         return f"s LEFT JOIN (SELECT {chosen} FROM rows) g ON {same}{only_known}"
     time = _quoted(side.event_time)
     if not side.known_at:
-        within = f"{time} <= $latest" if side.ttl_us is None else f"{time} BETWEEN $earliest AND $latest"
-        rows = f"SELECT {chosen}, {time} AS __t FROM rows WHERE {_bounds(within, side)}"
+        rows = f"SELECT {chosen}, {time} AS __t FROM rows"
         return f"s ASOF LEFT JOIN ({rows}) g ON {same} AND s.t >= g.__t"
     # A row counts from the later of both times on. In the order of these moments, a row with an earlier event time
     # than one before it can never be the answer: without such rows, the last moment has the latest event time.
@@ -104,10 +107,25 @@ def _joined(side: Side, columns: Sequence[str], timed: bool) -> str:
     return f"s ASOF LEFT JOIN ({rows}) g ON {same} AND s.t >= g.__since"
 
 
-def _bounds(within: str, side: Side) -> str:
-    latest = "(SELECT max(t) FROM s)"
-    earliest = f"(SELECT min(t) FROM s) - to_microseconds({side.ttl_us})"
-    return within.replace("$latest", latest).replace("$earliest", earliest)
+def _in_reach(spine: Spine, side: Side) -> ds.Dataset:
+    """Return the rows of a group without the files in which all rows are too late, or too old, for any row.
+
+    Whole files only: to leave out rows one by one would cost more than to join them.
+    """
+    if spine.times is None or not side.event_time or not isinstance(side.rows, ds.FileSystemDataset):
+        return side.rows
+    reach = pc.min_max(spine.times)
+    if not reach["max"].is_valid:
+        return side.rows
+    within = ds.field(side.event_time) <= reach["max"]
+    if side.ttl_us is not None:
+        within &= ds.field(side.event_time) >= pc.subtract(reach["min"], pa.scalar(side.ttl_us, pa.duration("us")))
+    fragments = list(side.rows.get_fragments(filter=within))
+    if len(fragments) == len(side.rows.files):
+        return side.rows
+    if not fragments:
+        return ds.dataset(side.rows.schema.empty_table())
+    return ds.FileSystemDataset(fragments, side.rows.schema, side.rows.format, side.rows.filesystem)
 
 
 def _counted(value: str, side: Side) -> str:
@@ -125,7 +143,27 @@ def _register(connection: Any, spine: Spine, side: Side) -> None:
     if spine.times is not None:
         columns["t"] = spine.times
     connection.register("s", pa.table(columns))
-    connection.register("rows", side.rows)
+    rows = _in_reach(spine, side)
+    named = [*side.key, *side.columns.values(), *filter(None, [side.event_time, side.known_at])]
+    if not _view_of_files(connection, rows, named):
+        connection.register("in_arrow", rows)
+        connection.execute("CREATE OR REPLACE TEMP VIEW rows AS SELECT * FROM in_arrow")
+
+
+def _view_of_files(connection: Any, rows: ds.Dataset, names: Sequence[str]) -> bool:
+    """Show local files to a database as `rows`, which it reads quicker than through Arrow; returns whether it can."""
+    if not isinstance(rows, ds.FileSystemDataset) or not isinstance(rows.filesystem, LocalFileSystem):
+        return False
+    if any(_PATTERN.search(path) for path in rows.files):
+        return False  # DuckDB would look for other files
+    files = ", ".join("'" + path.replace("'", "''") + "'" for path in rows.files)
+    read = f"read_parquet([{files}], union_by_name = true, hive_partitioning = false)"
+    try:
+        connection.execute(f"CREATE OR REPLACE TEMP VIEW rows AS SELECT * FROM {read}")
+        there = {name for name, *_ in connection.sql("DESCRIBE rows").fetchall()}
+    except duckdb.Error:
+        return False
+    return there >= set(names)  # a column that no file has yet is null in Arrow
 
 
 def _inverse(numbers: pa.ChunkedArray) -> pa.Array:
