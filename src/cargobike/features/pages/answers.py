@@ -64,8 +64,17 @@ class GroupCommit(Answer):
     oldest: Annotated[int, Field(ge=0, description="For `vacuum`: the oldest commit that can still be read.")]
 
 
+class GroupUse(Answer):
+    """A view or training dataset that was made from a group."""
+
+    kind: Annotated[str, Field(description="`view` or `dataset`.")]
+    name: str
+    version: Annotated[int, Field(ge=1)]
+    detail: Annotated[str, Field(description="Which features, or which commit.")]
+
+
 class GroupDetails(Answer):
-    """One feature group: what it is, its columns, its commits."""
+    """One feature group: what it is, its columns, its commits, what was made from it."""
 
     group: GroupLine
     url: Annotated[str, Field(description="Where its rows lie, without credentials.")]
@@ -77,6 +86,7 @@ class GroupDetails(Answer):
     files: Count
     size_bytes: Count
     commits: Annotated[list[GroupCommit], Field(description="The newest first, 100 at most.")]
+    used_by: Annotated[list[GroupUse], Field(description="Views and training datasets that were made from it.")]
 
 
 class Histogram(Answer):

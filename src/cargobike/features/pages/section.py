@@ -21,8 +21,10 @@ from cargobike.features.pages.answers import (
     GroupLine,
     GroupPage,
     GroupStatistics,
+    GroupUse,
     Histogram,
 )
+from cargobike.features.tracing import Thing, all_edges
 from cargobike.store.files.storages import storage_of
 from cargobike.ui.web.answering import REFUSALS, sends
 from cargobike.ui.web.section import Link, Section
@@ -58,7 +60,7 @@ def groups_page(state: Server, templates: Pages, words: Words = "", offset: Offs
 @api.get("/features/{name}")
 @sends
 def one_group(state: Server, name: str, version: Version = None) -> GroupDetails:
-    """Return one feature group: what it is, its columns, its commits."""
+    """Return one feature group: what it is, its columns, its commits, what was made from it."""
     return _details(state, _found(state, name, version))
 
 
@@ -118,6 +120,8 @@ def _listed(state: ServerState, words: str, offset: int, limit: int) -> GroupPag
 def _details(state: ServerState, found: Group) -> GroupDetails:
     facts = described(found)
     versions = [one.version for one in all_definitions(storage_of(state.project)) if one.name == found.name]
+    itself = Thing("group", found.name, found.version)
+    uses = [edge for edge in all_edges(state.project) if edge.source == itself]
     own: dict[str, Any] = {name: facts[name] for name in GroupLine.__struct_fields__}
     return GroupDetails(
         group=GroupLine(**own),
@@ -130,4 +134,5 @@ def _details(state: ServerState, found: Group) -> GroupDetails:
         files=facts["files"],
         size_bytes=facts["size_bytes"],
         commits=[GroupCommit(**commit) for commit in facts["commits"][:_COMMITS_SHOWN]],
+        used_by=[GroupUse(*edge.made, detail=edge.detail) for edge in uses],
     )

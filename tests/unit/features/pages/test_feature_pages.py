@@ -60,6 +60,15 @@ def test_one_group_is_shown_with_figures_and_commits(client: TestClient) -> None
     assert "Nothing was inserted yet" in client.get("/features/players").text
 
 
+def test_what_was_made_from_a_group_is_told(client: TestClient) -> None:
+    assert client.get("/api/v1/features/teams").json()["used_by"] == []
+    assert "Used by" not in client.get("/features/teams").text
+    features.create_view("value", features=["teams.budget", "teams.size"], label="worth")
+    used = client.get("/api/v1/features/teams").json()["used_by"]
+    assert used == [{"kind": "view", "name": "value", "version": 1, "detail": "budget, size"}]
+    assert "value:1" in client.get("/features/teams").text
+
+
 def test_statistics_are_answered(client: TestClient) -> None:
     answer = client.get("/api/v1/features/teams/statistics").json()
     model_of(GroupStatistics).model_validate(answer)
