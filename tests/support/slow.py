@@ -23,6 +23,15 @@ SLOW: dict[str, tuple[str, ...]] = {
     "unit/data/sources/test_tfrecord.py": ("test_tensorflow_reads_what_is_written_here_and_the_other_way_round",),
     "unit/estimators/test_scikit.py": ("test_scikit_learns_own_checks_pass",),
     "spark/test_spark_groups.py": (),
+    # Four processes at once, and one kind of death, stay quick.
+    "faults/test_lost_commits.py": (
+        "test_a_process_that_is_killed_at_any_moment_leaves_whole_batches",
+        "test_a_process_that_is_killed_leaves_all_or_nothing[insert-after]",
+        "test_a_process_that_is_killed_leaves_all_or_nothing[compact-after]",
+        "test_a_process_that_is_killed_leaves_all_or_nothing[delete-before]",
+        "test_a_process_that_is_killed_leaves_all_or_nothing[delete-after]",
+    ),
+    "scenario/test_groups_on_storage.py": ("test_writers_at_once_lose_nothing[seaweed]",),
     "spark/test_spark_faults.py": (),
     "spark/test_spark_features.py": (),
     "spark/test_spark_files.py": (),

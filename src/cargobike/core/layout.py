@@ -7,6 +7,8 @@
   project-key                       names the project in a database that serves several
   resources/<sha256>                links to versioned resources, so that equal ones need room once
   data/<name or id>/<version>/      a table: a manifest and Parquet files; an id if it was given to an experiment
+  features/<name>.v<version>.<revision>.json   what a feature group is
+  features/<name>/v<version>/       its rows: a Delta table; beside it quarantine/v<version>/
   experiments/<id>/
     journal.jsonl                   the truth
     driver.lock                     held by the living driver

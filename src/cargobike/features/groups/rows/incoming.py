@@ -108,7 +108,8 @@ def _column(values: Any) -> Any:
     if isinstance(values, pa.Array | pa.ChunkedArray):
         return values
     if isinstance(values, list | tuple):
-        times = [value for value in values if isinstance(value, datetime)]
+        # pandas' word for a missing time is a datetime too, which does not equal itself.
+        times = [value for value in values if isinstance(value, datetime) and value == value]  # noqa: PLR0124
         if times:
             aware = [value.tzinfo is not None for value in times]
             if any(aware) and not all(aware):

@@ -77,6 +77,25 @@ def test_values_that_lose_nothing_are_taken(teams: features.Group) -> None:
     ]
 
 
+def test_frames_of_pandas_in_all_their_types(teams: features.Group) -> None:
+    frame = pd.DataFrame(
+        {
+            "team_id": pd.array([11, 12], dtype="Int32"),
+            "at": pd.Series([DAY, pd.NaT], dtype=object),
+            "budget": pd.array([1, None], dtype="Float64"),
+            "city": pd.Categorical(["Graz", "Bern"]),
+            "size": pd.Series([1, None], dtype="int16[pyarrow]"),
+        }
+    )
+    assert teams.insert(frame, bad_rows="quarantine").quarantined == 1
+    assert teams.insert(frame.iloc[:1].set_index(["team_id", "at"])).unchanged == 1
+    assert teams.quarantined().select(["team_id", "city", "size"]).to_pylist() == [
+        {"team_id": 12, "city": "Bern", "size": None}
+    ]
+    with pytest.raises(InvalidInputError, match="The values of the column 'city' are of several kinds"):
+        teams.insert(frame.assign(city=pd.Series([1, "x"], dtype=object)))
+
+
 def test_a_new_column_is_added_if_asked(teams: features.Group) -> None:
     teams.insert(row(coach="Ann"), new_columns="add")
     teams.insert(row(team_id=3, budget=...), missing_columns="null")  # names neither of the two
