@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 
 from cargobike.core.errors import StoreError
+from cargobike.core.running.forks import abandon_in_copies
 from cargobike.features.definition import Definition
 from cargobike.features.online.packing import NO_TIME, Packing, as_moment
 from cargobike.features.online.store import State, file_of, is_number, is_text, open_reader, pack_key, read_state
@@ -48,7 +49,14 @@ class GroupLookup:
         self._now_s = now_s
         self._ttl_us = None if definition.ttl_s is None else round(definition.ttl_s * 1e6)
         self._local = threading.local()
+        self._abandoned: list[threading.local] = []
+        abandon_in_copies(self)
         self._prepare(self._state())
+
+    def abandon(self) -> None:
+        """Open the file anew: SQLite allows a forked copy of a process neither to use nor to close a connection."""
+        self._abandoned.append(self._local)
+        self._local = threading.local()
 
     def find(self, key: Sequence[Any], values: dict[str, Any]) -> dict[str, Why] | None:
         """Add the values for one key to others; returns why those that are absent are, `None` if none is.

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime
+import os
 import threading
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -239,6 +241,21 @@ def test_several_threads_look_up(tmp_path: Path) -> None:
     for thread in threads:
         thread.join(60)
     assert found == [[float(key) for key in keys]] * 4
+
+
+def test_a_forked_process_opens_the_file_anew(tmp_path: Path) -> None:
+    materialize(MemoryGroup(DEFINITION, teams([1], [5], [1.0])), tmp_path)
+    lookup = GroupLookup(DEFINITION, tmp_path, {"budget": "budget"})
+    mine = lookup._connection()
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside threads
+        child = os.fork()
+    if not child:
+        is_right = find(lookup, 1) == ({"budget": 1.0}, None) and lookup._connection() is not mine
+        os._exit(0 if is_right else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert lookup._connection() is mine
 
 
 def test_verifying_finds_what_differs(tmp_path: Path) -> None:
