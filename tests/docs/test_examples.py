@@ -40,6 +40,14 @@ def test_an_optimizer_of_ones_own_is_used(tmp_path: Path) -> None:
     assert 0 <= number_after("best", output) < 5
 
 
+def test_a_football_league_is_kept_as_features(tmp_path: Path) -> None:
+    output = run_example(tmp_path, "football_league.py")
+    assert "400 of 400 rows found a row in teams; 400 of these were written after" in output
+    assert "trained on team_value:1, 320 rows" in output
+    assert number_after("error", output) < 200
+    assert "team 3 now: {'team_budget': " in output
+
+
 def test_digits_trains_when_called_directly(tmp_path: Path) -> None:
     output = run_example(tmp_path, "digits.py", "--direct", "--epochs", "5")
     assert number_after("accuracy", output) > 0.8
