@@ -22,6 +22,7 @@ from cargobike.features.online.vectors import EXPIRED, MISSING, NULL, Why
 
 _ONE = "SELECT value FROM rows WHERE key = ?"
 _AT_ONCE = 500
+_LARGEST = 2**63
 Columns = dict[str, np.ndarray]
 Absences = dict[str, dict[int, Why]]
 
@@ -70,7 +71,9 @@ class GroupLookup:
             row = self._local.execute(_ONE, (packed,)).fetchone()
         except AttributeError:
             self._connect()
-            row = self._local.execute(_ONE, (packed,)).fetchone()
+            return self.find(key, values)
+        except OverflowError:
+            return self._without(values, MISSING)  # no group has a key of more than 64 bits
         if row is None:
             return self._without(values, MISSING)
         try:
@@ -99,6 +102,8 @@ class GroupLookup:
             packed = [key[0] for key in keys]
         else:
             packed = [pack_key(key, self.key, self._kinds) for key in keys]
+        if self._plain is int:  # no group has a key of more than 64 bits
+            packed = [key if -_LARGEST <= key < _LARGEST else None for key in packed]
         found = self._rows(packed)
         nothing = self._nothing
         rows = [found.get(key, nothing) for key in packed]

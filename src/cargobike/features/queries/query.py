@@ -23,6 +23,14 @@ _ON_SPARK = "cargobike.features.joining.spark:query"
 """By name, so that Spark is loaded only where it is used."""
 
 
+_SETTINGS: dict[str, Any] = {
+    "python_enable_replacements": False,
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+}
+"""A condition sees the rows, not variables of the program, and nothing is downloaded for it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Condition:
     """Which rows are wanted: a condition as SQL writes it, or values that columns must have."""
@@ -140,7 +148,7 @@ def _fitting(table: pa.Table, condition: Condition) -> pa.Table:
         raise InvalidInputError(f"filter({', '.join(unknown)}=…): the columns are {', '.join(table.column_names)}.")
     quoted = ['"' + name.replace('"', '""') + '"' for name, _ in condition.equal]
     parts += [f"{name} IS NOT DISTINCT FROM ?" for name in quoted]
-    with duckdb.connect(":memory:", config={"python_enable_replacements": False}) as connection:
+    with duckdb.connect(":memory:", config=_SETTINGS) as connection:
         connection.register("rows", table)
         text = f"SELECT * FROM rows WHERE {' AND '.join(parts)}"
         try:

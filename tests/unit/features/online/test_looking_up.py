@@ -277,6 +277,8 @@ def test_mistakes_are_explained(tmp_path: Path) -> None:
         GroupLookup(DEFINITION, tmp_path, {"budget": "budget"})
     materialize(MemoryGroup(DEFINITION, teams([1], [5], [1.0])), tmp_path)
     lookup = GroupLookup(DEFINITION, tmp_path, {"budget": "budget"})
+    assert find(lookup, 2**70)[1] == {"budget": "missing"}
+    assert [vector.states["budget"] for vector in find_all(lookup, 2**70, 1)] == ["missing", "present"]
     with pytest.raises(InvalidInputError, match="team_id='one' was given; it is a whole number"):
         find(lookup, "one")
     words = msgspec.structs.replace(DEFINITION, name="words")
