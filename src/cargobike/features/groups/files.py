@@ -151,6 +151,12 @@ class FileKeys:
         rows = np.argsort(hashes, kind="stable")
         return cls(hashes[rows], rows.astype(np.int32))
 
+    def only(self, stays: npt.NDArray[np.bool_]) -> FileKeys:
+        """Return the keys of a file with the rows of this one that stay."""
+        kept = stays[self.rows]
+        moved = (np.cumsum(stays) - 1).astype(np.int32)
+        return FileKeys(self.hashes[kept], moved[self.rows[kept]])
+
 
 class KeysOfFiles:
     """Which keys are in which file; files never change, so what was read once stays true.

@@ -47,20 +47,25 @@ class Insertion:
             keys = self._keys.get(self._log.storage, self._log.folder, file.path, self._definition)
             if not self._wanted.salt and not self._wanted.any_in(keys):
                 continue
-            rest, replaced, unchanged = self._without_replaced(file, keys)
+            old, stays, unchanged = self._compared(file, keys)
             is_known |= unchanged
-            if replaced:
-                updated += replaced
+            if not stays.all():
+                updated += int(np.count_nonzero(~stays))
                 removes.append(file)
-                adds += write_files(self._log.storage, self._log.folder, rest, self._definition, changed=True)
+                rest = old.filter(pa.array(stays))
+                files = write_files(self._log.storage, self._log.folder, rest, self._definition, changed=True)
+                if len(files) == 1:
+                    self._keys.put(files[0].path, keys.only(stays))
+                adds += files
         fresh = int(np.count_nonzero(~is_known))
-        counts = {"inserted": fresh - updated, "updated": updated, "unchanged": self._rows.num_rows - fresh}
+        # Another program may have written a key twice; both rows are replaced by one then.
+        counts = {"inserted": max(0, fresh - updated), "updated": updated, "unchanged": self._rows.num_rows - fresh}
         own = self._new_files(is_known)
         commit = msgspec.structs.replace(self._commit, files=tuple(file.path for file in own), **counts)
         return Plan([*own, *adds], removes, commit)
 
-    def _without_replaced(self, file: Add, keys: FileKeys) -> tuple[pa.Table, int, Mask]:
-        """Return the rows of a file that stay, how many do not, and which of ours were there already."""
+    def _compared(self, file: Add, keys: FileKeys) -> tuple[pa.Table, Mask, Mask]:
+        """Return the rows of a file, which of them stay, and which of ours were there already."""
         old = read_rows(self._log.storage, self._log.folder, file.path, self._definition)
         found, partners = self._wanted.partners(old, keys)
         here, ours = old.filter(pa.array(found)), self._rows.take(pa.array(partners))
@@ -72,7 +77,7 @@ class Insertion:
         is_known[partners[same]] = True
         goes = found.copy()
         goes[found] = ~same
-        return old.filter(pa.array(~goes)), int(np.count_nonzero(goes)), is_known
+        return old, ~goes, is_known
 
     def _new_files(self, is_known: Mask) -> list[Add]:
         """Write our rows, unless that was done for an earlier state and the same rows."""
