@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cargobike import data, experiment, features, project
+from cargobike.core import settings
 from cargobike.core.errors import InvalidInputError, NotFoundError
 from cargobike.features.datasets.splitting import split_rows
 
@@ -192,3 +194,19 @@ def test_a_dataset_whose_writing_failed_is_not_seen(monkeypatch: pytest.MonkeyPa
     assert features.list_training_datasets() == []
     monkeypatch.undo()
     assert view.create_training_dataset("d", labels()).version == 2
+
+
+def test_a_project_on_storage_that_is_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(settings.CACHE, str(tmp_path / "cache"))
+    project.use(f"memory://league-{uuid.uuid4().hex}")
+    teams = features.create_group("teams", key="team_id", event_time="at", online=True)
+    teams.insert({"team_id": [1, 2], "at": ["2026-01-01"] * 2, "budget": [1.0, 2.0]})
+    view = features.create_view("v", features=["budget"], label="value", transformations={"budget": "min_max"})
+    rows = {"team_id": [1, 2], "at": ["2026-05-01"] * 2, "value": [1.0, 2.0]}
+    dataset = view.create_training_dataset("d", rows, format="csv")
+
+    assert dataset["train"].to_pandas()["budget"].tolist() == [0.0, 1.0]
+    assert [batch["value"].tolist() for batch in data.Loader(dataset)] == [[1.0, 2.0]]
+    assert view.vector(team_id=2) == {"budget": 1.0}
+    assert features.group("teams").verify().is_equal
+    view.close()
