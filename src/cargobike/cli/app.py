@@ -16,7 +16,7 @@ from cargobike.cli.completing import answered_shell
 from cargobike.cli.terminal import neutralized
 from cargobike.core import settings
 from cargobike.core.errors import CargobikeError, NotFoundError, nearest
-from cargobike.core.registering.lazy import load
+from cargobike.core.registering.lazy import in_words, load
 from cargobike.core.registering.products import Command, commands, own_products, products
 from cargobike.core.version import version_line
 from cargobike.store.files import project as project_door
@@ -76,7 +76,11 @@ def load_command(name: str) -> Any:
     command = find_command(name)
     if command is None:
         raise NotFoundError(f"There is no command {name!r}.", wanted=name)
-    entry = load(f"{command.module}:{f'{name}_' if keyword.iskeyword(name) else name}")
+    try:
+        entry = load(f"{command.module}:{f'{name}_' if keyword.iskeyword(name) else name}")
+    except ModuleNotFoundError as error:
+        extra = next((product.extra for product in products() if command in product.commands), "")
+        raise in_words(error, f"`cargobike {name}`", extra) from error
     if not isinstance(entry, typer.Typer):
         single = typer.Typer(add_completion=False, rich_markup_mode=None)
         single.command(name)(entry)

@@ -51,7 +51,7 @@ _SOURCES = {
 }
 
 if not TYPE_CHECKING:  # otherwise a type checker would accept every name
-    __getattr__ = lazy_names(__name__, _SOURCES)
+    __getattr__ = lazy_names(__name__, _SOURCES, extra="data")
 
 
 def __dir__() -> builtins.list[str]:

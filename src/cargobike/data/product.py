@@ -9,6 +9,7 @@ from cargobike.core.registering.products import Command, Product
 PRODUCT: Final = Product(
     name="data",
     title="Data",
+    extra="data",
     commands=(
         Command("data", "cargobike.data.commands.data", "Write, list, check and remove tables of data.", after="rm"),
     ),

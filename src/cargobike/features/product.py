@@ -9,6 +9,7 @@ from cargobike.core.registering.products import Command, Product
 PRODUCT: Final = Product(
     name="features",
     title="Features",
+    extra="features",
     commands=(
         Command(
             "features",

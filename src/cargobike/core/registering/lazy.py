@@ -9,12 +9,13 @@ from typing import Any
 from cargobike.core.errors import MissingLibraryError
 
 
-def lazy_names(module: str, sources: Mapping[str, str]) -> Callable[[str], object]:
+def lazy_names(module: str, sources: Mapping[str, str], *, extra: str = "") -> Callable[[str], object]:
     """Return a `__getattr__` for a module whose names are defined in other modules.
 
     Args:
         module: The module's own name, for the error.
         sources: Where each name is defined.
+        extra: What of ours brings the libraries that they need, for the error.
     """
 
     def find(name: str) -> object:
@@ -22,13 +23,28 @@ def lazy_names(module: str, sources: Mapping[str, str]) -> Callable[[str], objec
             try:
                 return getattr(importlib.import_module(sources[name]), name)
             except ModuleNotFoundError as error:
-                if isinstance(error, MissingLibraryError) or (error.name or "").startswith("cargobike"):
-                    raise
-                words = f"{module}.{name} needs {error.name}, which is not installed here: pip install it first."
-                raise MissingLibraryError(words, name=error.name) from error
+                raise in_words(error, f"{module}.{name}", extra) from error
         raise AttributeError(f"module {module!r} has no attribute {name!r}")
 
     return find
+
+
+def in_words(error: ModuleNotFoundError, what: str, extra: str = "") -> ImportError:
+    """Return an error that says what needs the library that is missing, and how to install it.
+
+    Args:
+        error: What an import raised; if it is not about a library, it is returned as it is.
+        what: What was to be loaded, for people.
+        extra: What of ours brings the library.
+
+    Example:
+        >>> print(in_words(ModuleNotFoundError("No module named 'pyarrow'", name="pyarrow"), "This", "data"))
+        This needs pyarrow, which is not installed here: pip install 'cargobike[data]'
+    """
+    if isinstance(error, MissingLibraryError) or (error.name or "").startswith("cargobike"):
+        return error
+    command = f"pip install 'cargobike[{extra}]'" if extra else "pip install it first."
+    return MissingLibraryError(f"{what} needs {error.name}, which is not installed here: {command}", name=error.name)
 
 
 def load(path: str) -> Any:

@@ -57,6 +57,8 @@ class Product:
     """Its folder, its part of an address, and the owner of its tables: lower case, no blanks."""
     title: str
     """What people call it."""
+    extra: str = ""
+    """What is installed with Cargobike, in brackets, so that it has its libraries; empty if it needs none."""
     commands: tuple[Command, ...] = ()
     kind: str = ""
     """The `Kind` of the things that it keeps in a project."""

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from fastapi import APIRouter
 
-from cargobike.core.registering.lazy import load
+from cargobike.core.registering.lazy import in_words, load
 from cargobike.core.registering.products import products
 from cargobike.ui.web.state import ServerState
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +59,19 @@ MakeSection = Callable[[ServerState], Section]
 
 
 def registered_sections(state: ServerState) -> Sequence[Section]:
-    """Make the sections of all products that registered one, in the order of the products."""
-    makers: list[MakeSection] = [load(product.pages) for product in products() if product.pages]
+    """Make the sections of all products that registered one, in the order of the products.
+
+    One whose libraries are not installed is left out; `cargobike -v ui` says what it needs.
+    """
+    makers: list[MakeSection] = []
+    for product in products():
+        if not product.pages:
+            continue
+        try:
+            makers.append(load(product.pages))
+        except ModuleNotFoundError as error:
+            problem = in_words(error, f"The section {product.title!r} of the dashboard", product.extra)
+            if problem is error:
+                raise
+            _log.info("%s", problem)
     return [make(state) for make in makers]
