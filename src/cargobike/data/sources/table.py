@@ -15,6 +15,7 @@ from pyarrow.fs import LocalFileSystem
 
 from cargobike.core.errors import InvalidInputError, NotFoundError, StoreError, nearest, nearest_names
 from cargobike.data.sources.listing import is_address
+from cargobike.data.sources.parquet import usual_part
 from cargobike.data.sources.source import Group, Source, SourceSpec
 from cargobike.data.tables.addresses import ID, NAME, split_version
 from cargobike.data.tables.listing import tables_in
@@ -54,7 +55,7 @@ class TableSource(Source):
         self._idle: list[tuple[str, pq.ParquetFile]] = []
         self._lock = threading.Lock()
         if self._is_local:
-            self.columns_at_once = max(4, -(-len(self.schema) // 4))
+            self.columns_at_once = usual_part(self.schema)
 
     def read(self, group: int, columns: Sequence[str] | None = None) -> pa.Table:
         """Return the rows of one group; only some columns, in the order given, if asked."""
