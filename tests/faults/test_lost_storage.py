@@ -21,7 +21,7 @@ from support.hdfs_server import HdfsServer
 from support.kept import free_ports
 from support.proxied import Proxy
 from support.seaweed_server import SeaweedServer
-from support.storage_servers import S3Endpoint
+from support.storage_servers import KILLED_WRITER, S3Endpoint
 
 PATIENCE_S = 120.0
 
@@ -233,25 +233,12 @@ def test_connections_are_cut_while_several_create_the_same_files(
             assert direct.read(f"race/{number}") == b"writer %d" % writer
 
 
-KILLED = """
-import sys
-from cargobike.store.files.storages import open_storage
-storage = open_storage(sys.argv[1])
-number = 0
-while True:
-    storage.write("replaced", bytes([97 + number % 2]) * 3_000_000)
-    assert storage.create(f"created/{number}", b"%d" % number * 1000)
-    print(number, flush=True)
-    number += 1
-"""
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["seaweed", "hdfs"])
 def test_a_writer_that_is_killed_leaves_whole_files(name: str, storage_url: Callable[[str], str]) -> None:
     for turn in range(2):
         url = f"{storage_url(name)}/{turn}"
-        with subprocess.Popen([sys.executable, "-c", KILLED, url], stdout=subprocess.PIPE, text=True) as process:
+        with subprocess.Popen([sys.executable, "-c", KILLED_WRITER, url], stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout is not None
             lines = [process.stdout.readline() for _ in range(turn + 2)]
             process.send_signal(signal.SIGKILL)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,20 +16,6 @@ from cargobike import data, experiment, trial
 from support.watching import ancestors
 
 ROWS = 500
-
-
-@pytest.fixture(params=["seaweed", pytest.param("hdfs", marks=pytest.mark.slow)])
-def url(
-    request: pytest.FixtureRequest,
-    storage_url: Callable[[str], str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> str:
-    """Return a project on a storage, used by this process."""
-    address = storage_url(request.param)
-    monkeypatch.setenv("CARGOBIKE_CACHE", str(tmp_path / "here"))
-    monkeypatch.setenv("CARGOBIKE_PROJECT", address)
-    return address
 
 
 def _train(into: str, data: Any) -> float:
@@ -46,7 +31,7 @@ def _train(into: str, data: Any) -> float:
 
 
 @pytest.mark.parametrize("given", ["loader", "address", "frame"])
-def test_a_trial_is_fed_from_the_storage_and_loses_no_row(url: str, tmp_path: Path, given: str) -> None:
+def test_a_trial_is_fed_from_the_storage_and_loses_no_row(project_url: str, tmp_path: Path, given: str) -> None:
     rows = {"id": np.arange(ROWS), "x": np.arange(ROWS) / 2}
     table = data.write(rows, "rows")
     loader: Any = data.Loader("rows", batch_size=32, shuffle=True, seed=4)
@@ -58,9 +43,9 @@ def test_a_trial_is_fed_from_the_storage_and_loses_no_row(url: str, tmp_path: Pa
     assert not [*(tmp_path / "here").rglob("*.parquet")], "rows are read in place"
 
 
-def test_predictions_go_to_the_storage(url: str, tmp_path: Path) -> None:
+def test_predictions_go_to_the_storage(project_url: str, tmp_path: Path) -> None:
     data.write({"id": np.arange(ROWS)}, "rows")
     table = experiment.inference(lambda rows: rows["id"] + 1, "rows", output_to="later", workers=1, quiet=True)
-    assert table.url == f"{url}/data/later"
+    assert table.url == f"{project_url}/data/later"
     assert table.read()["prediction"].to_pylist() == list(range(1, ROWS + 1))
     assert not [*(tmp_path / "here").rglob(".predicting-*")]

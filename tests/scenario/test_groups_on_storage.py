@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import deltalake
-import pytest
 
 from cargobike import features
 from cargobike.store.files.storages import open_storage
@@ -16,26 +14,12 @@ from cargobike.store.files.storages import open_storage
 DAY = datetime(2026, 5, 1, tzinfo=UTC)
 
 
-@pytest.fixture(params=["seaweed", pytest.param("hdfs", marks=pytest.mark.slow)])
-def url(
-    request: pytest.FixtureRequest,
-    storage_url: Callable[[str], str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> str:
-    """Return a project on a storage, used by this process."""
-    address = storage_url(request.param)
-    monkeypatch.setenv("CARGOBIKE_CACHE", str(tmp_path / "here"))
-    monkeypatch.setenv("CARGOBIKE_PROJECT", address)
-    return address
-
-
-def test_a_group_lives_on_the_storage(url: str, tmp_path: Path) -> None:
+def test_a_group_lives_on_the_storage(project_url: str, tmp_path: Path) -> None:
     group = features.create_group("teams", key="team_id", event_time="at", expectations=[features.between("budget", 0)])
     group.insert({"team_id": [1, 2], "at": [DAY] * 2, "budget": [1.0, 2.0]})
     group.insert({"team_id": [2, 3], "at": [DAY] * 2, "budget": [2.5, -3.0]}, bad_rows="quarantine")
     group.insert({"team_id": [4], "at": [DAY + timedelta(days=1)], "budget": [4.0]})
-    assert group.url == f"{url}/features/teams/v1"
+    assert group.url == f"{project_url}/features/teams/v1"
     assert [one.name for one in features.list_groups()] == ["teams"]
     there = features.group("teams")
     assert sorted(there.read().column("budget").to_pylist()) == [1.0, 2.5, 4.0]
@@ -48,11 +32,11 @@ def test_a_group_lives_on_the_storage(url: str, tmp_path: Path) -> None:
     assert sorted(features.group("teams").read().column("budget").to_pylist()) == [2.5, 4.0]
     assert len([one for one in open_storage(group.url).list() if one.path.endswith(".parquet")]) == 1
     assert not [*tmp_path.rglob("*.parquet")], "nothing stays on this host"
-    if url.startswith("s3://"):
+    if project_url.startswith("s3://"):
         assert len(deltalake.DeltaTable(group.url, storage_options={"AWS_ALLOW_HTTP": "true"}).to_pyarrow_table()) == 2
 
 
-def test_writers_at_once_lose_nothing(url: str) -> None:
+def test_writers_at_once_lose_nothing(project_url: str) -> None:
     features.create_group("raced", key="id")
 
     def write(number: int) -> int:

@@ -8,6 +8,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -92,3 +93,31 @@ def storage_url(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
         return f"s3://{endpoint.bucket}/{secrets.token_hex(6)}/searches"
 
     return make
+
+
+@pytest.fixture(params=["seaweed", pytest.param("hdfs", marks=pytest.mark.slow)])
+def project_url(
+    request: pytest.FixtureRequest,
+    storage_url: Callable[[str], str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> str:
+    """Return a project on a real storage, used by this process."""
+    address = storage_url(request.param)
+    monkeypatch.setenv("CARGOBIKE_CACHE", str(tmp_path / "here"))
+    monkeypatch.setenv("CARGOBIKE_PROJECT", address)
+    return address
+
+
+KILLED_WRITER = """
+import sys
+from cargobike.store.files.storages import open_storage
+storage = open_storage(sys.argv[1])
+number = 0
+while True:
+    storage.write("replaced", bytes([97 + number % 2]) * 3_000_000)
+    assert storage.create(f"created/{number}", b"%d" % number * 1000)
+    print(number, flush=True)
+    number += 1
+"""
+"""A program that writes to a storage until it is killed, and prints what was acknowledged."""

@@ -20,6 +20,7 @@ from cargobike.store.files.access.access import STALE_S, TEMPORARY
 from cargobike.store.files.access.disk import DiskAccess
 from cargobike.store.files.access.hdfs import HdfsAccess
 from cargobike.store.files.storages import open_storage, storage_of
+from support.storage_servers import KILLED_WRITER
 
 
 def test_a_folder_is_named_in_several_ways(tmp_path: Path) -> None:
@@ -153,23 +154,10 @@ def test_a_full_disk_leaves_the_old_file(tmp_path: Path) -> None:
         subprocess.run(["umount", str(tmp_path)], check=True)
 
 
-KILLED = """
-import sys
-from cargobike.store.files.storages import open_storage
-storage = open_storage(sys.argv[1])
-number = 0
-while True:
-    storage.write("replaced", bytes([97 + number % 2]) * 3_000_000)
-    assert storage.create(f"created/{number}", b"%d" % number * 1000)
-    print(number, flush=True)
-    number += 1
-"""
-
-
 def test_a_writer_that_is_killed_leaves_whole_files(tmp_path: Path) -> None:
     for turn in range(3):
         url = str(tmp_path / str(turn))
-        with subprocess.Popen([sys.executable, "-c", KILLED, url], stdout=subprocess.PIPE, text=True) as process:
+        with subprocess.Popen([sys.executable, "-c", KILLED_WRITER, url], stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout is not None
             for _ in range(turn + 2):
                 last = int(process.stdout.readline())
