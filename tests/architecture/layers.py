@@ -44,6 +44,8 @@ LAYERS: dict[str, int] = {
     "experiments": 3,
     "data": 3,
     "features": 3,
+    "models": 3,
+    "serving": 3,
     "training": 2,
     "analysis": 2,
     "ui": 2,

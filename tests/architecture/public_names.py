@@ -24,10 +24,11 @@ PUBLIC: dict[str, str] = {
         "SparkEngine TellsWaiting WarmsUp WorkerHandle WorkerSpec"
     ),
     "cargobike.errors": (
-        "AuthenticationError CargobikeError ConnectionLostError EngineError ExperimentFailedError FrameError "
-        "FunctionError InvalidInputError MissingLibraryError NotFoundError OptimizerError PredictionError "
+        "AuthenticationError CargobikeError ConnectionLostError DeploymentError EngineError "
+        "ExperimentFailedError FrameError FunctionError GateError InvalidInputError MissingLibraryError NotFoundError "
+        "OptimizerError PredictionError "
         "ProgramError ServerRefusedError SignatureError SpaceError StoreError SupersededError TrialFailedError "
-        "TrialPaused TrialStopped WaitError"
+        "TrialPaused TrialStopped UntrustedError WaitError"
     ),
     "cargobike.experiment": (
         "allreduce collective_all_reduce command inference launch list load parameter_server reproduce resume"
@@ -45,6 +46,7 @@ PUBLIC: dict[str, str] = {
         "read_record seal"
     ),
     "cargobike.keras": "prepare shard",
+    "cargobike.models": "",
     "cargobike.optimizers": (
         "ASHA BOHB CMAES DEHB IDLE NSGA2 TPE Ablation AbstractOptimizer Auto Decision DifferentialEvolution "
         "EvolutionSampler GaussianProcess GridSearch Hyperband Listed ModelSampler OptunaOptimizer "
@@ -60,6 +62,7 @@ PUBLIC: dict[str, str] = {
     ),
     "cargobike.sklearn": "Estimator",
     "cargobike.spark": "Estimator Model trusting",
+    "cargobike.serving": "",
     "cargobike.simulation": "Cluster SimulatedRun SimulationResult simulate",
     "cargobike.products": "Command Product",
     "cargobike.spaces": "Parameter Searchspace SpaceFile read_space",

@@ -10,6 +10,9 @@
     ├── ExperimentFailedError        (RuntimeError)     result
     ├── ProgramError                 (RuntimeError)     exit_code
     ├── PredictionError              (RuntimeError)
+    ├── DeploymentError              (RuntimeError)
+    ├── GateError                    (RuntimeError)     figures
+    ├── UntrustedError               (PermissionError)
     ├── OptimizerError               (RuntimeError)
     ├── EngineError                  (RuntimeError)
     ├── WaitError                    (TimeoutError)     missing
@@ -31,7 +34,7 @@ are no errors: they end a train function, and are meant to pass through it.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 
@@ -190,6 +193,26 @@ class ProgramError(CargobikeError, RuntimeError):
 
 class PredictionError(CargobikeError, RuntimeError):
     """A predict function raised an error, or returned what is no prediction; says in which row."""
+
+
+class DeploymentError(CargobikeError, RuntimeError):
+    """A deployment could not be started, changed or reached; says which part of it failed, and why."""
+
+
+class GateError(CargobikeError, RuntimeError):
+    """A version of a model does not pass the gate before an alias.
+
+    Attributes:
+        figures: What was compared, by name: `{"accuracy": 0.91, "champion.accuracy": 0.94}`.
+    """
+
+    def __init__(self, message: str, *, figures: Mapping[str, float | None] | None = None) -> None:
+        super().__init__(message)
+        self.figures = dict(figures or {})
+
+
+class UntrustedError(CargobikeError, PermissionError):
+    """Loading something means running code that came from elsewhere, and that was not explicitly allowed."""
 
 
 class TrialStopped(BaseException):
