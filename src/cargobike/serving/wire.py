@@ -1,7 +1,9 @@
 """What the processes of a deployment say to each other: supervisor, front, replicas.
 
 The front listens on two sockets in a folder that only this user can enter: replicas connect to one, the supervisor to
-the other. A message is its length in four bytes, the lowest first, and MessagePack; nothing is unpickled.
+the other. A message is its length in four bytes, the lowest first, and MessagePack (`framed`, `Frames`); nothing is
+unpickled. The first message of a replica is `Ready`, the first of a supervisor `Supervise`: both hold the secret. The
+front answers a supervisor with `FrontIs`.
 
 ```
 supervisor --control.sock--> front <--replicas.sock-- replica
@@ -30,12 +32,28 @@ class Said(msgspec.Struct, frozen=True, tag_field="is"):
 
 
 class Ready(Said, frozen=True, tag="ready"):
-    """The first message of a replica: its model is loaded and warm."""
+    """The first message of a replica: its model is loaded and warm.
+
+    Attributes:
+        replica: Its number.
+        version: The version of the model that it has loaded.
+        pid: Its process.
+        secret: What it was told, so that the front knows it.
+        signature: What callers send and get, as JSON: of the model, or of what stands before and after it. Empty if
+            that is not known.
+        keys: What a row must have besides where features are looked up.
+        example: A few rows to try it with.
+        streams: Whether it can answer a row piece by piece.
+    """
 
     replica: int
     version: int
     pid: int
     secret: str
+    signature: bytes = b""
+    keys: tuple[str, ...] = ()
+    example: list[Any] = []
+    streams: bool = False
 
 
 class Answers(Said, frozen=True, tag="answers"):
@@ -53,7 +71,11 @@ class Failed(Said, frozen=True, tag="failed"):
     error: str
     message: str
     rows_at_fault: list[int] = []
-    """The rows that are to blame, if that is known: the others can be answered."""
+    """The rows that are to blame, if that is known; the others are in `answers`."""
+    answers: list[Any] = []
+    """As long as the batch: an answer for each row that is not at fault, `None` for the others. Empty if unknown."""
+    is_input: bool = False
+    """Whether the rows are wrong, and not the model."""
 
 
 class Piece(Said, frozen=True, tag="piece"):
@@ -88,6 +110,12 @@ ToReplica = Predict | Leave
 # --- from the supervisor to the front ---------------------------------------------------------------------------------
 
 
+class Supervise(Said, frozen=True, tag="supervise"):
+    """The first message of a supervisor; a front has one, and a new one takes the place of the last."""
+
+    secret: str
+
+
 class Route(msgspec.Struct, frozen=True):
     """A version, and the share of requests that goes to it; shares need not sum to 1."""
 
@@ -116,9 +144,15 @@ class Drain(Said, frozen=True, tag="drain"):
 
 
 class Expect(Said, frozen=True, tag="expect"):
-    """How many replicas are on their way: with none, requests that find no replica are refused at once."""
+    """How many replicas are on their way.
+
+    Requests that find no replica wait until their deadline while replicas are starting, and a few seconds while none
+    is: a supervisor that scales from zero or replaces a lost replica needs a moment to say so.
+    """
 
     starting: int
+    refuse: bool = False
+    """Refuse requests that find no replica at once: none will come (the model cannot be loaded)."""
 
 
 class EndFront(Said, frozen=True, tag="end-front"):
@@ -135,7 +169,7 @@ class AdminAnswer(Said, frozen=True, tag="admin-answer"):
     body: Any = None
 
 
-ToFront = Routes | Drain | Expect | EndFront | AdminAnswer
+ToFront = Supervise | Routes | Drain | Expect | EndFront | AdminAnswer
 
 
 # --- from the front to the supervisor ---------------------------------------------------------------------------------
@@ -216,7 +250,8 @@ class FrontConfig(msgspec.Struct, frozen=True, kw_only=True):
         listener: The number of the file descriptor of the socket to accept connections from, inherited.
         secret: What replicas and supervisors must say first.
         tokens: Who may call: the SHA-256 of each token, and its scopes. Empty: every caller may predict.
-        signatures: What each version that was ever routed to takes and returns, as JSON, by version.
+        signatures: What versions take and return, as JSON, by version, for the time until a replica has said so.
+        grace_s: How long it goes on without a supervisor before it drains and ends.
     """
 
     specification: bytes
@@ -226,3 +261,76 @@ class FrontConfig(msgspec.Struct, frozen=True, kw_only=True):
     secret: str
     tokens: dict[str, list[Literal["predict", "administer"]]] = {}
     signatures: dict[int, bytes] = {}
+    grace_s: float = 30.0
+
+
+class ReplicaConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """What a replica is started with (`serving.replica.process.run_replica`).
+
+    Attributes:
+        specification: What was asked for, as JSON.
+        project: The project's address.
+        folder: Where the sockets of the front are.
+        replica: Its number, which no other replica of this deployment ever has.
+        version: The version of the model to load.
+        secret: What it must say first.
+        grace_s: How long it waits for a front before it ends.
+    """
+
+    specification: bytes
+    project: str
+    folder: str
+    replica: int
+    version: int
+    secret: str
+    grace_s: float = 30.0
+
+
+# --- how messages travel ----------------------------------------------------------------------------------------------
+
+_encoder: Final = msgspec.msgpack.Encoder()
+
+
+def framed(message: Said) -> bytes:
+    """Return a message as it travels."""
+    body = _encoder.encode(message)
+    return len(body).to_bytes(4, "little") + body
+
+
+class Frames:
+    """Cuts what arrives on a connection into the bodies of messages.
+
+    Example:
+        >>> frames = Frames()
+        >>> (
+        ...     frames.feed(framed(Leave())[:3]),
+        ...     msgspec.msgpack.decode(frames.feed(framed(Leave())[3:])[0], type=ToReplica),
+        ... )
+        ([], Leave())
+    """
+
+    def __init__(self) -> None:
+        self._rest = bytearray()
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """Return the bodies of the messages that are complete now.
+
+        Raises:
+            ValueError: If a message says that it is longer than `LONGEST`.
+        """
+        rest = self._rest
+        if not rest and len(data) >= 4 and len(data) == 4 + int.from_bytes(data[:4], "little"):
+            return [data[4:]]
+        rest += data
+        bodies = []
+        start = 0
+        while len(rest) - start >= 4:
+            length = int.from_bytes(rest[start : start + 4], "little")
+            if length > LONGEST:
+                raise ValueError(f"a message of {length} bytes; at most {LONGEST} are read")
+            if len(rest) - start - 4 < length:
+                break
+            bodies.append(bytes(rest[start + 4 : start + 4 + length]))
+            start += 4 + length
+        del rest[:start]
+        return bodies
