@@ -18,5 +18,6 @@ PRODUCT: Final = Product(
             after="data",
         ),
     ),
+    views="cargobike.features.views.keeping",
     pages="cargobike.features.pages.section:features_section",
 )

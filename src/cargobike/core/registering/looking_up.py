@@ -40,8 +40,20 @@ class Lookup(Protocol):
 class ViewKeeper(Protocol):
     """The door of the product that keeps features."""
 
-    def open_lookup(self, view: str, project: ProjectFolder) -> Lookup:
-        """Return the look-up of a view, `team_value` or `team_value:2`; raises `NotFoundError`."""
+    def open_lookup(self, view: str, project: ProjectFolder, *, dataset: str = "") -> Lookup:
+        """Return the look-up of a view.
+
+        Args:
+            view: Its name, `team_value`, or name and version, `team_value:2`.
+            project: The project that has it.
+            dataset: The training dataset, `team_value:3`, for which its transformations were fitted; by default the
+                last one. Name the one that the model was trained on: a later one has other means and categories.
+
+        Raises:
+            NotFoundError: If there is no such view, or it was not fitted for that dataset.
+            InvalidInputError: If it has transformations that were never fitted, or functions that cannot be imported.
+            StoreError: If a group was never materialized on this host.
+        """
         ...
 
 

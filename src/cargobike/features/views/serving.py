@@ -19,7 +19,7 @@ class Serving:
 
     Args:
         lookups: One for each group.
-        kinds: Types of the features, by column.
+        kinds: Types of the features, by column, in the order of the view.
         on_demand: Functions of features that are computed for a request.
         transformations: What is done to features, with what was learned for it.
     """
@@ -41,7 +41,18 @@ class Serving:
         self._names = {*self.keys, *self.requested}
         self._is_plain = not on_demand and not transformations
         self._finders = [(lookup.find, lookup.key) for lookup in lookups]
+        self._blank = dict.fromkeys(name for name in kinds if name not in on_demand)
         self._only = (lookups[0].find, lookups[0].key[0]) if len(lookups) == 1 and len(self.keys) == 1 else None
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the values that a look-up gives, in their order."""
+        made = self._transformations
+        return [
+            column
+            for name in self._kinds
+            for column in (made[name][0].names(name, made[name][1]) if name in made else [name])
+        ]
 
     def vector(self, given: Mapping[str, Any]) -> Vector:
         """Return the values for one key."""
@@ -53,6 +64,7 @@ class Serving:
             find, key = self._only
             absent = find((given[key],), values)
         else:
+            values.update(self._blank)  # the order of the view, also where it takes groups in turns
             for find, keys in self._finders:
                 why = find([given[key] for key in keys], values)
                 absent = why if absent is None else {**absent, **(why or {})}
@@ -73,6 +85,7 @@ class Serving:
         else:
             for lookup in self._lookups:
                 lookup.find_all([[row[key] for key in lookup.key] for row in rows], columns, absent)
+            columns = {name: columns[name] for name in self._blank}
         return Vectors(columns, absent, len(rows))
 
     def close(self) -> None:

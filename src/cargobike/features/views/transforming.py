@@ -21,10 +21,11 @@ Arrays = dict[str, np.ndarray]
 
 
 class Transformation(NamedTuple):
-    """How to learn a state from the training part, and how to apply it: one column becomes one or several."""
+    """How to learn a state from the training part, and how to apply it: one column becomes those of `names`."""
 
     fit: Callable[[np.ndarray], State]
     apply: Callable[[str, np.ndarray, State], Arrays]
+    names: Callable[[str, State], list[str]] = lambda name, state: [name]
 
 
 def transformation_of(name: str, functions: Mapping[str, Function], what: str) -> Transformation:
@@ -157,17 +158,19 @@ def _ordinal(name: str, values: np.ndarray, state: State) -> Arrays:
 
 def _one_hot(name: str, values: np.ndarray, state: State) -> Arrays:
     numbers = _ordinal(name, values, state)[name]
-    return {
-        f"{name}_{category}": (numbers == number).astype(np.float64)
-        for number, category in enumerate(state["categories"])
-    }
+    columns = enumerate(_one_hot_names(name, state))
+    return {column: (numbers == number).astype(np.float64) for number, column in columns}
+
+
+def _one_hot_names(name: str, state: State) -> list[str]:
+    return [f"{name}_{category}" for category in state["categories"]]
 
 
 TRANSFORMATIONS: Final[dict[str, Transformation]] = {
     "standardize": Transformation(_fit_mean, lambda name, values, s: {name: (values - s["mean"]) / s["std"]}),
     "min_max": Transformation(_fit_range, lambda name, values, s: {name: (values - s["min"]) / s["range"]}),
     "ordinal": Transformation(_fit_categories, _ordinal),
-    "one_hot": Transformation(_fit_categories, _one_hot),
+    "one_hot": Transformation(_fit_categories, _one_hot, _one_hot_names),
 }
 """By name: mean 0 and deviation 1; from 0 to 1; the number of a category, -1 for others; a column for each category."""
 

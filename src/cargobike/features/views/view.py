@@ -194,6 +194,10 @@ class View:
         """
         return self._serving.vectors(keys)
 
+    def serving(self) -> Serving:
+        """Return what answers look-ups, prepared once; internal."""
+        return self._serving
+
     def close(self) -> None:
         """Close files that look-ups opened in this thread; the next look-up opens them again."""
         if "_serving" in self.__dict__:
@@ -240,10 +244,11 @@ class View:
             )
         states = fitted.states if fitted is not None else {}
         root = local_root(self.storage)
-        lookups, kinds = [], {}
-        for group in self._groups().values():
+        groups = self._groups()
+        kinds = {each.column: groups[each.group].definition.features[each.feature] for each in self.record.features}
+        lookups = []
+        for group in groups.values():
             columns = {each.column: each.feature for each in self.record.features if each.group == group.name}
-            kinds.update({column: group.definition.features[feature] for column, feature in columns.items()})
             lookups.append(GroupLookup(group.definition, root, columns))
         chosen = {name: (each, states[name]) for name, each in transformations.items()}
         return Serving(lookups, kinds | dict.fromkeys(self.record.on_demand, "double"), self._on_demand(), chosen)
