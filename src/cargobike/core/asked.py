@@ -13,6 +13,7 @@ from typing import Any, Literal
 import msgspec
 
 from cargobike.core.goals import Goals, read_constraints
+from cargobike.core.origins import label, lift
 from cargobike.core.records import Direction, Params, Resources
 from cargobike.core.values.exact import pack_exactly, unpack_exactly
 
@@ -124,10 +125,12 @@ class Feeding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     Attributes:
         source: Where the data is, or what it is called; without credentials.
-        version: Which version of a table it was.
+        version: Which version of a table or a training dataset it was.
         fingerprint: What its content was.
         rows: How many rows it had.
         options: How it is read.
+        kind: What it is, `table`, `dataset` or `file`; empty if it was only in memory.
+        part: Which part of a training dataset it was.
     """
 
     source: str = ""
@@ -135,6 +138,17 @@ class Feeding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     fingerprint: str = ""
     rows: int = 0
     options: dict[str, Any] = msgspec.field(default_factory=dict)
+    kind: str = ""
+    part: str = ""
+
+    def __post_init__(self) -> None:
+        """Read what was recorded before there was a `kind`, when the source held the version too."""
+        lift(self)
+
+    @property
+    def label(self) -> str:
+        """What people write to mean it, such as `points:3` or `team_value:2/train`."""
+        return label(self.source, self.version, self.part)
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -211,6 +225,8 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             **msgspec.structs.asdict(self.keeping),
             "data.source": self.feeding.source,
             "data.version": self.feeding.version,
+            "data.kind": self.feeding.kind,
+            "data.part": self.feeding.part,
             "data.fingerprint": self.feeding.fingerprint,
             "data.rows": self.feeding.rows or None,
             **{f"data.{name}": value for name, value in self.feeding.options.items()},

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from cargobike.core.errors import CargobikeError, InvalidInputError
 from cargobike.core.layout import ProjectFolder
+from cargobike.core.origins import Origin
 from cargobike.core.registering.feeding import Feed
 from cargobike.core.values.words import count
 from cargobike.data.loading.loader import Loader
@@ -24,7 +25,7 @@ from cargobike.data.loading.options import Options
 from cargobike.data.materialize import described, keep
 from cargobike.data.sources.listing import is_address
 from cargobike.data.sources.memory import MemorySource
-from cargobike.data.sources.opening import open_again, open_source
+from cargobike.data.sources.opening import open_again, open_source, origin_of
 from cargobike.data.sources.source import Source, SourceSpec
 from cargobike.data.tables.addresses import ID
 from cargobike.data.tables.table import Table
@@ -87,45 +88,46 @@ def _describe(source: Source, project: ProjectFolder, ranks: int, travels: bool)
     if travels and not _is_far(source.spec()):
         table = getattr(source, "table", None)
         if isinstance(table, Table) and table.address.in_project:
-            return _of_project(table, source.name, source.fingerprint)
-        return _written(source, project, source.name, source.fingerprint)
-    return _in_place(source)
+            feed = _of_project(table, source.fingerprint)
+        else:
+            feed = _written(source, project, source.name, source.fingerprint)
+    else:
+        feed = _in_place(source)
+    return _called(feed, source.name, origin_of(source))
 
 
 def _in_place(source: Source) -> Feed:
-    table, spec = getattr(source, "table", None), source.spec()
     return Feed(
         folder="",
         names=[without_credentials(source.name)],
         rows=[source.num_rows],
         opener=_SHARD,
         checker=_CHECKER,
-        source=without_credentials(source.name),
-        version="" if table is None else str(table.version),
         fingerprint=source.fingerprint,
-        details={"spec": msgspec.to_builtins(spec)},
+        details={"spec": msgspec.to_builtins(source.spec())},
     )
 
 
 def _written(data: object, project: ProjectFolder, name: str, fingerprint: str = "") -> Feed:
     table = keep(data, project)
     if shared_url(project):
-        return replace(_in_place(table.source()), source=name)  # it is there already, for workers anywhere
-    return _of_project(table, name, fingerprint)
+        return _called(_in_place(table.source()), name)  # it is there already, for workers anywhere
+    return _called(_of_project(table, fingerprint), name)
 
 
-def _of_project(table: Table, name: str, fingerprint: str) -> Feed:
+def _of_project(table: Table, fingerprint: str) -> Feed:
     """Describe the files of a table of the project, which workers that do not see them fetch."""
     groups = [[(group.rows, group.size_bytes) for group in file.groups] for file in table.files]
     return replace(
-        described(table),
-        opener=_SHARD,
-        checker=_CHECKER,
-        source=name,
-        version="" if ID.fullmatch(table.name) else str(table.version),
-        fingerprint=fingerprint,
-        details={"groups": groups},
+        described(table), opener=_SHARD, checker=_CHECKER, fingerprint=fingerprint, details={"groups": groups}
     )
+
+
+def _called(feed: Feed, name: str, origin: Origin | None = None) -> Feed:
+    """Say what people call the data, and where it comes from, if it comes from more than the memory of this process."""
+    if origin is None:
+        return replace(feed, source=without_credentials(name))
+    return replace(feed, kind=origin.kind, source=origin.name, version=origin.version, part=origin.part)
 
 
 def _is_far(spec: SourceSpec) -> bool:
@@ -172,7 +174,8 @@ def _position(feed: Feed, loader: Loader) -> dict[str, Any]:
         InvalidInputError: If it is in the middle of an epoch of rows that are written anew, in other groups.
     """
     state = loader.state_dict()
-    if feed.fingerprint == state["source"] and (not feed.folder or feed.version):
+    is_copy = ID.fullmatch(feed.folder.rpartition("/")[2]) is not None
+    if feed.fingerprint == state["source"] and not is_copy:
         return {"state": state}
     if state["stages"]:
         raise InvalidInputError(
@@ -213,8 +216,7 @@ def check(feed: Feed, root: Path) -> None:
     try:
         open_again(msgspec.convert(spec, SourceSpec))
     except CargobikeError as error:
-        version = f" version {feed.version}" if feed.version else ""
         raise InvalidInputError(
-            f"The data of this experiment, {feed.source}{version}, is not what it was: {error} Bring it back as it "
+            f"The data of this experiment, {feed.label}, is not what it was: {error} Bring it back as it "
             "was, or launch the experiment anew with what it is now; trials that have ended are kept either way."
         ) from error

@@ -42,7 +42,15 @@ EVERYTHING = Asked(
         tensorboard=True,
         data="data/1",
     ),
-    feeding=Feeding(source="hdfs://h/t", version="3", fingerprint="abc", rows=7, options={"batch_size": 32}),
+    feeding=Feeding(
+        source="hdfs://h/t",
+        version="3",
+        fingerprint="abc",
+        rows=7,
+        options={"batch_size": 32},
+        kind="dataset",
+        part="train",
+    ),
 )
 
 
@@ -121,3 +129,24 @@ def test_a_first_line_that_is_neither_is_refused() -> None:
         EXPERIMENT_FACTS.decode(b'{"fact":"experiment-started","at":1.0,"id":"x","asked":{"search":{"seed":"high"}}}')
     with pytest.raises(msgspec.ValidationError, match="begins with"):
         decode_header(b'{"fact":"trial-paused","at":1.0,"trial":0}')
+
+
+@pytest.mark.parametrize(
+    ("written", "kind", "source", "version", "part"),
+    [
+        ({"source": "points:3", "version": "3"}, "table", "points", "3", ""),
+        ({"source": "team_value:2/train", "version": "1"}, "dataset", "team_value", "2", "train"),
+        ({"source": "/data/rows.parquet"}, "", "/data/rows.parquet", "", ""),
+        ({"source": "a table in memory"}, "", "a table in memory", "", ""),
+        ({"source": "s3://host:9000/t", "version": "1"}, "", "s3://host:9000/t", "1", ""),
+        ({"source": "points:3", "version": "3", "kind": "table"}, "table", "points:3", "3", ""),
+        ({}, "", "", "", ""),
+    ],
+)
+def test_what_older_journals_say_about_data_is_read_as_it_was_meant(
+    written: dict[str, str], kind: str, source: str, version: str, part: str
+) -> None:
+    """They had name, version and part of the data in one text, and the version once more beside it."""
+    line = {"fact": "experiment-started", "at": 1.0, "id": "x", "version": 3, "asked": {"feeding": written}}
+    feeding = decode_header(msgspec.json.encode(line)).asked.feeding
+    assert (feeding.kind, feeding.source, feeding.version, feeding.part) == (kind, source, version, part)

@@ -210,6 +210,7 @@ def test_an_experiment_records_what_it_was_fed_with(parquet: str) -> None:
         "fingerprint": data.source.fingerprint,
         "rows": 100,
         "options": {"batch_size": 8, "shuffle": True, "transform": "halved"},
+        "kind": "file",
     }
     other = experiment.launch(_count, {"x": [0]}, data=Loader(parquet, batch_size=9), quiet=True)
     differs = compare(result, other).settings

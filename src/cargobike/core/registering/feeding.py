@@ -14,6 +14,7 @@ from typing import Any, Protocol, runtime_checkable
 import msgspec
 
 from cargobike.core.layout import ProjectFolder
+from cargobike.core.origins import label, lift
 
 
 class Feed(msgspec.Struct, frozen=True, array_like=True):
@@ -28,11 +29,13 @@ class Feed(msgspec.Struct, frozen=True, array_like=True):
         opener: The `module:name` of an `Opener`.
         checker: The `module:name` of a `Checker`; empty for descriptions that were recorded before there was one.
         source: What people call the data: an address without credentials, a path, the name of a table.
-        version: The version of the table, if it has any.
+        version: The version of the table or training dataset, if it has any.
         fingerprint: What the content was.
         options: How it is read, as plain data for people and comparisons.
         details: What only the opener understands, as plain data.
         objects: What is not data among the options, pickled. It travels like the function: by the engine's own channel.
+        kind: What the data is, `table`, `dataset` or `file`; empty if it was only in memory.
+        part: Which part of a training dataset it is.
     """
 
     folder: str
@@ -46,6 +49,17 @@ class Feed(msgspec.Struct, frozen=True, array_like=True):
     options: dict[str, Any] = {}
     details: dict[str, Any] = {}
     objects: bytes = b""
+    kind: str = ""
+    part: str = ""
+
+    def __post_init__(self) -> None:
+        """Read what was recorded before there was a `kind`, when the source held the version too."""
+        lift(self)
+
+    @property
+    def label(self) -> str:
+        """What people write to mean it, such as `points:3` or `team_value:2/train`."""
+        return label(self.source, self.version, self.part)
 
     @property
     def num_rows(self) -> int:

@@ -26,11 +26,12 @@ from cargobike.data.inferring.progress import ProgressLine
 from cargobike.data.inferring.types import announced
 from cargobike.data.kind import DATA
 from cargobike.data.sources.memory import MemorySource
-from cargobike.data.sources.opening import open_again
+from cargobike.data.sources.opening import open_again, origin_of
 from cargobike.data.sources.parquet import parquet_at
 from cargobike.data.sources.source import Source
+from cargobike.data.tables.addresses import writable_address
 from cargobike.data.tables.table import Table
-from cargobike.data.tables.writing import write
+from cargobike.data.tables.writing import write_to
 from cargobike.engines.local.boot import Boot
 from cargobike.engines.local.gpus import detect_gpus
 from cargobike.engines.registry import resolve_engine
@@ -89,7 +90,8 @@ def infer_locally(
             line.say("writing the table")
             schema = results.schema(pieces, opened.schema.names)
             _refuse_untyped(schema)
-            table = write(pa.RecordBatchReader.from_batches(schema, results.batches(pieces, schema)), destination)
+            rows_read = pa.RecordBatchReader.from_batches(schema, results.batches(pieces, schema))
+            table = write_to(writable_address(destination), rows_read, origin=origin_of(source))
         results.clear()
     if table.num_rows != source.num_rows:
         raise PredictionError(f"{source.num_rows:,} rows were given, and {table.num_rows:,} are in {table!r}.")

@@ -26,7 +26,7 @@ class BroughtFiles(Source):
     """
 
     def __init__(self, feed: Feed, root: Path, bring: Callable[[str], None]) -> None:
-        self.name = feed.source or feed.folder
+        self.name = feed.label or feed.folder
         self._feed = feed
         self._root = root
         self._bring = bring

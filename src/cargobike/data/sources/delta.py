@@ -11,6 +11,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from cargobike.core.errors import InvalidInputError, MissingLibraryError, NotFoundError, StoreError
+from cargobike.core.origins import Origin
 from cargobike.data.sources.files import fingerprint_of
 from cargobike.data.sources.listing import File, is_address, open_arrow
 from cargobike.data.sources.mistakes import chosen_columns
@@ -138,6 +139,7 @@ class DeltaSource(Source):
     def __init__(self, address: str, version: int, schema: pa.Schema, adds: Sequence[_Add]) -> None:
         self.version = version
         self.name = f"{without_credentials(address)}, version {version}"
+        self.origin = Origin("file", without_credentials(address), str(version))
         self.schema = schema
         self._address = address
         files = _files(address, adds)

@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from cargobike.core.errors import InvalidInputError
+from cargobike.core.origins import Origin
 from cargobike.data.sources.listing import is_address
 from cargobike.data.sources.memory import MemorySource, as_table
 from cargobike.data.sources.parquet import parquet_at
 from cargobike.data.sources.source import Source, SourceSpec
+from cargobike.store.history.environment import without_credentials
 
 TABLES: Final = "cargobike.data.sources.table:source_at"
 """A function from a name, path or address to a source if `data.write` made a table there, else to `None`."""
@@ -83,6 +85,13 @@ def open_again(spec: SourceSpec) -> Source:
             f"{source.name} has changed since it was opened first. Write tables with data.write to keep their versions."
         )
     return source
+
+
+def origin_of(source: Source) -> Origin | None:
+    """Return what a source reads; `None` if its rows are only in the memory of this process."""
+    if source.origin is not None or isinstance(source, MemorySource):
+        return source.origin
+    return Origin("file", without_credentials(source.name))
 
 
 def _at(paths: list[str], on_error: str) -> Source:

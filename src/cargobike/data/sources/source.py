@@ -9,6 +9,7 @@ from typing import NamedTuple
 import msgspec
 import pyarrow as pa
 
+from cargobike.core.origins import Origin
 from cargobike.data.sources.mistakes import Skips
 
 
@@ -51,6 +52,9 @@ class Source(ABC):
     groups: Sequence[Group]
     fingerprint: str
     """Differs whenever the content does, as far as names, sizes and times of change of files tell."""
+
+    origin: Origin | None = None
+    """What it reads, if that has more than a name: a version of a table, a part of a training dataset."""
 
     columns_at_once: int | None = None
     """How many columns are best read at once, where reading some is as quick as reading all and needs less memory."""

@@ -42,6 +42,7 @@ class TableSource(Source):
     def __init__(self, table: Table) -> None:
         self.table = table
         self.name = f"{table.name}:{table.version}"
+        self.origin = table.origin
         self.schema = table.schema
         self.fingerprint = table.fingerprint
         self._places = [(file, number) for file in table.files for number in range(len(file.groups))]

@@ -15,6 +15,7 @@ import pyarrow as pa
 from msgspec import Meta
 
 from cargobike.core.errors import StoreError
+from cargobike.core.origins import Origin
 from cargobike.core.values.undecodable import UNDECODABLE
 
 FORMAT: Final = 1
@@ -58,6 +59,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         schema: The same as Arrow writes it, in base64.
         files: Where the rows are, in order.
         source: What it was made from, such as `pandas` or `spark`.
+        origin: What its rows were read from, if that is a table, a training dataset or files.
         token: Drawn by its writer; its files have it in their names.
         at: When it was written, in seconds since 1970.
         removed_at: When its files were deleted; what was known of them stays.
@@ -79,6 +81,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     cargobike: str = ""
     removed_at: float | None = None
     removed_by: str = ""
+    origin: Origin | None = None
 
     @property
     def size_bytes(self) -> int:

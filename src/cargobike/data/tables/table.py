@@ -8,9 +8,10 @@ from typing import Any, cast
 
 import pyarrow as pa
 
+from cargobike.core.origins import Origin
 from cargobike.core.registering.lazy import load
 from cargobike.data.sources.source import Source
-from cargobike.data.tables.addresses import Address
+from cargobike.data.tables.addresses import ID, Address
 from cargobike.data.tables.manifest import FileEntry, Manifest
 from cargobike.store.history.environment import without_credentials
 
@@ -76,6 +77,13 @@ class Table:
     def size_bytes(self) -> int:
         """What the files need on the storage."""
         return self.manifest.size_bytes
+
+    @property
+    def origin(self) -> Origin:
+        """What rows that are read from it come from: its name in the project, or its address elsewhere."""
+        is_given = bool(self.address.in_project) and ID.fullmatch(self.name) is not None
+        name = self.name if self.address.in_project else without_credentials(self.url)
+        return Origin("table", name, "" if is_given else str(self.version))
 
     def source(self) -> Source:
         """Return its rows in groups, as loaders read them."""

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from pyarrow.fs import LocalFileSystem
 
 from cargobike.core.errors import InvalidInputError, StoreError
+from cargobike.core.origins import Origin
 from cargobike.core.version import __version__
 from cargobike.data.tables.accounts import user_name
 from cargobike.data.tables.addresses import Address
@@ -62,6 +63,7 @@ class TableWriter:
         progress: Told how far it has come.
         total_rows: How many rows there will be, if that is known.
         may_be_empty: Whether a table without rows is one.
+        origin: What its rows are read from, if they are not only in memory.
     """
 
     def __init__(
@@ -72,7 +74,9 @@ class TableWriter:
         total_rows: int | None = None,
         *,
         may_be_empty: bool = True,
+        origin: Origin | None = None,
     ) -> None:
+        self._origin = origin
         self._may_be_empty = may_be_empty
         self._address = address
         self._storage = address.storage
@@ -148,6 +152,7 @@ class TableWriter:
             user=user_name(),
             host=socket.gethostname(),
             cargobike=__version__,
+            origin=self._origin,
         )
         self._claim.begin_commit()
         manifest = commit(self._storage, manifest, int(self.folder))

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from cargobike.core.errors import InvalidInputError
+from cargobike.core.origins import Origin
 from cargobike.data.tables.addresses import Address, writable_address
 from cargobike.data.tables.rows.incoming import Each, incoming_of
 from cargobike.data.tables.spark_writing import is_spark, write_spark
@@ -55,8 +56,12 @@ def write_to(
     each: Each | None = None,
     progress: Told | None = None,
     may_be_empty: bool = True,
+    origin: Origin | None = None,
 ) -> Table:
-    """Write data as the next version of the table at an address; see `write`."""
+    """Write data as the next version of the table at an address; see `write`.
+
+    `origin` says what rows come from that pass through the memory of this process.
+    """
     if is_spark(source):
         if schema is not None:
             raise InvalidInputError("schema= was given with a Spark DataFrame; cast its columns there instead.")
@@ -64,7 +69,7 @@ def write_to(
             write_spark(source, writer)
             return writer.commit()
     incoming = incoming_of(source, each=each, types=schema)
-    total = incoming.num_rows
-    with TableWriter(address, incoming.source, progress, total, may_be_empty=may_be_empty) as writer:
+    total, origin = incoming.num_rows, origin or incoming.origin
+    with TableWriter(address, incoming.source, progress, total, may_be_empty=may_be_empty, origin=origin) as writer:
         writer.write(incoming, schema)
         return writer.commit()

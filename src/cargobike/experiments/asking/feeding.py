@@ -32,7 +32,13 @@ def feed_with(data: object, asked: Asked, *, travels: bool) -> tuple[Feed, Asked
             f"Use at most {count(feed.num_rows, 'worker')} for a trial, or give more data."
         )
     feeding = Feeding(
-        source=feed.source, version=feed.version, fingerprint=feed.fingerprint, rows=feed.num_rows, options=feed.options
+        source=feed.source,
+        version=feed.version,
+        fingerprint=feed.fingerprint,
+        rows=feed.num_rows,
+        options=feed.options,
+        kind=feed.kind,
+        part=feed.part,
     )
     return feed, replace(asked, feeding=feeding, keeping=replace(asked.keeping, data=feed.folder))
 

@@ -170,10 +170,9 @@ def _print_header(row: ExperimentRow, snapshot: Snapshot | None, changes: Sequen
 
 def _data_in_words(feeding: Feeding) -> str:
     """Return what the function was fed with on a line."""
-    is_said = not feeding.version or feeding.source.endswith(f":{feeding.version}")
-    version = "" if is_said else f" version {feeding.version}"
+    kind = "training dataset " if feeding.kind == "dataset" else "table " if feeding.kind == "table" else ""
     options = ", ".join(f"{name}={value!r}" for name, value in feeding.options.items())
-    return f"{feeding.source}{version}, {count(feeding.rows, 'row')}" + (f", {options}" if options else "")
+    return f"{kind}{feeding.label}, {count(feeding.rows, 'row')}" + (f", {options}" if options else "")
 
 
 def _word(state: TrialState, of: ExperimentState) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from cargobike.core.errors import NotFoundError, nearest
+from cargobike.core.origins import Origin
 from cargobike.core.registering.keeping import KeptTable, table_keeper
 from cargobike.features.datasets.record import DatasetRecord, PartRecord
 from cargobike.store.files.storage import Storage
@@ -60,7 +61,9 @@ class Part:
     def source(self) -> Any:
         """Return its rows as loaders read them, under the name of the dataset."""
         source = self.table().source()
-        source.name = f"{self._dataset}/{self.name}"
+        name, _, version = self._dataset.partition(":")
+        source.origin = Origin("dataset", name, version, self.name)
+        source.name = str(source.origin)
         return source
 
     def to_arrow(self) -> pa.Table:

@@ -110,7 +110,8 @@ def test_a_loader_reads_a_dataset_and_an_experiment_records_it() -> None:
     assert result.best is not None
     assert result.best.metric == dataset["train"].to_pandas()["value"].sum()
     feeding = result.asked.feeding
-    assert (feeding.source, feeding.rows) == ("plain:1/train", 36)
+    assert (feeding.kind, feeding.source, feeding.version, feeding.part) == ("dataset", "plain", "1", "train")
+    assert (feeding.label, feeding.rows) == ("plain:1/train", 36)
     assert feeding.fingerprint == dataset["train"].fingerprint
 
 

@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from cargobike.core.errors import InvalidInputError
-from cargobike.data.sources.opening import open_source
+from cargobike.core.origins import Origin
+from cargobike.data.sources.opening import open_source, origin_of
 from cargobike.data.sources.source import Source
 from cargobike.data.tables.rows.columns import batch_of
 from cargobike.store.history.environment import without_credentials
@@ -33,12 +34,14 @@ class Incoming:
         batches: Rows in order; types may differ from batch to batch.
         may_lack_columns: Whether a batch may lack columns that others have; its rows then have nothing there.
         num_rows: How many rows there will be, if that is known.
+        origin: What they are read from, if they are not only in memory.
     """
 
     source: str
     batches: Iterator[pa.RecordBatch]
     may_lack_columns: bool = False
     num_rows: int | None = None
+    origin: Origin | None = None
 
 
 def incoming_of(source: Any, *, each: Each | None = None, types: pa.Schema | None = None) -> Incoming:
@@ -56,7 +59,8 @@ def incoming_of(source: Any, *, each: Each | None = None, types: pa.Schema | Non
         raise InvalidInputError(f"each={each!r} was given; allowed are 'row' and 'batch'.")
     if _is_stored(source):
         stored = open_source(source)
-        return Incoming(_word(source), _group_by_group(stored), num_rows=stored.num_rows)
+        origin = origin_of(stored)
+        return Incoming(_word(source), _group_by_group(stored), num_rows=stored.num_rows, origin=origin)
     if (batches := _batches(source, 0, types)) is not None:
         return Incoming(_word(source), iter(batches), num_rows=_count(source))
     if isinstance(source, bytes) or not isinstance(source, Iterable):
