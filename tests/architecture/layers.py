@@ -67,7 +67,7 @@ INNER: dict[str, list[set[str]]] = {
     "experiments": [
         {"reading", "product", "kind", "other_words", "usage"},
         {"trial", "scheduling", "index", "tensorboard"},
-        {"finding", "display", "space_changes"},
+        {"finding", "display", "space_changes", "tracing"},
         {"results"},
         {"driving"},
         {"asking"},

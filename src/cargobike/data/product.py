@@ -17,5 +17,7 @@ PRODUCT: Final = Product(
     tables="cargobike.data.index.tables:TABLES",
     keeper="cargobike.data",
     feeder="cargobike.data.feeding:describe",
+    edges="cargobike.data.tracing:edges",
+    thing_pages={"table": "/data/{id}"},
     pages="cargobike.data.pages.section:data_section",
 )

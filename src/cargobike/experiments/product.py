@@ -34,6 +34,8 @@ PRODUCT: Final = Product(
     ),
     kind="cargobike.experiments.kind:EXPERIMENTS",
     tables="cargobike.experiments.index.journals:TABLES",
+    edges="cargobike.experiments.tracing:edges",
+    thing_pages={"experiment": "/experiments/{name}"},
     pages="cargobike.experiments.pages.section:experiment_section",
     find_page="cargobike.experiments.finding:find_page",
     list_names="cargobike.experiments.commands.naming:list_names",

@@ -19,5 +19,7 @@ PRODUCT: Final = Product(
         ),
     ),
     views="cargobike.features.views.keeping",
+    edges="cargobike.features.tracing:edges",
     pages="cargobike.features.pages.section:features_section",
+    thing_pages={"group": "/features/{name}?version={version}"},
 )

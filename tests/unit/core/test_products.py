@@ -55,7 +55,7 @@ def test_every_path_of_our_own_products_leads_somewhere() -> None:
     paths = [
         path
         for product in own_products()
-        for path in (product.kind, product.tables, product.pages, product.find_page)
+        for path in (product.kind, product.tables, product.pages, product.find_page, product.edges)
         if path
     ]
     assert paths

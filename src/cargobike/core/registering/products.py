@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -81,6 +81,8 @@ class Product:
 
     Raises `NotFoundError` if there is no such thing.
     """
+    thing_pages: Mapping[str, str] = field(default_factory=dict)
+    """The address of the page of a thing in lineage by its kind, with `{name}`, `{version}` or `{id}` (both) in it."""
     list_names: str = ""
     """A function that yields what its things can be called, each with a few words about it, for shells to complete."""
 

@@ -6,13 +6,17 @@ product knows those of the others; they meet here, in things that have a kind, a
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
+from urllib.parse import quote
 
 from cargobike.core.errors import NotFoundError, nearest, nearest_names
 from cargobike.core.layout import ProjectFolder
-from cargobike.core.registering.lazy import load
+from cargobike.core.registering.lazy import in_words, load
 from cargobike.core.registering.products import products
+
+_log: Final = logging.getLogger(__name__)
 
 Relation = Literal["made from", "trained on", "serves", "triggered by"]
 
@@ -28,7 +32,12 @@ class Thing(NamedTuple):
     version: str = ""
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.name}" + (f":{self.version}" if self.version else "")
+        return f"{self.kind} {self.id}"
+
+    @property
+    def id(self) -> str:
+        """Its name, and its version if it has one: `digits:3`."""
+        return f"{self.name}:{self.version}" if self.version else self.name
 
 
 class Edge(NamedTuple):
@@ -54,9 +63,17 @@ Edges = Callable[[ProjectFolder], Iterable[Edge]]
 def all_edges(project: ProjectFolder) -> Iterator[Edge]:
     """Yield what came from what in a project, as all products know it."""
     for product in products():
-        if product.edges:
+        if not product.edges:
+            continue
+        try:
             known: Edges = load(product.edges)
-            yield from known(project)
+        except ModuleNotFoundError as error:
+            problem = in_words(error, f"The lineage of {product.name}", product.extra)
+            if problem is error:
+                raise
+            _log.info("%s", problem)  # without its libraries a product has made nothing here
+            continue
+        yield from known(project)
 
 
 def lineage_of(project: ProjectFolder, name: str, kind: str = "") -> Lineage:
@@ -72,21 +89,28 @@ def lineage_of(project: ProjectFolder, name: str, kind: str = "") -> Lineage:
     """
     edges = list(all_edges(project))
     things = {thing for edge in edges for thing in (edge.made, edge.source)}
-    plain, _, version = name.partition(":")
-    wanted = {
-        thing for thing in things if thing.name == plain and version in {"", thing.version} and kind in {"", thing.kind}
-    }
+    wanted = {thing for thing in things if name in {thing.name, thing.id} and kind in {"", thing.kind}}
     if not wanted:
-        names = sorted({thing.name for thing in things})
+        names = sorted({called for thing in things for called in (thing.name, thing.id)})
+        what = f"No {kind}" if kind else "Nothing"
         raise NotFoundError(
-            f"Nothing called {name!r} was made from anything, or is used by anything.{nearest(plain, names)}",
+            f"{what} called {name!r} was made from anything, or is used by anything.{nearest(name, names)}",
             wanted=name,
-            nearest=nearest_names(plain, names),
+            nearest=nearest_names(name, names),
         )
     return Lineage(
         _reached(edges, wanted, lambda edge: (edge.made, edge.source)),
         _reached(edges, wanted, lambda edge: (edge.source, edge.made)),
     )
+
+
+def page_of(thing: Thing) -> str:
+    """Return the address of the page of a thing in the dashboard; empty if no product has one for it."""
+    for product in products():
+        if address := product.thing_pages.get(thing.kind):
+            parts = {"name": thing.name, "version": thing.version, "id": thing.id}
+            return address.format_map({key: quote(text, safe=":") for key, text in parts.items()})
+    return ""
 
 
 def users_of(project: ProjectFolder, thing: Thing) -> list[Edge]:

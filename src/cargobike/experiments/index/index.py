@@ -12,6 +12,7 @@ from cargobike.core.errors import NotFoundError, nearest_names
 from cargobike.core.facts import ExperimentStarted
 from cargobike.core.record import ExperimentRecord
 from cargobike.core.records import ExperimentState, Params, TrialState
+from cargobike.experiments.index.origins import ExperimentOrigin, origins_of
 
 log = logging.getLogger(__name__)
 
@@ -209,6 +210,11 @@ class Index(ABC):
     @abstractmethod
     def names(self) -> list[tuple[str, str]]:
         """Return `(id, name)` of all experiments, the newest first."""
+
+    def origins(self) -> list[tuple[str, ExperimentOrigin]]:
+        """Return the id of each experiment that came from something, once with each thing, the oldest first."""
+        rows = self.experiments(descending=False)
+        return [(row.id, origin) for row in rows for origin in origins_of(row.header.asked)]
 
     @abstractmethod
     def close(self) -> None:

@@ -18,6 +18,7 @@ from cargobike.experiments.index.index import (
     TrialSort,
     Where,
 )
+from cargobike.experiments.index.origins import ExperimentOrigin, decode_origins
 from cargobike.experiments.index.rows import experiment_row, trial_row
 from cargobike.store.index.light import Answers
 from cargobike.store.index.watched import Row
@@ -124,6 +125,12 @@ class SqlIndex(Index):
         """Return `(id, name)` of all experiments, the newest first."""
         rows = self._select("experiments", [_MINE], {}, columns="id, name", order="started_at DESC, id DESC")
         return [(row["id"], row["name"]) for row in rows]
+
+    def origins(self) -> list[tuple[str, ExperimentOrigin]]:
+        """Return the id of each experiment that came from something, once with each thing, the oldest first."""
+        conditions = [_MINE, "origins <> '[]'"]
+        rows = self._select("experiments", conditions, {}, columns="id, origins", order="started_at, id")
+        return [(row["id"], origin) for row in rows for origin in decode_origins(row["origins"])]
 
     def close(self) -> None:
         """Close all connections; may be called twice."""

@@ -14,6 +14,7 @@ from cargobike.core.goals import Goals, read_constraints
 from cargobike.core.record import ExperimentRecord, WorkerSeen
 from cargobike.core.records import ExperimentState, Trial, TrialState
 from cargobike.core.values.exact import pack_exactly
+from cargobike.experiments.index.origins import origins_of
 from cargobike.experiments.index.rows import trial_row
 from cargobike.store.history.annotations import Annotations
 from cargobike.store.index.tables import Values, journal_columns
@@ -41,6 +42,7 @@ experiments = sa.Table(
     sa.Column("best_value", sa.Double),
     sa.Column("best_params", sa.Text),
     sa.Column("user", sa.Text, nullable=False),
+    sa.Column("origins", sa.Text, nullable=False),
     sa.Column("worker_seconds", sa.Double, nullable=False),
     sa.Column("past_worker_s", sa.Double, nullable=False),
     sa.Column("workers", sa.Text, nullable=False),
@@ -92,6 +94,7 @@ def experiment_values(record: ExperimentRecord) -> Values:
         "objective": record.objective and _text(record.objective),
         "direction": record.header.direction,
         "user": _text(record.header.user),
+        "origins": _text(_dump(origins_of(record.header.asked))),
         "worker_seconds": record.worker_seconds,
         "past_worker_s": record.past_worker_s,
         "workers": _dump([(one.name, one.joined_at, one.lost_at) for one in record.workers.values()]),

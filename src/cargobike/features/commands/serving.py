@@ -8,12 +8,12 @@ import typer
 
 from cargobike.cli.printing import cell, console, print_json, print_table, table
 from cargobike.core.errors import InvalidInputError
+from cargobike.core.registering.tracing import Edge
 from cargobike.core.values.times import on_calendar
 from cargobike.features.commands.naming import Json, Name, find
 from cargobike.features.datasets.finding import list_training_datasets
 from cargobike.features.groups.finding import group, list_groups
 from cargobike.features.online.store import file_of, local_root
-from cargobike.features.tracing import Edge
 from cargobike.features.tracing import lineage as lineage_of
 from cargobike.features.views.front import list_views, view
 from cargobike.store.files import project

@@ -9,6 +9,7 @@ from pyarrow import ArrowException
 from starlette.responses import Response
 
 from cargobike.core.errors import CargobikeError, NotFoundError
+from cargobike.core.registering.tracing import Thing, users_of
 from cargobike.features.groups.definitions import NAME, all_definitions
 from cargobike.features.groups.describing import described, listed
 from cargobike.features.groups.finding import group, list_groups, search
@@ -24,7 +25,6 @@ from cargobike.features.pages.answers import (
     GroupUse,
     Histogram,
 )
-from cargobike.features.tracing import Thing, all_edges
 from cargobike.store.files.storages import storage_of
 from cargobike.ui.web.answering import REFUSALS, sends
 from cargobike.ui.web.section import Link, Section
@@ -120,8 +120,7 @@ def _listed(state: ServerState, words: str, offset: int, limit: int) -> GroupPag
 def _details(state: ServerState, found: Group) -> GroupDetails:
     facts = described(found)
     versions = [one.version for one in all_definitions(storage_of(state.project)) if one.name == found.name]
-    itself = Thing("group", found.name, found.version)
-    uses = [edge for edge in all_edges(state.project) if edge.source == itself]
+    uses = users_of(state.project, Thing("group", found.name, str(found.version)))
     own: dict[str, Any] = {name: facts[name] for name in GroupLine.__struct_fields__}
     return GroupDetails(
         group=GroupLine(**own),
@@ -134,5 +133,5 @@ def _details(state: ServerState, found: Group) -> GroupDetails:
         files=facts["files"],
         size_bytes=facts["size_bytes"],
         commits=[GroupCommit(**commit) for commit in facts["commits"][:_COMMITS_SHOWN]],
-        used_by=[GroupUse(*edge.made, detail=edge.detail) for edge in uses],
+        used_by=[GroupUse(edge.made.kind, edge.made.name, int(edge.made.version), edge.detail) for edge in uses],
     )

@@ -34,6 +34,18 @@ TOLD: dict[str, dict[str, Any]] = {
         "points": 9,
     },
     "v1-two-goals.jsonl": {"counts": {"completed": 3}, "best": None, "points": []},
+    "v3-fed-with-a-dataset.jsonl": {
+        "counts": {"completed": 1},
+        "best": (0, {}, 16.0),
+        "points": [],
+        "origins": [("dataset", "team_value", "2", "trained on", "part train")],
+    },
+    "v3-fed-with-a-table.jsonl": {
+        "counts": {"completed": 1},
+        "best": (0, {}, 3.0),
+        "points": [],
+        "origins": [("table", "points", "2", "trained on", "")],
+    },
     "v2-first.jsonl": {
         "counts": {"completed": 2, "failed": 1},
         "best": (2, {"x": 3}, 9.0),
@@ -73,8 +85,9 @@ def test_a_past_journal_is_still_written_like_that(past: tuple[ExperimentFolder,
 
 
 def test_a_past_journal_is_listed_and_shown(past: tuple[ExperimentFolder, dict[str, Any]], tmp_path: Path) -> None:
-    folder, _ = past
+    folder, told = past
     with open_index(ProjectFolder(tmp_path)) as index:
         index.sync()
         assert_rows_equal_record(index, folder)
+        assert index.origins() == [(folder.id, origin) for origin in told.get("origins", [])]
     write_curves(folder)

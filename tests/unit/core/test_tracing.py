@@ -1,0 +1,125 @@
+"""Lineage: the way along edges that products know, against a plain one; names that are suggested; pages of things."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from cargobike.core.errors import NotFoundError
+from cargobike.core.layout import ProjectFolder
+from cargobike.core.registering import tracing
+from cargobike.core.registering.products import Product
+from cargobike.core.registering.tracing import Edge, Edges, Thing, all_edges, lineage_of, page_of, users_of
+
+PROJECT = ProjectFolder(Path("/nowhere"))
+KINDS = ("group", "view", "dataset", "table")
+
+
+def thing(number: int) -> Thing:
+    return Thing(KINDS[number % 4], f"n{number // 4}", str(number % 3 or ""))
+
+
+graphs = st.lists(st.tuples(st.integers(0, 15), st.integers(0, 15)), max_size=40).map(
+    lambda pairs: [Edge(thing(made), thing(source), detail=str(at)) for at, (made, source) in enumerate(pairs)]
+)
+"""Edges in any direction, so with cycles, things that came from themselves, and the same edge several times."""
+
+
+def use(monkeypatch: pytest.MonkeyPatch, *known: Edges, **pages: str) -> None:
+    """Have products that know some edges, one each, and have some pages."""
+    paths = {f"garden.tracing:edges{number}": edges for number, edges in enumerate(known)}
+    described = tuple(Product(name=path, title="", edges=path, thing_pages=pages) for path in paths)
+    monkeypatch.setattr(tracing, "products", lambda: (*described, Product(name="silent", title="Silent")))
+    monkeypatch.setattr(tracing, "load", paths.__getitem__)
+
+
+def reached_plainly(edges: list[Edge], begin: set[Thing], *, towards_sources: bool) -> set[Edge]:
+    """Repeat going one step until nothing is new."""
+    found: set[Edge] = set()
+    things = set(begin)
+    while True:
+        step = {edge for edge in edges if (edge.made if towards_sources else edge.source) in things}
+        if step <= found:
+            return found
+        found |= step
+        things |= {edge.source if towards_sources else edge.made for edge in step}
+
+
+@given(graphs, st.integers(0, 15))
+@example([Edge(thing(0), thing(0))], 0)
+@example([Edge(thing(0), thing(1)), Edge(thing(1), thing(2)), Edge(thing(2), thing(0))], 1)
+def test_lineage_is_what_a_plain_search_finds(edges: list[Edge], wanted: int) -> None:
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        use(monkeypatch, lambda _: edges[::2], lambda _: edges[1::2])
+        begin = thing(wanted)
+        if begin not in {end for edge in edges for end in edge[:2]}:
+            return
+        found = lineage_of(PROJECT, begin.id, begin.kind)
+        # A thing without a version is asked for by its name, which means all its versions.
+        begins = {
+            one for edge in edges for one in edge[:2] if one.kind == begin.kind and begin.id in (one.name, one.id)
+        }
+        assert set(found.sources) == reached_plainly(edges, begins, towards_sources=True)
+        assert set(found.uses) == reached_plainly(edges, begins, towards_sources=False)
+        assert len(found.sources) == len(set(found.sources)), "an edge is told once"
+        assert sorted(users_of(PROJECT, begin)) == sorted(edge for edge in edges if edge.source == begin)
+
+
+def test_the_nearest_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    chain = [Edge(Thing("table", f"t{number + 1}"), Thing("table", f"t{number}")) for number in range(5)]
+    use(monkeypatch, lambda _: reversed(chain))
+    found = lineage_of(PROJECT, "t2")
+    assert [edge.source.name for edge in found.sources] == ["t1", "t0"]
+    assert [edge.made.name for edge in found.uses] == ["t3", "t4", "t5"]
+    assert list(all_edges(PROJECT)) == chain[::-1]
+
+
+def test_things_are_found_by_name_version_and_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    group, address = Thing("group", "teams", "1"), Thing("table", "s3://host:9000/teams", "3")
+    edges = [
+        Edge(Thing("view", "teams", "1"), group),
+        Edge(Thing("view", "teams", "2"), group),
+        Edge(group, address),
+    ]
+    use(monkeypatch, lambda _: edges)
+    assert lineage_of(PROJECT, "teams:2").sources == [edges[1], edges[2]]
+    assert len(lineage_of(PROJECT, "teams", "view").sources) == 3
+    assert lineage_of(PROJECT, "teams:1", "group").uses == edges[:2]
+    for name in ("s3://host:9000/teams", "s3://host:9000/teams:3"):
+        assert len(lineage_of(PROJECT, name).uses) == 3
+
+
+def test_what_is_unknown_is_refused_with_the_nearest_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    use(monkeypatch, lambda _: [Edge(Thing("view", "team_value", "2"), Thing("group", "teams", "1"))])
+    with pytest.raises(NotFoundError, match=r"Nothing called 'temas' .*Did you mean 'teams'\?"):
+        lineage_of(PROJECT, "temas")
+    with pytest.raises(NotFoundError, match=r"'team_value:3' .*Did you mean 'team_value:2'\?") as refused:
+        lineage_of(PROJECT, "team_value:3")
+    assert refused.value.nearest[0] == "team_value:2"
+    with pytest.raises(NotFoundError, match="No model called 'teams' was made"):
+        lineage_of(PROJECT, "teams", "model")
+
+
+def test_a_product_whose_libraries_are_missing_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    edge = Edge(Thing("view", "v", "1"), Thing("group", "g", "1"))
+    use(monkeypatch, lambda _: [edge] * 2, lambda _: [edge])
+
+    def load(path: str) -> Edges:
+        if path.endswith("edges0"):
+            raise ModuleNotFoundError("No module named 'pyarrow'", name="pyarrow")
+        return lambda _: [edge]
+
+    monkeypatch.setattr(tracing, "load", load)
+    assert list(all_edges(PROJECT)) == [edge]
+
+
+def test_things_have_the_pages_that_products_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    use(monkeypatch, lambda _: [], group="/features/{name}?version={version}", table="/data/{id}")
+    assert page_of(Thing("group", "teams", "2")) == "/features/teams?version=2"
+    assert page_of(Thing("table", "higgs", "3")) == "/data/higgs:3"
+    assert page_of(Thing("table", "3f9ab2c4d5e6")) == "/data/3f9ab2c4d5e6"
+    assert page_of(Thing("table", "../?<x>")) == "/data/..%2F%3F%3Cx%3E"
+    assert page_of(Thing("model", "digits", "1")) == ""
