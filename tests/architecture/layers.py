@@ -122,6 +122,7 @@ LIBRARIES: dict[str, Library] = {
             "models/flavours/pickling.py",
         )
     ),
+    "confluent_kafka": Library(("serving/inference_log/kafka_sink.py",), "optional, and only for logs in Kafka"),
     "cryptography": Library(("training/parameter_server/wire/*",)),
     "duckdb": Library(
         ("features/joining/*", "features/queries/*", "features/online/*", "features/groups/rows/incoming.py"),
@@ -140,7 +141,16 @@ LIBRARIES: dict[str, Library] = {
     "lightning": Library(("experiments/trial/callbacks/lightning.py",)),
     "msgspec": Library(("*",)),
     "numpy": Library(
-        ("search/*", "analysis/*", "training/*", "data/*", "features/*", "estimators/scikit.py", "models/*")
+        (
+            "search/*",
+            "analysis/*",
+            "training/*",
+            "data/*",
+            "features/*",
+            "estimators/scikit.py",
+            "models/*",
+            "serving/*",
+        )
     ),
     "optuna": Library(
         ("search/optimizers/optuna_bridge.py",), "optional, and only for who asks for one of its samplers"
@@ -171,7 +181,7 @@ LIBRARIES: dict[str, Library] = {
         "optional, a second to import, and only for who runs on Spark",
     ),
     "pyarrow": Library(
-        ("data/*", "features/*", "store/files/*"),
+        ("data/*", "features/*", "store/files/*", "serving/inference_log/*", "serving/commands/log.py"),
         "optional, and only for programs that read or write tables",
     ),
     "fsspec": Library(
@@ -229,6 +239,7 @@ LIBRARIES: dict[str, Library] = {
 """Every library that the package imports. One that is not here is not used anywhere."""
 
 DEFERRED: dict[tuple[str, str], str] = {
+    ("serving/inference_log/log.py", "cargobike.serving.inference_log.kafka_sink"): "an extra; only for logs in Kafka",
     ("core/registering/registry.py", "importlib.metadata"): "slow to load, and needed only for names that are not ours",
     ("cli/ui.py", "cargobike.ui.web.access"): "needs an extra; who lacks it is told how to install it",
     ("cli/ui.py", "cargobike.ui.web.serving"): "needs an extra; who lacks it is told how to install it",

@@ -62,7 +62,7 @@ PUBLIC: dict[str, str] = {
     ),
     "cargobike.sklearn": "Estimator",
     "cargobike.spark": "Estimator Model trusting",
-    "cargobike.serving": "",
+    "cargobike.serving": "read_log",
     "cargobike.simulation": "Cluster SimulatedRun SimulationResult simulate",
     "cargobike.products": "Command Product",
     "cargobike.spaces": "Parameter Searchspace SpaceFile read_space",

@@ -14,6 +14,7 @@ CACHE = "CARGOBIKE_CACHE"
 STORAGE_TIMEOUT_S = "CARGOBIKE_STORAGE_TIMEOUT_S"
 UI_TOKEN = "CARGOBIKE_UI_TOKEN"  # noqa: S105 - the name of a variable, not a secret
 FAKE_GPUS = "CARGOBIKE_FAKE_GPUS"
+KAFKA_PROPERTIES = "CARGOBIKE_KAFKA_PROPERTIES"
 
 CPUS = "CARGOBIKE_CPUS"
 SCRATCH = "CARGOBIKE_SCRATCH"
@@ -35,6 +36,8 @@ FOR_PEOPLE = {
     STORAGE_TIMEOUT_S: "for how many seconds storage that does not answer is asked again; 60 by default",
     UI_TOKEN: "the token that `cargobike ui` asks for, at least 16 characters; a new one each time by default",
     FAKE_GPUS: "made-up GPUs, such as `0,1,2`, in place of the machine's own, to try out how trials share them",
+    KAFKA_PROPERTIES: "a file with settings of the Kafka client of [inference logs](guides/inference-log.md), such as "
+    "user and password: `name=value` in each line",
 }
 """What people may set, with what it says; the reference documents exactly these."""
 
@@ -96,6 +99,11 @@ def fake_gpus(variables: Mapping[str, str]) -> tuple[str, ...] | None:
     """Return the names of the made-up GPUs, `None` where the machine's own count."""
     names = variables.get(FAKE_GPUS)
     return None if names is None else names_in(names)
+
+
+def kafka_properties() -> str:
+    """Return the path of the file with settings of the Kafka client, empty if there is none."""
+    return os.environ.get(KAFKA_PROPERTIES, "")
 
 
 def names_in(text: str) -> tuple[str, ...]:

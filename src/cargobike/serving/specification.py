@@ -61,6 +61,7 @@ class Logging(msgspec.Struct, frozen=True, kw_only=True):
         kafka: The servers of a broker, `host:port`, to which they go instead of files of the project.
         topic: The broker's topic; by default the deployment's name.
         flush_s: How long at most until what was answered is kept.
+        keep_days: How many days of files are kept; 0 for all.
     """
 
     sample: float = 1.0
@@ -68,6 +69,7 @@ class Logging(msgspec.Struct, frozen=True, kw_only=True):
     kafka: str = ""
     topic: str = ""
     flush_s: float = 2.0
+    keep_days: float = 0.0
 
 
 class Specification(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,0 +1,134 @@
+"""Keep requests in a topic of Kafka: one message of JSON for each, by the request's id."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from cargobike.core import settings
+from cargobike.core.errors import InvalidInputError
+from cargobike.serving.inference_log.columns import Columns
+from cargobike.serving.inference_log.sink import Counts, Entry
+
+_WAIT_S: Final = 0.5
+_log = logging.getLogger(__name__)
+
+
+class KafkaMessage(msgspec.Struct, frozen=True):
+    """What a message holds; `at` is in seconds since 1970."""
+
+    request_id: str
+    at: float
+    latency_ms: float
+    model: str
+    version: int
+    status: int
+    rows: Any
+    answers: Any
+
+
+class KafkaSink:
+    """Sends requests to a broker; the client's own queue holds what is not sent yet, and tries again for minutes."""
+
+    def __init__(
+        self,
+        servers: str,
+        topic: str,
+        model: str,
+        columns_of: Callable[[int], Columns],
+        counts: Counts,
+        **more: Any,
+    ) -> None:
+        self._topic = topic
+        self._model = model
+        self._columns_of = columns_of
+        self._counts = counts
+        self._encode = msgspec.json.Encoder(enc_hook=str).encode
+        self._has_warned = False
+        defaults = {
+            "bootstrap.servers": servers,
+            "client.id": "cargobike",
+            "enable.idempotence": True,
+            "compression.type": "lz4",
+            "linger.ms": 50,
+            "queue.buffering.max.kbytes": 64 << 10,
+            "error_cb": self._tell,
+            "logger": _log,
+        }
+        try:
+            self._producer = Producer({**defaults, **_properties(), **more})
+        except (KafkaException, ValueError, TypeError) as error:
+            raise InvalidInputError(f"The broker {servers!r} cannot be used: {_words(error)}") from error
+
+    def put(self, entries: Sequence[Entry]) -> None:
+        """Give requests to the client; what finds no room there is lost."""
+        for entry in entries:
+            try:
+                value = self._encode(self._message(entry))
+                self._send(entry[0], value)
+            except BufferError:
+                self._counts.lost += 1
+            except Exception:  # noqa: BLE001 - serving goes on without a log
+                self._counts.lost += 1
+                _log.exception("A request cannot be logged.")
+        self._producer.poll(0)
+
+    def _message(self, entry: Entry) -> KafkaMessage:
+        request_id, at, latency_s, version, status, rows, answers = entry
+        rows, answers = self._columns_of(version).redacted(rows, answers)
+        return KafkaMessage(request_id, at, latency_s * 1e3, self._model, version, status, rows, answers)
+
+    def _send(self, key: str, value: bytes) -> None:
+        try:
+            self._producer.produce(self._topic, value, key.encode(), on_delivery=self._sent)
+        except BufferError:
+            self._producer.poll(_WAIT_S)  # makes room, if the broker takes anything
+            self._producer.produce(self._topic, value, key.encode(), on_delivery=self._sent)
+
+    def _sent(self, error: KafkaError | None, _message: Message) -> None:
+        if error is None:
+            self._counts.written += 1
+            self._has_warned = False
+        else:
+            self._counts.lost += 1
+
+    def _tell(self, error: KafkaError) -> None:
+        self._counts.failures += 1
+        if not self._has_warned:
+            self._has_warned = True
+            _log.warning("The broker of the inference log fails, and is tried again: %s", error.str())
+
+    def flush(self) -> bool:
+        """Send what there is; returns whether all of it has arrived."""
+        return self._producer.flush(_WAIT_S) == 0
+
+    def tend(self) -> None:
+        """Do nothing: the broker looks after its topics."""
+
+    def close(self) -> None:
+        """Give up what has not arrived."""
+        if len(self._producer):
+            self._producer.purge()
+            self._producer.flush(_WAIT_S)
+
+
+def _properties() -> dict[str, str]:
+    path = settings.kafka_properties()
+    if not path:
+        return {}
+    try:
+        lines = Path(path).read_text().splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInputError(f"{settings.KAFKA_PROPERTIES} names {path}, which cannot be read: {error}") from error
+    pairs = (line.partition("=") for line in map(str.strip, lines) if line and not line.startswith("#"))
+    return {name.strip(): value.strip() for name, _, value in pairs}
+
+
+def _words(error: Exception) -> str:
+    kafka = error.args[0] if error.args else error
+    return kafka.str() if isinstance(kafka, KafkaError) else str(error)

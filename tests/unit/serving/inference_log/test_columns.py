@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cargobike.core.signatures import Field, Signature
+from cargobike.serving.inference_log.columns import Columns
+from cargobike.serving.inference_log.sink import Entry
+from support.logged_requests import NOON, RECORDS, VECTORS
+
+
+def entry(rows: list[Any] | None, answers: list[Any] | None, status: int = 200, request_id: str = "r") -> Entry:
+    return (request_id, NOON, 0.0025, 3, status, rows, answers)
+
+
+def converted(signature: Signature | None, *entries: Entry, redact: tuple[str, ...] = ()) -> list[dict[str, Any]]:
+    batch = Columns("digits", 3, signature, redact).batch(entries)
+    rows: list[dict[str, Any]] = batch.to_pylist()
+    return rows
+
+
+def test_a_request_becomes_a_row_for_each_of_its_rows() -> None:
+    rows = converted(VECTORS, entry([[1, 2, 3], [4, 5, 6]], [0.5, 0.25], request_id="a"), entry([[7, 8, 9]], [1.0]))
+    assert [(row["request_id"], row["row"], row["input.x"], row["output.score"]) for row in rows] == [
+        ("a", 0, [1, 2, 3], 0.5),
+        ("a", 1, [4, 5, 6], 0.25),
+        ("r", 0, [7, 8, 9], 1.0),
+    ]
+    assert {(row["model"], row["version"], row["status"], row["input"], row["output"]) for row in rows} == {
+        ("digits", 3, 200, None, None)
+    }
+    assert rows[0]["latency_ms"] == 2.5
+    assert rows[0]["at"].isoformat() == "2026-05-01T12:00:00+00:00"
+
+
+def test_a_vector_is_one_column_of_lists_that_numpy_sees_as_a_matrix() -> None:
+    batch = Columns("digits", 1, VECTORS).batch([entry([[1, 2, 3], [4, 5, 6]], [0, 0])])
+    column = batch.column("input.x")
+    assert column.type == pa.list_(pa.float32(), 3)
+    assert column.flatten().to_numpy(zero_copy_only=True).reshape(-1, 3).tolist() == [[1, 2, 3], [4, 5, 6]]
+
+
+def test_a_tensor_is_flat_and_its_shape_is_told() -> None:
+    image = Signature((Field("pixels", "UINT8", (2, 2)),), (Field("digit", "INT64"),))
+    columns = Columns("digits", 1, image)
+    batch = columns.batch([entry([[[1, 2], [3, 4]]], [7]), entry(None, None, 400), entry([[[5, 6], [7, 8]]], [9])])
+    assert batch.column("input.pixels").to_pylist() == [[1, 2, 3, 4], None, [5, 6, 7, 8]]
+    assert batch.schema.field("input.pixels").metadata == {b"shape": b"[2,2]"}
+
+
+def test_any_length_and_texts_have_columns_too() -> None:
+    signature = Signature((Field("words", "BYTES", (-1,)), Field("grid", "FP32", (-1, -1))), (Field("label", "BYTES"),))
+    (row,) = converted(signature, entry([{"words": ["a", "b"], "grid": [[1], [2, 3]]}], ["yes"]))
+    assert (row["input.words"], row["input.grid"], row["output.label"]) == (["a", "b"], [[1], [2, 3]], "yes")
+
+
+def test_a_request_without_rows_or_answers_is_a_row_of_nulls() -> None:
+    rows = converted(VECTORS, entry(None, None, 413), entry([[1, 2, 3]], None, 504), entry([], [], 200))
+    assert [(row["status"], row["row"], row["input.x"], row["output.score"]) for row in rows] == [
+        (413, None, None, None),
+        (504, 0, [1, 2, 3], None),
+        (200, None, None, None),
+    ]
+
+
+@pytest.mark.parametrize("wrong", [[1, 2], [1, 2, "three"], "text", {"x": 1}, [[1, 2, 3]], [1, 2, {"y": 1}]])
+def test_a_row_that_does_not_fit_is_kept_as_text_and_the_others_as_columns(wrong: Any) -> None:
+    rows = converted(VECTORS, entry([[1, 2, 3]], [1.0]), entry([wrong], ["no number"], 400), entry([[4, 5, 6]], [2.0]))
+    assert [row["input.x"] for row in rows] == [[1, 2, 3], None, [4, 5, 6]]
+    assert [row["output.score"] for row in rows] == [1.0, None, 2.0]
+    assert json.loads(rows[1]["input"]) == wrong
+    assert json.loads(rows[1]["output"]) == "no number"
+    assert rows[0]["input"] is rows[2]["input"] is None
+
+
+def test_without_a_signature_rows_and_answers_are_json() -> None:
+    (row,) = converted(None, entry([{"a": [1, 2]}], [{"label": "x", "p": 0.5}]))
+    assert json.loads(row["input"]) == {"a": [1, 2]}
+    assert json.loads(row["output"]) == {"label": "x", "p": 0.5}
+
+
+def test_redacted_fields_are_null_whatever_the_row_looks_like() -> None:
+    secret = "sesame"
+    rows = converted(
+        RECORDS,
+        entry([{"age": 3, "town": secret}], [0.5]),
+        entry([{"age": "wrong", "town": secret, "more": {"town": secret, "street": "x"}}], [0.5]),
+        entry([[3, secret]], [0.5]),
+        redact=("town",),
+    )
+    assert [row["input.town"] for row in rows] == [None] * 3
+    assert rows[0]["input.age"] == 3
+    assert json.loads(rows[1]["input"]) == {"age": "wrong", "more": {"street": "x"}}
+    assert rows[2]["input"] is None, "which of these values is the town cannot be known"
+    assert secret not in str(rows)
+
+
+def test_the_only_field_and_whole_sides_can_be_redacted() -> None:
+    (row,) = converted(VECTORS, entry([[1, 2, 3]], [0.5]), redact=("x",))
+    assert (row["input.x"], row["input"], row["output.score"]) == (None, None, 0.5)
+    (row,) = converted(VECTORS, entry([["wrong"]], [0.5]), redact=("x",))
+    assert (row["input.x"], row["input"], row["output.score"]) == (None, None, 0.5)
+    (row,) = converted(None, entry([[1, 2]], [3]), redact=("input",))
+    assert (row["input"], row["output"]) == (None, "3")
+
+
+def test_messages_are_redacted_as_columns_are() -> None:
+    columns = Columns("digits", 1, RECORDS, ("town", "score"))
+    assert columns.redacted([{"age": 1, "town": "sesame"}], [0.5]) == ([{"age": 1}], [None])
+    assert columns.redacted(None, None) == (None, None)
+    assert Columns("digits", 1, VECTORS, ("town",)).redacted([[1, 2, 3]], [0.5]) == ([[1, 2, 3]], [0.5])
+
+
+numbers = st.floats(width=32, allow_nan=False, allow_infinity=False) | st.integers(-(2**20), 2**20)
+anything = st.recursive(
+    st.none() | st.booleans() | st.text(max_size=5) | numbers,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.lists(st.lists(numbers, min_size=3, max_size=3) | anything, min_size=1, max_size=6))
+def test_every_row_is_kept_as_columns_or_as_text(rows: list[Any]) -> None:
+    kept = converted(VECTORS, entry(rows, [0.0] * len(rows)))
+    for given_, row in zip(rows, kept, strict=True):
+        if row["input.x"] is not None:  # a list with a null in it has a place there too
+            assert np.allclose(np.array(given_, float), np.array(row["input.x"], float), rtol=1e-6, equal_nan=True)
+        elif given_ is not None:
+            assert json.loads(row["input"]) == given_
+
+
+def test_values_that_json_has_no_word_for_are_kept() -> None:
+    rows = converted(VECTORS, entry([[math.nan, math.inf, 1.0]], [math.nan]), entry([[object(), 1, 2]], [b"\xff"]))
+    assert math.isnan(rows[0]["input.x"][0])
+    assert math.isinf(rows[0]["input.x"][1])
+    assert "object object" in rows[1]["input"]
