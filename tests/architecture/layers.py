@@ -136,8 +136,13 @@ LIBRARIES: dict[str, Library] = {
             "training/keras_averaging.py",
             "experiments/trial/callbacks/keras.py",
             "data/loading/frameworks/keras.py",
+            "models/flavours/keras.py",
         )
     ),
+    "jax": Library(("models/flavours/jax.py",)),
+    "lightgbm": Library(("models/flavours/lightgbm.py",)),
+    "onnx": Library(("models/flavours/onnx.py",), "an extra; only models whose weights lie in other files need it"),
+    "onnxruntime": Library(("models/flavours/onnx.py",)),
     "lightning": Library(("experiments/trial/callbacks/lightning.py",)),
     "msgspec": Library(("*",)),
     "numpy": Library(
@@ -156,7 +161,7 @@ LIBRARIES: dict[str, Library] = {
         ("search/optimizers/optuna_bridge.py",), "optional, and only for who asks for one of its samplers"
     ),
     "pandas": Library(
-        ("experiments/results/result.py", "estimators/scikit.py", "models/flavours/sklearn.py"),
+        ("experiments/results/result.py", "estimators/scikit.py", "models/flavours/tables.py"),
         "optional, and only for who asks for a table",
     ),
     "plotly": Library(("analysis/plots.py",), "optional, and only for who looks at figures"),
@@ -212,7 +217,7 @@ LIBRARIES: dict[str, Library] = {
             "experiments/trial/checkpoints/sharded.py",
             "data/loading/frameworks/torch.py",
             "training/*",
-            "models/flavours/torch.py",
+            "models/flavours/torch*.py",
         ),
         "seconds to import; only who saves tensors pays",
     ),
@@ -223,7 +228,7 @@ LIBRARIES: dict[str, Library] = {
     "transformers": Library(("experiments/trial/callbacks/transformers.py",)),
     "typer": Library(("cli/*", "*/commands/*", "*/command.py")),
     "uvicorn": Library(("ui/web/serving.py",)),
-    "xgboost": Library(("experiments/trial/callbacks/xgboost.py",)),
+    "xgboost": Library(("experiments/trial/callbacks/xgboost.py", "models/flavours/xgboost.py")),
     "yaml": Library(("search/spaces/documents.py",), "only for spaces that are read from files"),
     "zmq": Library(
         (

@@ -20,9 +20,10 @@ from typing import Any, Final
 
 import cloudpickle
 
-from cargobike.core.errors import InvalidInputError, StoreError, UntrustedError
+from cargobike.core.errors import InvalidInputError, UntrustedError
 from cargobike.core.installed import is_in_library
 from cargobike.core.package import PACKAGE_FOLDER
+from cargobike.models.flavours.files import reading
 from cargobike.models.flavours.flavour import Saved
 
 _NOT_OWN: Final = (*{sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib")}, PACKAGE_FOLDER + os.sep)
@@ -58,30 +59,8 @@ def read_pickle(path: Path, saved: Saved) -> Any:
             f"Loading {path.name} runs the code in it, but the description of this model ({saved.flavour}) says that "
             "loading runs none. Do not load it unless you know who wrote it, and why it says so."
         )
-    try:
+    with reading(path):
         return pickle.loads(path.read_bytes())
-    except FileNotFoundError:
-        raise missing(path) from None
-    except ModuleNotFoundError as error:
-        raise StoreError(
-            f"{path.name} of this model needs the module {error.name}, which is not installed here. Install what the "
-            "model was saved with."
-        ) from error
-    except Exception as error:
-        raise damaged(path, error) from error
-
-
-def missing(path: Path) -> StoreError:
-    """Return an error that names a file of a model that is not there."""
-    return StoreError(f"The model in {path.parent} lacks its file {path.name}. Save it again.")
-
-
-def damaged(path: Path, error: BaseException) -> StoreError:
-    """Return an error that names a file of a model that cannot be read."""
-    return StoreError(
-        f"{path.name} of the model in {path.parent} cannot be read: {type(error).__name__}: {error}. It is damaged, or "
-        "needs other versions of its libraries."
-    )
 
 
 def dumps(value: Any) -> bytes:

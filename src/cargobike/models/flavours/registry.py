@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from cargobike.core.errors import InvalidInputError, MissingLibraryError
+from cargobike.core.errors import InvalidInputError
 from cargobike.core.registering.lazy import in_words
 from cargobike.core.registering.modelling import Predictor
 from cargobike.core.registering.registry import Registry
@@ -21,20 +21,52 @@ FLAVOURS: Final = Registry(
     {
         "python": f"{_HERE}.python:PythonFlavour",
         "torch": f"{_HERE}.torch:TorchFlavour",
+        "torch-export": f"{_HERE}.torch_export:TorchExportFlavour",
         "sklearn": f"{_HERE}.sklearn:SklearnFlavour",
+        "keras": f"{_HERE}.keras:KerasFlavour",
+        "onnx": f"{_HERE}.onnx:OnnxFlavour",
+        "jax": f"{_HERE}.jax:JaxFlavour",
+        "xgboost": f"{_HERE}.xgboost:XGBoostFlavour",
+        "lightgbm": f"{_HERE}.lightgbm:LightGBMFlavour",
     },
-    aliases={"pytorch": "torch", "scikitlearn": "sklearn", "function": "python", "pyfunc": "python"},
+    aliases={
+        "torchexport": "torch-export",
+        "pytorch": "torch",
+        "scikitlearn": "sklearn",
+        "function": "python",
+        "pyfunc": "python",
+    },
 )
 """What `flavour="…"` understands: to add one, add a line, and how it is recognised below."""
 
 _CLASSES: Final[dict[tuple[str, str], str]] = {
+    ("keras", "Model"): "keras",  # which is a module of torch too, if Keras runs on that
+    ("torch", "ExportedProgram"): "torch-export",
     ("torch", "Module"): "torch",
+    ("xgboost", "Booster"): "xgboost",
+    ("xgboost", "XGBModel"): "xgboost",
+    ("lightgbm", "Booster"): "lightgbm",
+    ("lightgbm", "LGBMModel"): "lightgbm",
+    ("onnx", "ModelProto"): "onnx",
+    ("jax", "Exported"): "jax",
+    ("jaxlib", "PjitFunction"): "jax",
     ("sklearn", "BaseEstimator"): "sklearn",
 }
 """Flavours by the library and the name of a class that the model's class comes from; the first that fits is taken."""
 
-_SUFFIXES: Final[dict[str, str]] = {}
+_SUFFIXES: Final[dict[str, str]] = {".onnx": "onnx", ".pt2": "torch-export", ".keras": "keras"}
 """Flavours of files that are models themselves."""
+
+_EXTRAS: Final = {
+    "safetensors": "models",
+    "skops": "models",
+    "onnx": "onnx",
+    "onnxruntime": "onnx",
+    "torch": "torch",
+    "sklearn": "sklearn",
+    "keras": "keras",
+}
+"""What of ours brings a library."""
 
 
 def save(
@@ -78,7 +110,11 @@ def load(saved: Saved, folder: Path) -> Predictor:
         MissingLibraryError: If its library is not installed here.
         UntrustedError: If loading runs code, and `saved` says that it does not.
     """
-    return _find(saved.flavour).load(saved, folder)
+    flavour = _find(saved.flavour)
+    try:
+        return flavour.load(saved, folder)
+    except ModuleNotFoundError as error:
+        raise _lacking(saved.flavour, error) from error
 
 
 def recognise(model: Any) -> str:
@@ -125,10 +161,13 @@ def _of_file(path: Path) -> str:
 def _find(name: str) -> Flavour:
     try:
         kind = FLAVOURS.find(name)
-    except MissingLibraryError:
-        raise
     except ModuleNotFoundError as error:
-        raise in_words(error, f"A model of the flavour {name!r}", FLAVOURS.aliases.get(name, name)) from error
+        raise _lacking(name, error) from error
     if not (isinstance(kind, type) and issubclass(kind, Flavour)):
         raise InvalidInputError(f"flavour={name!r} stands for {kind!r}, which is not a Flavour.")
     return kind()
+
+
+def _lacking(name: str, error: ModuleNotFoundError) -> ImportError:
+    library = (error.name or "").partition(".")[0]
+    return in_words(error, f"A model of the flavour {name!r}", _EXTRAS.get(library, ""))

@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any, Final
 
 import torch
-from safetensors import SafetensorError
 from safetensors.torch import load_file, save_model
 
 from cargobike.core.errors import InvalidInputError, StoreError, UntrustedError, nearest
 from cargobike.core.registering.modelling import Predictor
 from cargobike.core.signatures import Datatype
 from cargobike.models.flavours.answers import answers_of, named
+from cargobike.models.flavours.files import reading
 from cargobike.models.flavours.flavour import Flavour, Given, Saved
-from cargobike.models.flavours.pickling import damaged, missing, read_pickle, write_pickle
+from cargobike.models.flavours.pickling import read_pickle, write_pickle
 from cargobike.models.flavours.rows import stack
 
 _WEIGHTS: Final = "weights.safetensors"
@@ -113,12 +113,8 @@ def _made(name: str, saved: Saved) -> Any:
 
 
 def _read_weights(module: Any, path: Path) -> None:
-    try:
+    with reading(path):
         weights = load_file(str(path))
-    except FileNotFoundError:
-        raise missing(path) from None
-    except (SafetensorError, OSError, ValueError) as error:
-        raise damaged(path, error) from error
     lacking, unexpected = module.load_state_dict(weights, strict=False)
     shared = {name for names in _shared(module) for name in names}
     lacking = [name for name in lacking if name not in shared]
