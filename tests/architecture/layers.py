@@ -120,6 +120,7 @@ LIBRARIES: dict[str, Library] = {
             "data/inferring/*",
             "estimators/saved_state.py",
             "models/flavours/pickling.py",
+            "serving/replica/pipeline.py",
         )
     ),
     "confluent_kafka": Library(("serving/inference_log/kafka_sink.py",), "optional, and only for logs in Kafka"),
@@ -227,8 +228,9 @@ LIBRARIES: dict[str, Library] = {
     ),
     "transformers": Library(("experiments/trial/callbacks/transformers.py",)),
     "typer": Library(("cli/*", "*/commands/*", "*/command.py")),
-    "uvicorn": Library(("ui/web/serving.py",)),
     "xgboost": Library(("experiments/trial/callbacks/xgboost.py", "models/flavours/xgboost.py")),
+    "uvicorn": Library(("ui/web/serving.py", "serving/front/process.py", "serving/front/web/connections.py")),
+    "uvloop": Library(("serving/front/process.py",)),
     "yaml": Library(("search/spaces/documents.py",), "only for spaces that are read from files"),
     "zmq": Library(
         (
