@@ -11,6 +11,7 @@ PRODUCT: Final = Product(
     title="Command line",
     commands=(
         Command("ui", "cargobike.cli.ui", "Show experiments in a browser, live.", after="logs"),
+        Command("lineage", "cargobike.cli.lineage", "Show what something came from, and what uses it.", after="ui"),
         Command("version", "cargobike.cli.version", "Print the version."),
     ),
 )

@@ -10,7 +10,7 @@ from cargobike.experiments.index.opening import open_index
 
 
 def edges(project: ProjectFolder) -> Iterator[Edge]:
-    """Yield what each experiment of a project was trained on, repeats or learned from, the oldest experiment first."""
+    """Yield what each experiment of a project was trained on, repeats or learned from, the newest first."""
     with open_index(project) as index:
         index.sync()
         rows = index.origins()

@@ -57,7 +57,7 @@ def test_edges_lead_to_what_was_asked_for(tmp_path: Path) -> None:
         mine = [(edge.source, edge.relation, edge.detail) for edge in found if edge.made == thing]
         assert mine == EXPECTED[name], name
     assert len(found) == sum(map(len, EXPECTED.values()))
-    assert [edge.made.name for edge in found] == sorted(edge.made.name for edge in found), "the oldest first"
+    assert [edge.made.name for edge in found] == sorted((edge.made.name for edge in found), reverse=True)
 
 
 def test_journals_that_were_read_are_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,7 +75,7 @@ def test_journals_that_were_read_are_not_read_again(tmp_path: Path, monkeypatch:
     assert len(list(edges(project))) == 1
     assert read == []
     second = write(project, 1, ASKED["table"])
-    assert [edge.made for edge in edges(project)] == [first, second]
+    assert [edge.made for edge in edges(project)] == [second, first]
     assert {path.parent.name for path in read} == {second.name}
 
 

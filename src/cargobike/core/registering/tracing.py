@@ -7,7 +7,7 @@ product knows those of the others; they meet here, in things that have a kind, a
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, Literal, NamedTuple
 from urllib.parse import quote
 
@@ -88,8 +88,17 @@ def lineage_of(project: ProjectFolder, name: str, kind: str = "") -> Lineage:
         NotFoundError: If nothing with that name came from anything, or is used by anything.
     """
     edges = list(all_edges(project))
+    return reached_from(edges, find_things(edges, name, kind))
+
+
+def find_things(edges: Sequence[Edge], name: str, kind: str = "") -> list[Thing]:
+    """Return the things at the ends of edges that a name means, in order; see `lineage_of`.
+
+    Raises:
+        NotFoundError: If there is none; says which have similar names.
+    """
     things = {thing for edge in edges for thing in (edge.made, edge.source)}
-    wanted = {thing for thing in things if name in {thing.name, thing.id} and kind in {"", thing.kind}}
+    wanted = [thing for thing in things if name in {thing.name, thing.id} and kind in {"", thing.kind}]
     if not wanted:
         names = sorted({called for thing in things for called in (thing.name, thing.id)})
         what = f"No {kind}" if kind else "Nothing"
@@ -98,9 +107,14 @@ def lineage_of(project: ProjectFolder, name: str, kind: str = "") -> Lineage:
             wanted=name,
             nearest=nearest_names(name, names),
         )
+    return sorted(wanted, key=lambda thing: (thing.kind, thing.name, _counted(thing.version)))
+
+
+def reached_from(edges: Sequence[Edge], things: Sequence[Thing]) -> Lineage:
+    """Return the edges that lead away from things in both directions, the nearest first."""
     return Lineage(
-        _reached(edges, wanted, lambda edge: (edge.made, edge.source)),
-        _reached(edges, wanted, lambda edge: (edge.source, edge.made)),
+        _reached(edges, things, lambda edge: (edge.made, edge.source)),
+        _reached(edges, things, lambda edge: (edge.source, edge.made)),
     )
 
 
@@ -118,7 +132,11 @@ def users_of(project: ProjectFolder, thing: Thing) -> list[Edge]:
     return [edge for edge in all_edges(project) if edge.source == thing]
 
 
-def _reached(edges: list[Edge], begin: set[Thing], ends: Callable[[Edge], tuple[Thing, Thing]]) -> list[Edge]:
+def _counted(version: str) -> tuple[int, str]:
+    return (int(version), "") if version.isdecimal() else (0, version)
+
+
+def _reached(edges: Sequence[Edge], begin: Sequence[Thing], ends: Callable[[Edge], tuple[Thing, Thing]]) -> list[Edge]:
     """Return the edges that lead away from things, in one direction, the nearest first."""
     leaving: dict[Thing, list[Edge]] = {}
     for edge in edges:

@@ -212,8 +212,8 @@ class Index(ABC):
         """Return `(id, name)` of all experiments, the newest first."""
 
     def origins(self) -> list[tuple[str, ExperimentOrigin]]:
-        """Return the id of each experiment that came from something, once with each thing, the oldest first."""
-        rows = self.experiments(descending=False)
+        """Return the id of each experiment that came from something, once with each thing, the newest first."""
+        rows = self.experiments()
         return [(row.id, origin) for row in rows for origin in origins_of(row.header.asked)]
 
     @abstractmethod

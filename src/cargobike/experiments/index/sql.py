@@ -127,9 +127,9 @@ class SqlIndex(Index):
         return [(row["id"], row["name"]) for row in rows]
 
     def origins(self) -> list[tuple[str, ExperimentOrigin]]:
-        """Return the id of each experiment that came from something, once with each thing, the oldest first."""
+        """Return the id of each experiment that came from something, once with each thing, the newest first."""
         conditions = [_MINE, "origins <> '[]'"]
-        rows = self._select("experiments", conditions, {}, columns="id, origins", order="started_at, id")
+        rows = self._select("experiments", conditions, {}, columns="id, origins", order="started_at DESC, id DESC")
         return [(row["id"], origin) for row in rows for origin in decode_origins(row["origins"])]
 
     def close(self) -> None:

@@ -88,6 +88,7 @@ def _facts(header: ExperimentStarted) -> dict[str, str]:
         "workers": str(header.workers),
         "engine": header.engine,
         "seed": str(header.seed),
+        "data": header.asked.feeding.label,
         "by": " on ".join(word for word in (header.user, header.host) if word),
     }
     return {name: fact for name, fact in facts.items() if fact}

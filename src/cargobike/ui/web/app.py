@@ -13,7 +13,7 @@ from starlette.responses import JSONResponse, Response
 
 from cargobike.core.errors import CargobikeError, InvalidInputError, NotFoundError
 from cargobike.core.version import __version__
-from cargobike.ui.web import login, start
+from cargobike.ui.web import lineage, login, start
 from cargobike.ui.web.guard import Guard
 from cargobike.ui.web.section import Section, registered_sections
 from cargobike.ui.web.state import ServerState
@@ -53,10 +53,10 @@ def create_app(state: ServerState, sections: Sequence[Section] | None = None) ->
     app.state.server = state
     app.state.templates = Templates(state.project, sections)
     app.state.sections = {section.name: section.state for section in sections}
-    for api in (start.api, *(section.api for section in sections if section.api)):
+    for api in (start.api, lineage.api, *(section.api for section in sections if section.api)):
         app.include_router(api, prefix="/api/v1")
     # The first page of an address counts: a section may have the start page for itself.
-    for pages in (login.routes, *(section.pages for section in sections if section.pages), start.pages):
+    for pages in (login.routes, *(section.pages for section in sections if section.pages), lineage.pages, start.pages):
         app.include_router(pages, include_in_schema=False)
     app.include_router(static_routes(sections), include_in_schema=False)
     app.add_exception_handler(CargobikeError, _told)

@@ -1,0 +1,105 @@
+"""`cargobike lineage`: what something came from, and what came from it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+from rich.tree import Tree
+
+from cargobike.cli.completing import fitting_in_project
+from cargobike.cli.printing import cell, console, print_json
+from cargobike.core.errors import CargobikeError, NotFoundError
+from cargobike.core.registering.lazy import load
+from cargobike.core.registering.lineage_trees import Line, trees_of
+from cargobike.core.registering.products import products
+from cargobike.core.registering.tracing import Edge, Thing, all_edges, find_things, page_of, reached_from
+from cargobike.store.files import project
+
+
+def _complete(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
+    return fitting_in_project(ctx, lambda: {(thing.id, thing.kind) for thing in _ends(_known())}, incomplete)
+
+
+def lineage(
+    name: Annotated[
+        str,
+        typer.Argument(metavar="NAME", help="A name, or name and version: `teams:2`.", autocompletion=_complete),
+    ],
+    kind: Annotated[
+        str, typer.Option(help="What it is, if several have the name: group, view, dataset, table, experiment, …")
+    ] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show what something came from, and what came from it: groups, views, datasets, tables, experiments, models."""
+    edges = _known()
+    try:
+        things = find_things(edges, name, kind)
+    except NotFoundError:
+        things = _with_page(edges, name, kind)
+        if not things:
+            raise
+    if as_json:
+        found = reached_from(edges, things)
+        print_json(
+            {
+                "things": [_described(thing) for thing in things],
+                "came_from": [_step(edge) for edge in found.sources],
+                "used_by": [_step(edge) for edge in found.uses],
+            }
+        )
+        return
+    for each in trees_of(edges, things):
+        tree = Tree(cell(str(each.thing), "bold"), guide_style="dim")
+        for word, lines in (("came from", each.sources), ("used by", each.uses)):
+            branch = tree.add(cell(word if lines else f"{word}: nothing that is recorded", "dim"))
+            _grow(branch, lines)
+        console().print(tree)
+
+
+def _known() -> list[Edge]:
+    return list(all_edges(project.current()))
+
+
+def _ends(edges: Sequence[Edge]) -> set[Thing]:
+    return {thing for edge in edges for thing in (edge.made, edge.source)}
+
+
+def _with_page(edges: Sequence[Edge], name: str, kind: str) -> list[Thing]:
+    """Return the things that a product finds by what people call them, such as the name of an experiment or `last`."""
+    addresses = set()
+    for product in products():
+        with contextlib.suppress(CargobikeError):
+            if product.find_page:
+                addresses.add(load(product.find_page)(name))
+    return sorted(thing for thing in _ends(edges) if kind in {"", thing.kind} and page_of(thing) in addresses)
+
+
+def _grow(tree: Tree, lines: Sequence[Line]) -> None:
+    branches = [tree]
+    for line in lines:
+        del branches[line.depth + 1 :]
+        branches.append(branches[-1].add(cell(_words(line))))
+
+
+def _words(line: Line) -> str:
+    if line.left_out:
+        return f"… and {line.left_out:,} more"
+    relation = "" if line.edge.relation == "made from" else line.edge.relation
+    said = ", ".join(word for word in (relation, line.edge.detail, "see above" if line.is_repeated else "") if word)
+    return f"{line.thing} ({said})" if said else str(line.thing)
+
+
+def _described(thing: Thing) -> dict[str, Any]:
+    return {"kind": thing.kind, "name": thing.name, "version": thing.version}
+
+
+def _step(edge: Edge) -> dict[str, Any]:
+    return {
+        "made": _described(edge.made),
+        "from": _described(edge.source),
+        "relation": edge.relation,
+        "detail": edge.detail,
+    }

@@ -1,0 +1,83 @@
+"""Lineage as people read it: for each thing a tree of what it came from, and one of what came from it, line by line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from cargobike.core.registering.tracing import Edge, Thing
+
+MOST_BRANCHES: Final = 20
+"""How many things are shown below one; a training dataset may have fed ten thousand experiments."""
+MOST_LINES: Final = 500
+
+
+class Line(NamedTuple):
+    """A line of a tree.
+
+    Attributes:
+        depth: How many steps away it is, from 0 for what is directly beside the thing that the tree is of.
+        edge: The step that leads to it.
+        thing: What it leads to; the other end of `edge` is the line above with one step less.
+        is_repeated: Whether the thing stands further up already, with everything below it.
+        left_out: How many more things like this one are not shown; then this line stands for them.
+    """
+
+    depth: int
+    edge: Edge
+    thing: Thing
+    is_repeated: bool = False
+    left_out: int = 0
+
+
+class Trees(NamedTuple):
+    """What a thing came from, and what came from it."""
+
+    thing: Thing
+    sources: list[Line]
+    uses: list[Line]
+
+
+def trees_of(edges: Sequence[Edge], things: Sequence[Thing]) -> list[Trees]:
+    """Return the trees of some things, each as lines in the order in which they are read.
+
+    A thing that can be reached on several ways stands in each place, and what is below it in the first one alone, so
+    that circles end. At most `MOST_BRANCHES` of the same kind are shown below one thing, `MOST_LINES` in a tree.
+    """
+    sources: dict[Thing, list[tuple[Edge, Thing]]] = {}
+    uses: dict[Thing, list[tuple[Edge, Thing]]] = {}
+    for edge in dict.fromkeys(edges):
+        sources.setdefault(edge.made, []).append((edge, edge.source))
+        uses.setdefault(edge.source, []).append((edge, edge.made))
+    return [Trees(thing, _lines(sources, thing), _lines(uses, thing)) for thing in things]
+
+
+def _lines(steps: dict[Thing, list[tuple[Edge, Thing]]], root: Thing) -> list[Line]:
+    lines: list[Line] = []
+    expanded = {root}
+    waiting = _branches(steps.get(root, []), 0)
+    while waiting and len(lines) < MOST_LINES:
+        line = waiting.pop()
+        below = steps.get(line.thing, [])
+        if line.left_out or line.thing in expanded:
+            lines.append(line._replace(is_repeated=bool(below) and not line.left_out))
+            continue
+        expanded.add(line.thing)
+        lines.append(line)
+        waiting += _branches(below, line.depth + 1)
+    if waiting:
+        lines.append(waiting[-1]._replace(depth=0, left_out=len(waiting)))
+    return lines
+
+
+def _branches(steps: list[tuple[Edge, Thing]], depth: int) -> list[Line]:
+    """Return the lines below a thing, the last one first; of each kind at most so many."""
+    by_kind: dict[str, list[Line]] = {}
+    for edge, thing in steps:
+        by_kind.setdefault(thing.kind, []).append(Line(depth, edge, thing))
+    lines = []
+    for same in by_kind.values():
+        lines += same[:MOST_BRANCHES]
+        if len(same) > MOST_BRANCHES:
+            lines.append(same[MOST_BRANCHES]._replace(left_out=len(same) - MOST_BRANCHES))
+    return lines[::-1]

@@ -1,0 +1,126 @@
+"""Lineage in the dashboard: what something came from and what came from it, as a page and as an answer of the API."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from urllib.parse import quote
+
+from fastapi import APIRouter, Path, Query
+from pydantic import Field
+from starlette.responses import Response
+
+from cargobike.core.errors import NotFoundError
+from cargobike.core.registering.lineage_trees import Trees, trees_of
+from cargobike.core.registering.tracing import (
+    Edge,
+    Thing,
+    all_edges,
+    find_things,
+    page_of,
+    reached_from,
+    users_of,
+)
+from cargobike.ui.web.answering import REFUSALS, Answer, sends
+from cargobike.ui.web.start import Server
+from cargobike.ui.web.state import ServerState
+from cargobike.ui.web.templates import Pages
+
+Kind = Annotated[str, Path(max_length=40, description="`group`, `view`, `dataset`, `table`, `experiment`, …")]
+Name = Annotated[str, Path(max_length=2000, description="Its name.")]
+Version = Annotated[str, Query(max_length=40, description="Its version; by default all.")]
+Limit = Annotated[int, Query(ge=1, le=100_000, description="How many steps to return at most, in each direction.")]
+
+pages = APIRouter()
+api = APIRouter(tags=["lineage"], responses=REFUSALS)
+
+
+class KeptThing(Answer):
+    """A version of something that the project keeps."""
+
+    kind: Annotated[str, Field(description="`group`, `view`, `dataset`, `table`, `file`, `experiment`, …")]
+    name: str
+    version: Annotated[str, Field(description="Empty for what has no versions.")]
+    page: Annotated[str, Field(description="The address of its page; empty if it has none.")]
+
+
+class Step(Answer):
+    """A thing and another that it came from."""
+
+    made: KeptThing
+    source: KeptThing
+    relation: Annotated[str, Field(description="`made from`, `trained on`, `serves`, …")]
+    detail: Annotated[str, Field(description="More about it: a commit, features, a part.")]
+
+
+class LineageAnswer(Answer):
+    """What things came from, and what came from them, step by step, the nearest first."""
+
+    things: list[KeptThing]
+    came_from: list[Step]
+    used_by: list[Step]
+    total_came_from: Annotated[int, Field(ge=0, description="How many steps there are in all.")]
+    total_used_by: Annotated[int, Field(ge=0, description="How many steps there are in all.")]
+
+
+class Use(Answer):
+    """Something that was made from a thing, trained on it, or serves it."""
+
+    thing: KeptThing
+    relation: Annotated[str, Field(description="`made from`, `trained on`, `serves`, …")]
+    detail: Annotated[str, Field(description="More about it: features, a commit, a part.")]
+
+
+@api.get("/lineage/{kind}/{name:path}")
+@sends
+def lineage(state: Server, kind: Kind, name: Name, version: Version = "", limit: Limit = 1000) -> LineageAnswer:
+    """Return what something came from, and what came from it, over all products."""
+    edges = list(all_edges(state.project))
+    things = find_things(edges, Thing(kind, name, version).id, kind)
+    found = reached_from(edges, things)
+    return LineageAnswer(
+        things=[kept_thing(thing) for thing in things],
+        came_from=[_step(edge) for edge in found.sources[:limit]],
+        used_by=[_step(edge) for edge in found.uses[:limit]],
+        total_came_from=len(found.sources),
+        total_used_by=len(found.uses),
+    )
+
+
+@pages.get("/lineage/{kind}/{name:path}")
+def lineage_page(state: Server, templates: Pages, kind: Kind, name: Name, version: Version = "") -> Response:
+    """Return the page with what something came from, and what came from it.
+
+    Other pages lead here also for what has no lineage yet, so that is no error.
+    """
+    edges = list(all_edges(state.project))
+    wanted = Thing(kind, name, version)
+    problem = ""
+    try:
+        trees = trees_of(edges, find_things(edges, wanted.id, kind))
+    except NotFoundError as error:
+        trees, problem = [Trees(wanted, [], [])], str(error)
+    return templates.page(
+        "lineage.html", wanted=wanted, trees=trees, page_of=page_of, address_of=lineage_address, problem=problem
+    )
+
+
+def lineage_address(thing: Thing) -> str:
+    """Return the address of the page with the lineage of a thing."""
+    version = f"?version={quote(thing.version)}" if thing.version else ""
+    return f"/lineage/{quote(thing.kind)}/{quote(thing.name)}{version}"
+
+
+def kept_thing(thing: Thing) -> KeptThing:
+    """Return a thing as the API names it."""
+    return KeptThing(kind=thing.kind, name=thing.name, version=thing.version, page=page_of(thing))
+
+
+def uses_of(state: ServerState, thing: Thing) -> list[Use]:
+    """Return what was directly made from a thing, trained on it or serves it, for its page."""
+    edges = users_of(state.project, thing)
+    return [Use(thing=kept_thing(edge.made), relation=edge.relation, detail=edge.detail) for edge in edges]
+
+
+def _step(edge: Edge) -> Step:
+    made, source = kept_thing(edge.made), kept_thing(edge.source)
+    return Step(made=made, source=source, relation=edge.relation, detail=edge.detail)
