@@ -21,5 +21,9 @@ PRODUCT: Final = Product(
     views="cargobike.features.views.keeping",
     edges="cargobike.features.tracing:edges",
     pages="cargobike.features.pages.section:features_section",
-    thing_pages={"group": "/features/{name}?version={version}"},
+    thing_pages={
+        "group": "/features/{name}?version={version}",
+        "view": "/feature-views/{name}?version={version}",
+        "dataset": "/training-datasets/{name}?version={version}",
+    },
 )

@@ -8,9 +8,10 @@ import typer
 
 from cargobike.cli.printing import cell, console, print_json, print_table, table
 from cargobike.core.values.words import MISSING
-from cargobike.features.commands.naming import Json, Name, find
-from cargobike.features.commands.serving import datasets, lineage, materialize, vector, verify, views
+from cargobike.features.commands.naming import Json, Kind, Name, complete, find, kind_of
+from cargobike.features.commands.serving import lineage, materialize, vector, verify
 from cargobike.features.commands.upkeep import compact, delete, vacuum
+from cargobike.features.commands.views import datasets, show_dataset, show_view, views
 from cargobike.features.groups.commits import Commit
 from cargobike.features.groups.describing import described, listed
 from cargobike.features.groups.finding import list_groups
@@ -57,8 +58,24 @@ def ls(as_json: Json = False) -> None:
 
 
 @features.command("show")
-def show(name: Name, as_json: Json = False) -> None:
-    """Show one group: what it is, its columns, its last commits."""
+def show(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A name, or `name:version`.", autocompletion=complete)],
+    kind: Annotated[
+        Kind | None, typer.Option(help="What it is, if several have the name. [default: the first that has it]")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Show one group, view or training dataset: what it is, its columns or parts, what it was made from."""
+    chosen = kind or kind_of(name)
+    if chosen == "group":
+        _show_group(name, as_json)
+    elif chosen == "view":
+        show_view(name, as_json)
+    else:
+        show_dataset(name, as_json)
+
+
+def _show_group(name: str, as_json: bool) -> None:
     group = find(name)
     facts = described(group)
     if as_json:

@@ -1,4 +1,4 @@
-"""`cargobike features vector | verify | materialize | views | datasets | lineage`: what models take."""
+"""`cargobike features vector | verify | materialize | lineage`: what models look up, and where it comes from."""
 
 from __future__ import annotations
 
@@ -9,13 +9,11 @@ import typer
 from cargobike.cli.printing import cell, console, print_json, print_table, table
 from cargobike.core.errors import InvalidInputError
 from cargobike.core.registering.tracing import Edge
-from cargobike.core.values.times import on_calendar
 from cargobike.features.commands.naming import Json, Name, find
-from cargobike.features.datasets.finding import list_training_datasets
 from cargobike.features.groups.finding import group, list_groups
 from cargobike.features.online.store import file_of, local_root
 from cargobike.features.tracing import lineage as lineage_of
-from cargobike.features.views.front import list_views, view
+from cargobike.features.views.front import view
 from cargobike.store.files import project
 from cargobike.store.files.storages import storage_of
 
@@ -95,63 +93,6 @@ def materialize(name: Name, as_json: Json = False) -> None:
         typer.echo(
             f"Look-ups of {name} see commit {done.commit}: {done.rows:,} rows written, {done.removed:,} removed."
         )
-
-
-def views(as_json: Json = False) -> None:
-    """List the views of the project, each in its newest version."""
-    found = list_views()
-    if as_json:
-        print_json(
-            [
-                {
-                    "name": one.name,
-                    "version": one.version,
-                    "features": one.features,
-                    "groups": one.groups,
-                    "label": one.label,
-                }
-                for one in found
-            ]
-        )
-        return
-    made = table("VIEW", "LABEL", "GROUPS", "FEATURES", shortened=("FEATURES",))
-    for one in found:
-        made.add_row(
-            cell(f"{one.name}:{one.version}", "bold"),
-            cell(one.label),
-            cell(", ".join(one.groups)),
-            cell(", ".join(one.features)),
-        )
-    print_table(made)
-
-
-def datasets(as_json: Json = False) -> None:
-    """List the training datasets of the project in all versions."""
-    found = list_training_datasets()
-    if as_json:
-        print_json(
-            [
-                {
-                    "id": one.id,
-                    "view": f"{one.record.view}:{one.record.view_version}",
-                    "parts": {part.name: part.rows for part in one.record.parts},
-                    "fingerprint": one.fingerprint,
-                    "commits": one.commits,
-                    "written_at": on_calendar(one.record.at).isoformat(timespec="seconds"),
-                }
-                for one in found
-            ]
-        )
-        return
-    made = table("DATASET", "VIEW", "PARTS", "COMMITS")
-    for one in found:
-        made.add_row(
-            cell(one.id, "bold"),
-            cell(f"{one.record.view}:{one.record.view_version}"),
-            cell(", ".join(f"{part.name} {part.rows:,}" for part in one.record.parts)),
-            cell(", ".join(f"{name}@{number}" for name, number in one.commits.items())),
-        )
-    print_table(made)
 
 
 def lineage(

@@ -71,6 +71,7 @@ class GroupUse(Answer):
     name: str
     version: Annotated[int, Field(ge=1)]
     detail: Annotated[str, Field(description="Which features, or which commit.")]
+    page: Annotated[str, Field(description="The address of its page.")]
 
 
 class GroupDetails(Answer):

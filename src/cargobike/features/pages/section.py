@@ -9,11 +9,12 @@ from pyarrow import ArrowException
 from starlette.responses import Response
 
 from cargobike.core.errors import CargobikeError, NotFoundError
-from cargobike.core.registering.tracing import Thing, users_of
+from cargobike.core.registering.tracing import Edge, Thing, page_of, users_of
 from cargobike.features.groups.definitions import NAME, all_definitions
 from cargobike.features.groups.describing import described, listed
 from cargobike.features.groups.finding import group, list_groups, search
 from cargobike.features.groups.group import Group
+from cargobike.features.pages import views
 from cargobike.features.pages.answers import (
     ColumnFigures,
     GroupColumn,
@@ -42,6 +43,8 @@ _COMMITS_SHOWN = 100
 
 pages = APIRouter()
 api = APIRouter(tags=["features"], responses=REFUSALS)
+pages.include_router(views.pages)
+api.include_router(views.api)
 
 
 @api.get("/features")
@@ -96,13 +99,18 @@ def features_section(server: ServerState) -> Section:
     """Make the section of features of one server."""
     return Section(
         name="features",
-        holds="feature groups",
+        holds="feature groups, views and training datasets",
         links=(Link("Features", "/features", "features"),),
         pages=pages,
         api=api,
         package="cargobike.features.pages",
         filters={"share": lambda value: "–" if value is None else f"{value:.2f}"},
     )
+
+
+def _use(edge: Edge) -> GroupUse:
+    made = edge.made
+    return GroupUse(made.kind, made.name, int(made.version), edge.detail, page_of(made))
 
 
 def _found(state: ServerState, name: str, version: int | None) -> Group:
@@ -133,5 +141,5 @@ def _details(state: ServerState, found: Group) -> GroupDetails:
         files=facts["files"],
         size_bytes=facts["size_bytes"],
         commits=[GroupCommit(**commit) for commit in facts["commits"][:_COMMITS_SHOWN]],
-        used_by=[GroupUse(edge.made.kind, edge.made.name, int(edge.made.version), edge.detail) for edge in uses],
+        used_by=[_use(edge) for edge in uses],
     )

@@ -139,10 +139,13 @@ def keep_fitted(storage: Storage, record: ViewRecord, fitted: Fitted) -> None:
 
 def read_fitted(storage: Storage, record: ViewRecord, dataset: str = "") -> Fitted | None:
     """Return how a view was fitted: for a training dataset, by default for the last one; `None` if it never was."""
-    paths = [entry.path for entry in storage.list(_fitted_folder(record))]
-    everything = [_decode(storage, path, Fitted) for path in paths]
-    fitting = [each for each in everything if not dataset or each.dataset == dataset]
-    return max(fitting, key=lambda each: (each.at, each.dataset)) if fitting else None
+    return next((each for each in fitted_for(storage, record) if not dataset or each.dataset == dataset), None)
+
+
+def fitted_for(storage: Storage, record: ViewRecord) -> list[Fitted]:
+    """Return how a view was fitted for each of its training datasets, the last one first."""
+    everything: list[Fitted] = [_decode(storage, entry.path, Fitted) for entry in storage.list(_fitted_folder(record))]
+    return sorted(everything, key=lambda each: (each.at, each.dataset), reverse=True)
 
 
 def _fitted_folder(record: ViewRecord) -> str:

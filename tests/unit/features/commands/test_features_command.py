@@ -67,7 +67,7 @@ def test_what_is_wrong_is_said(rows: str) -> None:
     assert "There are no feature groups" not in call("ls").stdout
     for words, expected in (
         (("show", "tems"), "Did you mean 'teams'?"),
-        (("show", "teams:x"), "write the name of a group, or name:version"),
+        (("show", "teams:x"), "write the name of a group, view or training dataset, or name:version"),
         (("insert", "teams", "nowhere.csv"), "There is no file at 'nowhere.csv'"),
         (("insert", "teams", rows, "--duplicates", "lst"), "duplicates must be 'refuse' or 'first' or 'last'"),
     ):

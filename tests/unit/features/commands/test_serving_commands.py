@@ -1,4 +1,4 @@
-"""`cargobike features vector, verify, materialize, views, datasets, lineage`."""
+"""`cargobike features vector, verify, materialize, views, datasets, show, lineage`."""
 
 from __future__ import annotations
 
@@ -54,6 +54,24 @@ def test_views_and_datasets_are_listed() -> None:
     assert "team_value:1" in call("views").stdout
     assert answer("datasets")[0]["parts"] == {"train": 2}
     assert "teams@0" in call("datasets").stdout
+
+
+def test_views_and_datasets_are_shown() -> None:
+    assert "team_value:1: a view, learns value" in call("show", "team_value").stdout
+    view = answer("show", "team_value:1", "--kind", "view")
+    assert [(one["name"], one["type"], one["group"]) for one in view["columns"]] == [("budget", "double", "teams")]
+    dataset = answer("show", "team_value", "--kind", "dataset")
+    assert (dataset["id"], dataset["rows"], dataset["commits"]) == (
+        "team_value:1",
+        2,
+        [{"group": "teams", "version": 1, "commit": 0}],
+    )
+    shown = call("show", "team_value:1", "--kind", "dataset").stdout
+    assert "made of teams:1 at commit 0" in shown
+    assert dataset["fingerprint"] in shown
+    assert answer("show", "teams")["key"] == ["team_id"]
+    assert "Did you mean 'team_value'?" in call("show", "team_valu", code=1).stderr
+    assert "has no version 2" in call("show", "team_value:2", "--kind", "dataset", code=1).stderr
 
 
 def test_lineage_leads_in_both_directions() -> None:

@@ -65,7 +65,8 @@ def test_what_was_made_from_a_group_is_told(client: TestClient) -> None:
     assert "Used by" not in client.get("/features/teams").text
     features.create_view("value", features=["teams.budget", "teams.size"], label="worth")
     used = client.get("/api/v1/features/teams").json()["used_by"]
-    assert used == [{"kind": "view", "name": "value", "version": 1, "detail": "budget, size"}]
+    page = "/feature-views/value?version=1"
+    assert used == [{"kind": "view", "name": "value", "version": 1, "detail": "budget, size", "page": page}]
     assert "value:1" in client.get("/features/teams").text
 
 
