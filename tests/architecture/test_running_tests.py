@@ -93,6 +93,6 @@ def test_without_root_what_is_missing_is_named_and_the_tests_go_on(tmp_path: Pat
         text=True,
         check=True,
     )
-    packages = "git chromium default-jre-headless postgresql iproute2"
+    packages = "git chromium default-jre-headless postgresql iproute2 redis-server"
     assert f"missing here: {packages}; tests that need them are skipped" in done.stderr
     assert f"as root: apt-get install {packages}" in done.stderr

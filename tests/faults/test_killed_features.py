@@ -12,7 +12,7 @@ from cargobike import features, project
 _PROGRAM = """
 import os, signal, sys
 from cargobike import features, project
-import cargobike.features.online.materializing as materializing
+import cargobike.features.online.stores.sqlite as sqlite
 import cargobike.features.datasets.writing as writing
 
 def die(*given):
@@ -20,7 +20,7 @@ def die(*given):
 
 project.use(sys.argv[1])
 if sys.argv[2] == "materialize":
-    materializing.write_state = die
+    sqlite.encode_state = die
     features.group("teams").materialize()
 else:
     writing.commit_dataset = die

@@ -11,6 +11,8 @@ from support.histories import SECOND, moments
 
 
 class MemoryGroup:
+    table_id = ""
+
     def __init__(self, definition: Definition, *commits: pa.Table) -> None:
         self.definition = definition
         self.name = definition.name

@@ -35,6 +35,7 @@ SESSION_FIXTURES = {
     "seaweed": "storage",
     "seaweed_endpoint": "storage",
     "hdfs": "storage",
+    "redis_server": "redis",
 }
 """Fixtures of `support` that are made once, and the group of the tests that ask for them."""
 

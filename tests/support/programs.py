@@ -12,7 +12,13 @@ from pathlib import Path
 
 import pytest
 
-PACKAGES = {"git": "git", "chromium": "chromium", "postgres": "postgresql", "ip": "iproute2"}
+PACKAGES = {
+    "git": "git",
+    "chromium": "chromium",
+    "postgres": "postgresql",
+    "ip": "iproute2",
+    "redis-server": "redis-server",
+}
 """By program: the Debian package that has it."""
 
 CAN_INSTALL = os.geteuid() == 0 and shutil.which("apt-get") is not None

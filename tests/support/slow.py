@@ -31,6 +31,12 @@ SLOW: dict[str, tuple[str, ...]] = {
         "test_a_process_that_is_killed_leaves_all_or_nothing[delete-before]",
         "test_a_process_that_is_killed_leaves_all_or_nothing[delete-after]",
     ),
+    # Redis, which has no locks, stays quick.
+    "contract/test_online_stores_contract.py": (
+        "test_processes_that_insert_at_once_lose_nothing[sqlite]",
+        "test_processes_that_insert_at_once_lose_nothing[lmdb]",
+        "test_a_materialization_that_is_killed_leaves_what_was_there[sqlite]",
+    ),
     "scenario/test_groups_on_storage.py": ("test_writers_at_once_lose_nothing[seaweed]",),
     "spark/test_spark_faults.py": (),
     "spark/test_spark_features.py": (),

@@ -1,4 +1,4 @@
-"""Servers with storage, started once for all tests that ask for one: moto, SeaweedFS, HDFS."""
+"""Servers with storage, started once for all tests that ask for one: moto, SeaweedFS, HDFS, Redis."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from support import hdfs_server
+from support import hdfs_server, programs
 from support.hdfs_server import HdfsServer
+from support.redis_server import RedisServer
 from support.seaweed_server import KEY, SECRET, SeaweedServer
 
 
@@ -76,6 +77,13 @@ def hdfs() -> Iterator[HdfsServer]:
     if not hdfs_server.IS_HERE:
         pytest.skip(hdfs_server.REASON)
     server = HdfsServer()
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="session")
+def redis_server() -> Iterator[RedisServer]:
+    server = RedisServer(programs.require("redis-server"))
     yield server
     server.close()
 

@@ -39,6 +39,8 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
         features: Types of all other columns by name, in order, as Arrow writes them, such as `double`.
         ttl_s: How long a row stays true after its event time; `None` for ever.
         online: Whether its newest rows are kept for look-ups.
+        online_store: Where: empty for SQLite on each host, `lmdb`, or the address of a Redis server, which never has
+            credentials.
         description: What it holds, for people.
         tags: Words to find it by.
         owner: Who answers for it.
@@ -55,6 +57,7 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
     features: dict[str, str] = {}
     ttl_s: float | None = None
     online: bool = False
+    online_store: str = ""
     description: str = ""
     tags: tuple[str, ...] = ()
     owner: str = ""

@@ -27,6 +27,11 @@ class ReadGroup(Protocol):
         ...
 
     @property
+    def table_id(self) -> str:
+        """What tells it from a group that was made anew with the same name; empty if nothing was inserted yet."""
+        ...
+
+    @property
     def commit(self) -> int:
         """The number of its newest commit."""
         ...

@@ -16,7 +16,7 @@ def test_every_name_has_a_meaning_and_the_right_beginning() -> None:
     names = {value for name, value in vars(settings).items() if name.isupper() and isinstance(value, str)}
     meanings = [*settings.FOR_PEOPLE, *settings.BETWEEN_PROCESSES, *settings.FOR_PROGRAMS]
     assert names == set(meanings)
-    assert len(meanings) == len(names) == 14, "each name stands in one table"
+    assert len(meanings) == len(names), "each name stands in one table"
     assert all(name.startswith("CARGOBIKE_") for name in names)
 
 

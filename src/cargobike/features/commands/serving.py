@@ -11,7 +11,7 @@ from cargobike.core.errors import InvalidInputError
 from cargobike.core.registering.tracing import Edge
 from cargobike.features.commands.naming import Json, Name, find
 from cargobike.features.groups.finding import group, list_groups
-from cargobike.features.online.store import file_of, local_root
+from cargobike.features.online.stores.choosing import is_materialized
 from cargobike.features.tracing import lineage as lineage_of
 from cargobike.features.views.front import view
 from cargobike.store.files import project
@@ -50,9 +50,9 @@ def verify(
     as_json: Json = False,
 ) -> None:
     """Compare look-ups on this host with the newest rows; exit with 1 if they differ."""
-    root = local_root(storage_of(project.current()))
+    storage = storage_of(project.current())
     groups = [find(name) for name in names] if names else list_groups(project.current())
-    chosen = [one for one in groups if names or file_of(root, one.definition).exists()]
+    chosen = [one for one in groups if names or is_materialized(one.definition, storage)]
     checked = [one.verify(sample) for one in chosen]
     if as_json:
         print_json(

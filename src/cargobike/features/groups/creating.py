@@ -19,6 +19,7 @@ from cargobike.features.groups.finding import make_group
 from cargobike.features.groups.group import Group
 from cargobike.features.groups.rows.expecting import check_expectations
 from cargobike.features.groups.rows.fitting import KEY_KINDS, is_key_type
+from cargobike.features.online.stores.choosing import read_online
 from cargobike.store.files import project
 from cargobike.store.files.storages import storage_of
 
@@ -33,7 +34,7 @@ def create_group(
     event_time: str | None = None,
     schema: Mapping[str, str] | pa.Schema | None = None,
     description: str = "",
-    online: bool = False,
+    online: bool | str = False,
     ttl: Seconds | None = None,
     expectations: Sequence[Expectation] = (),
     tags: Sequence[str] = (),
@@ -49,7 +50,8 @@ def create_group(
         event_time: The column that says since when a row is true; leave it out for rows that have no time.
         schema: Types of columns by name, such as `{"budget": "double"}`; by default the first rows decide.
         description: What it holds.
-        online: Whether its newest rows are kept for look-ups.
+        online: Whether its newest rows are kept for look-ups, and where: `True` or `"sqlite"` for a file on each host,
+            `"lmdb"` for a quicker one, `"redis://host:6379/0"` for a server that hosts share.
         ttl: How long a row stays true after its event time, such as `"30d"`; by default for ever.
         expectations: What must be true of rows before they are written: `features.not_null("budget")`.
         tags: Words to find it by.
@@ -78,6 +80,7 @@ def create_group(
     ]
     if mistakes:
         raise InvalidInputError(f"The group {name!r} cannot be defined like this.", mistakes)
+    is_online, online_store = read_online(online)
     definition = Definition(
         name=name,
         version=version or 1,
@@ -86,7 +89,8 @@ def create_group(
         features=own,
         key_types=tuple(types[column] for column in keys) if all(column in types for column in keys) else (),
         ttl_s=read_seconds("ttl", ttl),
-        online=read_flag("online", online),
+        online=is_online,
+        online_store=online_store,
         description=read_text("description", description),
         tags=tuple(read_text("a tag", tag) for tag in tags),
         owner=user_name() if owner is None else read_text("owner", owner),

@@ -24,6 +24,7 @@ def listed(group: Group) -> dict[str, Any]:
         "commit": snapshot.version,
         "updated_at": None if newest is None else newest.time.isoformat(timespec="milliseconds"),
         "online": definition.online,
+        "online_store": definition.online_store or "sqlite" if definition.online else "",
         "description": definition.description,
         "tags": list(definition.tags),
         "owner": definition.owner,

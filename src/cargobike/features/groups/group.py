@@ -30,7 +30,7 @@ from cargobike.features.groups.rows.preparing import Rules, prepare
 from cargobike.features.groups.rows.quarantine import forget, put_aside, quarantined_rows
 from cargobike.features.groups.upkeep import Compaction, vacuum
 from cargobike.features.online.materializing import Materialized, materialize
-from cargobike.features.online.store import local_root
+from cargobike.features.online.stores.choosing import read_online, store_of
 from cargobike.features.online.verifying import Verification, verify
 from cargobike.features.statistics.report import Statistics
 from cargobike.features.statistics.states import make_state, merge_states
@@ -85,6 +85,12 @@ class Group:
     def commit(self) -> int:
         """The number of its newest commit; -1 if nothing was inserted yet."""
         return self.log.newest().version
+
+    @property
+    def table_id(self) -> str:
+        """The id of its table; empty if nothing was inserted yet. Internal."""
+        meta = self.log.newest().meta
+        return "" if meta is None else meta.id
 
     @property
     def num_rows(self) -> int:
@@ -174,7 +180,9 @@ class Group:
         return msgspec.structs.replace(commit, operation="delete")
 
     def materialize(self) -> Materialized:
-        """Make look-ups on this host see the newest rows; does only what changed since the last time.
+        """Make look-ups see the newest rows; does only what changed since the last time.
+
+        Look-ups on this host, or, if the group lies on a Redis server, on all hosts.
 
         A group with `online=True` does it after each insert and delete. Look-ups work meanwhile.
 
@@ -183,12 +191,12 @@ class Group:
 
         Raises:
             InvalidInputError: If nothing was inserted yet.
-            StoreError: If another process is doing the same for more than a minute.
+            StoreError: If the store cannot be written, or another process is writing it for more than a minute.
         """
-        return materialize(self, local_root(self._storage))
+        return materialize(self, store_of(self._definition, self._storage))
 
     def verify(self, sample: int | None = None) -> Verification:
-        """Compare look-ups on this host with the newest rows, as they were when they were materialized.
+        """Compare look-ups with the newest rows, as they were when they were materialized.
 
         Args:
             sample: How many keys to compare, drawn at random; by default all.
@@ -196,7 +204,7 @@ class Group:
         Raises:
             StoreError: If the group was never materialized.
         """
-        return verify(self, local_root(self._storage), sample)
+        return verify(self, store_of(self._definition, self._storage), sample)
 
     def compact(self) -> Commit:
         """Put small files together, ordered by key and time; no row changes, and reading gets faster."""
@@ -219,15 +227,31 @@ class Group:
         return 0 if seconds is None else vacuum(self.log, self._definition, seconds)[1]
 
     def update(
-        self, *, description: str | None = None, tags: Sequence[str] | None = None, owner: str | None = None
+        self,
+        *,
+        description: str | None = None,
+        tags: Sequence[str] | None = None,
+        owner: str | None = None,
+        online: bool | str | None = None,
     ) -> Definition:
-        """Change words about the group; what it is changes only with a new version."""
+        """Change words about the group, or where it is looked up; what it is changes only with a new version.
+
+        Args:
+            description: What it holds.
+            tags: Words to find it by.
+            owner: Who answers for it.
+            online: As in `create_group`; views that are open go on with what they have opened.
+        """
         words: dict[str, Any] = {"description": description, "owner": owner}
         words["tags"] = None if tags is None else tuple(tags)
+        if online is not None:
+            words["online"], words["online_store"] = read_online(online)
         changes = {name: value for name, value in words.items() if value is not None}
         self._definition = revise(
             self._storage, self._definition, lambda newest: msgspec.structs.replace(newest, **changes)
         )
+        if online and self.commit >= 0:
+            self.materialize()
         return self._definition
 
     def refresh(self) -> Definition:

@@ -1,1 +1,1 @@
-"""Newest rows of groups, kept for look-ups: one SQLite file for each group, one packed row for each key."""
+"""Newest rows of groups, kept for look-ups: one packed row for each key, in a store of `stores/`."""

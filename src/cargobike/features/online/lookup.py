@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import sqlite3
 import struct
 import threading
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -17,11 +15,10 @@ from cargobike.core.errors import StoreError
 from cargobike.core.running.forks import abandon_in_copies
 from cargobike.features.definition import Definition
 from cargobike.features.online.packing import NO_TIME, Packing, as_moment
-from cargobike.features.online.store import State, file_of, is_number, is_text, open_reader, pack_key, read_state
+from cargobike.features.online.stores.keys import is_number, is_text, pack_key
+from cargobike.features.online.stores.store import OnlineStore, Reader, State
 from cargobike.features.online.vectors import EXPIRED, MISSING, NULL, Why
 
-_ONE = "SELECT value FROM rows WHERE key = ?"
-_AT_ONCE = 500
 _LARGEST = 2**63
 Columns = dict[str, np.ndarray]
 Absences = dict[str, dict[int, Why]]
@@ -32,20 +29,27 @@ class GroupLookup:
 
     Args:
         definition: The group.
-        root: The local folder of its project.
+        store: Where its newest rows are.
         columns: Names in the result, and the features.
         now_s: Tells the time, in seconds since 1970.
+        table_id: The group's; rows of one that had the same name before are none of it.
 
     Raises:
         StoreError: If the group was never materialized.
     """
 
     def __init__(
-        self, definition: Definition, root: Path, columns: dict[str, str], now_s: Callable[[], float] = time.time
+        self,
+        definition: Definition,
+        store: OnlineStore,
+        columns: dict[str, str],
+        now_s: Callable[[], float] = time.time,
+        table_id: str = "",
     ) -> None:
         self.key = definition.key
         self._definition = definition
-        self._path = file_of(root, definition)
+        self._store = store
+        self._table_id = table_id
         self._columns = columns
         self._now_s = now_s
         self._ttl_us = None if definition.ttl_s is None else round(definition.ttl_s * 1e6)
@@ -55,7 +59,7 @@ class GroupLookup:
         self._prepare(self._state())
 
     def abandon(self) -> None:
-        """Open the file anew: SQLite allows a forked copy of a process neither to use nor to close a connection."""
+        """Open the store anew: a forked copy of a process may neither use nor close what the original has open."""
         self._abandoned.append(self._local)
         self._local = threading.local()
 
@@ -68,16 +72,16 @@ class GroupLookup:
         """
         packed = key[0] if self._is_plain and type(key[0]) is self._plain else pack_key(key, self.key, self._kinds)
         try:
-            row = self._local.execute(_ONE, (packed,)).fetchone()
+            row = self._local.get(packed)
         except AttributeError:
-            self._connect()
+            self._open()
             return self.find(key, values)
-        except OverflowError:
-            return self._without(values, MISSING)  # no group has a key of more than 64 bits
+        except (OverflowError, UnicodeEncodeError):
+            return self._without(values, MISSING)  # no group has a key of more than 64 bits, or half a character
         if row is None:
             return self._without(values, MISSING)
         try:
-            fixed, tail = (self._simple(row[0]), []) if self._simple is not None else self._packing.unpack(row[0])
+            fixed, tail = (self._simple(row), []) if self._simple is not None else self._packing.unpack(row)
         except (struct.error, msgspec.DecodeError):
             fixed, tail = (None,), []
         if fixed[0] != self._number:  # the group got other features
@@ -104,7 +108,11 @@ class GroupLookup:
             packed = [pack_key(key, self.key, self._kinds) for key in keys]
         if self._plain is int:  # no group has a key of more than 64 bits
             packed = [key if -_LARGEST <= key < _LARGEST else None for key in packed]
-        found = self._rows(packed)
+        try:
+            found = self._reader().get_all(packed)
+        except UnicodeEncodeError:  # nor one with half a character
+            packed = [key if _is_whole(key) else None for key in packed]
+            found = self._reader().get_all(packed)
         nothing = self._nothing
         rows = [found.get(key, nothing) for key in packed]
         absent = None
@@ -145,15 +153,6 @@ class GroupLookup:
         number = self._packing.names.index(feature)
         return (nulls[:, number // 64] >> np.uint64(number % 64) & np.uint64(1)).astype(np.bool_)
 
-    def _rows(self, keys: Sequence[Any]) -> dict[Any, bytes]:
-        connection = self._connection()
-        found: dict[Any, bytes] = {}
-        for start in range(0, len(keys), _AT_ONCE):
-            some = keys[start : start + _AT_ONCE]
-            marks = ",".join("?" * len(some))
-            found.update(connection.execute(f"SELECT key, value FROM rows WHERE key IN ({marks})", some).fetchall())
-        return found
-
     def _without(self, values: dict[str, Any], why: Why) -> dict[str, Why]:
         for name in self._columns:
             values[name] = None
@@ -184,30 +183,39 @@ class GroupLookup:
         self._nothing = empty.tobytes() + (msgspec.msgpack.encode([None] * len(packing.tail)) if packing.tail else b"")
 
     def _state(self) -> State:
-        state = read_state(self._connection())
-        if state is None:
+        state = self._reader().state()
+        if state is None or (self._table_id and state.table and state.table != self._table_id):
             raise StoreError(
                 f"The group {self._definition.name} was never materialized. Call group.materialize() first."
             )
         return state
 
-    def _connection(self) -> sqlite3.Connection:
+    def _reader(self) -> Reader:
         try:
-            return self._local.connection  # type: ignore[no-any-return]
+            return self._local.reader  # type: ignore[no-any-return]
         except AttributeError:
-            return self._connect()
+            return self._open()
 
-    def _connect(self) -> sqlite3.Connection:
-        """Open the file for this thread."""
-        self._local.connection = connection = open_reader(self._path)
-        self._local.execute = connection.execute
-        return connection
+    def _open(self) -> Reader:
+        """Open the store for this thread."""
+        self._local.reader = reader = self._store.reader()
+        self._local.get = reader.get
+        return reader
 
     def close(self) -> None:
-        """Close the file in this thread."""
-        if hasattr(self._local, "connection"):
-            self._local.connection.close()
-            del self._local.connection, self._local.execute
+        """Close what is open in this thread."""
+        if hasattr(self._local, "reader"):
+            self._local.reader.close()
+            del self._local.reader, self._local.get
+
+
+def _is_whole(text: str) -> bool:
+    """Tell whether a text has no half of a character, which JSON can bring."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _reasons(absent: np.ndarray | None, old: np.ndarray | None, null: np.ndarray | None) -> dict[int, Why]:

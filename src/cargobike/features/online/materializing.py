@@ -1,11 +1,9 @@
-"""Bring the newest rows of a group into its file for look-ups: what changed since the last time, or all of them."""
+"""Bring the newest rows of a group into its store for look-ups: what changed since the last time, or all of them."""
 
 from __future__ import annotations
 
-import sqlite3
 import time
-from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -14,16 +12,13 @@ from cargobike.core.errors import NotFoundError, StoreError
 from cargobike.features.definition import Definition
 from cargobike.features.online.latest import changed_between, keys_in, latest_rows, next_due
 from cargobike.features.online.packing import NO_TIME, Packing, format_of
-from cargobike.features.online.store import State, file_of, pack_keys, read_state, write_state, writing
+from cargobike.features.online.stores.keys import pack_keys
+from cargobike.features.online.stores.store import OnlineStore, Overtaken, State, Writer
 from cargobike.features.queries.planning import rows_of
 from cargobike.features.reading import ReadGroup
 
-_ALL = "INSERT INTO rows VALUES (?, ?, ?)"
-_REPLACE = "INSERT OR REPLACE INTO rows VALUES (?, ?, ?)"
-_IF_NEWER = (
-    "INSERT INTO rows VALUES (?, ?, ?) ON CONFLICT (key) DO UPDATE SET time = excluded.time, value = excluded.value "
-    "WHERE excluded.time >= time"
-)
+_ATTEMPTS: Final = 50
+"""How often another process may come first; each time there is less to do."""
 
 
 class Materialized(NamedTuple):
@@ -35,39 +30,48 @@ class Materialized(NamedTuple):
     whole: bool
 
 
-def materialize(group: ReadGroup, root: Path) -> Materialized:
+def materialize(group: ReadGroup, store: OnlineStore) -> Materialized:
     """Make look-ups see the newest rows of a group; does only what changed since the last time.
 
     Look-ups work meanwhile, and see all of it at the end. Killed at any moment, it leaves what was there before.
 
     Args:
         group: The group.
-        root: The local folder of its project.
+        store: Where they are looked up.
 
     Raises:
         InvalidInputError: If nothing was inserted into the group yet.
-        StoreError: If another process is doing the same for more than a minute.
+        StoreError: If the store cannot be written, or other processes are doing the same all the time.
     """
+    for _ in range(_ATTEMPTS):
+        try:
+            return _materialize(group, store)
+        except Overtaken:
+            continue  # what the other process has written may be all that there is to do
+    raise StoreError(f"Other processes keep materializing the group {group.name}; nothing was changed by this one.")
+
+
+def _materialize(group: ReadGroup, store: OnlineStore) -> Materialized:
     definition, commit = group.definition, group.commit
     rows = rows_of(group, commit)
     kinds = tuple(str(rows.schema.field(name).type) for name in definition.key)
     format = format_of(rows.schema, list(definition.features))
     now_us = time.time_ns() // 1000
-    with writing(file_of(root, definition), kinds) as connection:
-        state = read_state(connection)
-        fits = state is not None and state.format == format and state.key == kinds
+    with store.writing(kinds) as writer:
+        state = writer.state()
+        fits = state is not None and (state.format, state.key, state.table) == (format, kinds, group.table_id)
         if state is not None and fits and state.commit >= commit and not _is_due(state, now_us):
             return Materialized(state.commit, 0, 0, whole=False)
         number = 1 if state is None else state.number if fits else state.number % 65535 + 1
         packing = format.packing(number)
         old = _rows_at(group, state.commit) if state is not None and fits and not _is_due(state, now_us) else None
-        done = None if old is None else _write_changes(connection, definition, packing, (old, rows), now_us)
+        done = None if old is None else _write_changes(writer, definition, packing, (old, rows), now_us)
         if done is None:
-            connection.execute("DELETE FROM rows")
+            writer.clear()
             table = latest_rows(rows, definition, now_us)
-            done = (_write(connection, definition, packing, table, _ALL), 0)
+            done = (_write(writer, definition, packing, table), 0)
         due = next_due(rows, definition, now_us)
-        write_state(connection, State(commit, number, format, kinds, now_us, due))
+        writer.finish(State(commit, number, format, kinds, now_us, due, group.table_id))
     return Materialized(commit, *done, whole=old is None)
 
 
@@ -84,7 +88,7 @@ def _rows_at(group: ReadGroup, commit: int) -> ds.Dataset | None:
 
 
 def _write_changes(
-    connection: sqlite3.Connection,
+    writer: Writer,
     definition: Definition,
     packing: Packing,
     states: tuple[ds.Dataset, ds.Dataset],
@@ -97,26 +101,24 @@ def _write_changes(
         return None
     if changed.went is None:
         table = latest_rows(changed.came, definition, now_us)
-        return _write(connection, definition, packing, table, _IF_NEWER), 0
+        return _write(writer, definition, packing, table, if_newer=True), 0
     try:
         went = ds.dataset(keys_in(changed.went, definition))
     except OSError:
         return None  # the files of the earlier commit are gone
     came = ds.dataset(keys_in(changed.came, definition))
     table = latest_rows(new, definition, now_us, of=[came, went])
-    written = _write(connection, definition, packing, table, _REPLACE)
+    written = _write(writer, definition, packing, table)
     there = set(pack_keys(table, definition.key))
-    gone = [(key,) for key in pack_keys(went.to_table(), definition.key) if key not in there]
-    connection.executemany("DELETE FROM rows WHERE key = ?", gone)
+    gone = [key for key in pack_keys(went.to_table(), definition.key) if key not in there]
+    writer.remove(gone)
     return written, len(gone)
 
 
-def _write(
-    connection: sqlite3.Connection, definition: Definition, packing: Packing, table: pa.Table, statement: str
-) -> int:
+def _write(writer: Writer, definition: Definition, packing: Packing, table: pa.Table, *, if_newer: bool = False) -> int:
     keys = pack_keys(table, definition.key)
     times = (
         table[definition.event_time].cast(pa.int64()).to_pylist() if definition.event_time else [NO_TIME] * len(table)
     )
-    connection.executemany(statement, zip(keys, times, packing.pack(table, definition.event_time), strict=True))
+    writer.put(keys, times, packing.pack(table, definition.event_time), if_newer=if_newer)
     return len(table)

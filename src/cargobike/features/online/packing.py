@@ -106,6 +106,11 @@ def format_of(schema: pa.Schema, features: Sequence[str]) -> Format:
     return Format(tuple(kinds))
 
 
+def time_of(row: bytes) -> int:
+    """Return the event time of a packed row of any format, in microseconds since 1970."""
+    return int.from_bytes(row[2:10], "little", signed=True)
+
+
 def as_moment(microseconds: int) -> datetime.datetime:
     """Return a time of a packed row."""
     return _EPOCH + datetime.timedelta(microseconds=microseconds)

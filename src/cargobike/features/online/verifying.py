@@ -6,7 +6,6 @@ import struct
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -14,12 +13,14 @@ import msgspec
 from cargobike.core.errors import StoreError
 from cargobike.features.online.latest import latest_rows
 from cargobike.features.online.packing import Packing
-from cargobike.features.online.store import file_of, open_reader, pack_keys, read_state
+from cargobike.features.online.stores.keys import pack_keys
+from cargobike.features.online.stores.store import OnlineStore, Reader
 from cargobike.features.queries.planning import rows_of
 from cargobike.features.reading import ReadGroup
 
 _SHOWN: Final = 10
-_AT_ONCE: Final = 500
+_AT_ONCE: Final = 10_000
+_ATTEMPTS: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,7 @@ class Verification:
         extra: How many look-ups find that are not in the group; only counted if all keys were compared.
         differing: How many have other values.
         examples: Some keys that differ, and how.
+        at_us: When the rows that look-ups give were written, in microseconds since 1970.
     """
 
     group: str
@@ -45,6 +47,7 @@ class Verification:
     extra: int = 0
     differing: int = 0
     examples: tuple[str, ...] = ()
+    at_us: int = 0
 
     @property
     def is_equal(self) -> bool:
@@ -52,33 +55,40 @@ class Verification:
         return not (self.missing or self.extra or self.differing)
 
 
-def verify(group: ReadGroup, root: Path, sample: int | None = None) -> Verification:
+def verify(group: ReadGroup, store: OnlineStore, sample: int | None = None) -> Verification:
     """Compare look-ups of a group with its newest rows, as they were when it was materialized.
 
     Args:
         group: The group.
-        root: The local folder of its project.
+        store: Where its newest rows are looked up.
         sample: How many keys to compare, drawn at random; by default all.
 
     Raises:
-        StoreError: If the group was never materialized.
+        StoreError: If the group was never materialized, or is being materialized all the time.
     """
+    with closing(store.reader()) as reader:
+        for _ in range(_ATTEMPTS):
+            found = _compared(group, reader, sample)
+            state = reader.state()
+            if state is not None and state.commit == found.commit and state.at_us == found.at_us:
+                return found
+    raise StoreError(f"The group {group.name} is being materialized all the time; verify it when that has ended.")
+
+
+def _compared(group: ReadGroup, reader: Reader, sample: int | None) -> Verification:
     definition = group.definition
-    with closing(open_reader(file_of(root, definition))) as connection:
-        connection.execute("BEGIN")  # one state, also while the next one is being written
-        state = read_state(connection)
-        if state is None:
-            raise StoreError(f"The group {group.name} was never materialized. Call group.materialize() first.")
-        packing = Packing(state.format, state.number)
-        packed = msgspec.structs.replace(definition, features=dict(state.format.features))
-        table = latest_rows(rows_of(group, state.commit), packed, state.at_us, sample=sample)
-        keys = pack_keys(table, definition.key)
-        expected = dict(zip(keys, packing.pack(table, definition.event_time), strict=True))
-        found: dict[Any, bytes] = {}
-        for some in _pieces(keys):
-            marks = ",".join("?" * len(some))
-            found.update(connection.execute(f"SELECT key, value FROM rows WHERE key IN ({marks})", some).fetchall())
-        total = connection.execute("SELECT count(*) FROM rows").fetchone()[0]
+    state = reader.state()
+    if state is None:
+        raise StoreError(f"The group {group.name} was never materialized. Call group.materialize() first.")
+    packing = Packing(state.format, state.number)
+    packed = msgspec.structs.replace(definition, features=dict(state.format.features))
+    table = latest_rows(rows_of(group, state.commit), packed, state.at_us, sample=sample)
+    keys = pack_keys(table, definition.key)
+    expected = dict(zip(keys, packing.pack(table, definition.event_time), strict=True))
+    found: dict[Any, bytes] = {}
+    for some in _pieces(keys):
+        found.update(reader.get_all(some))
+    total = reader.count()
     missing = [key for key in keys if key not in found]
     differing = [key for key, row in found.items() if row != expected[key]]
     examples = [f"{key!r} is not found" for key in missing[:_SHOWN]]
@@ -92,6 +102,7 @@ def verify(group: ReadGroup, root: Path, sample: int | None = None) -> Verificat
         total - len(found) if sample is None else 0,
         len(differing),
         tuple(examples),
+        state.at_us,
     )
 
 

@@ -23,6 +23,7 @@ class GroupLine(Answer):
     commit: Annotated[int, Field(ge=-1, description="The newest commit; -1 if nothing was inserted yet.")]
     updated_at: Annotated[str | None, Field(description="When the newest commit was made.")]
     online: bool
+    online_store: str
     description: str
     tags: list[str]
     owner: str

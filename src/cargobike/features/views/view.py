@@ -13,7 +13,7 @@ from cargobike.core.errors import InvalidInputError, NotFoundError, nearest
 from cargobike.core.registering.lazy import load
 from cargobike.features.datasets.dataset import TrainingDataset
 from cargobike.features.online.lookup import GroupLookup
-from cargobike.features.online.store import local_root
+from cargobike.features.online.stores.choosing import store_of
 from cargobike.features.online.vectors import Vector, Vectors
 from cargobike.features.queries.asking import ask_owned, schema_of
 from cargobike.features.queries.explaining import Explanation
@@ -243,13 +243,13 @@ class View:
                 "training dataset first: view.create_training_dataset(…) fits them and keeps what they learned."
             )
         states = fitted.states if fitted is not None else {}
-        root = local_root(self.storage)
         groups = self._groups()
         kinds = {each.column: groups[each.group].definition.features[each.feature] for each in self.record.features}
         lookups = []
         for group in groups.values():
             columns = {each.column: each.feature for each in self.record.features if each.group == group.name}
-            lookups.append(GroupLookup(group.definition, root, columns))
+            store = store_of(group.definition, self.storage)
+            lookups.append(GroupLookup(group.definition, store, columns, table_id=group.table_id))
         chosen = {name: (each, states[name]) for name, each in transformations.items()}
         return Serving(lookups, kinds | dict.fromkeys(self.record.on_demand, "double"), self._on_demand(), chosen)
 

@@ -11,7 +11,8 @@ from typer.testing import CliRunner, Result
 from cargobike import features, project
 from cargobike.cli.app import app
 from cargobike.core.errors import NotFoundError
-from cargobike.features.online.store import file_of, writing
+from cargobike.features.online.stores.choosing import store_of
+from cargobike.store.files.storages import storage_of
 
 
 def call(*words: str, code: int = 0) -> Result:
@@ -42,8 +43,11 @@ def test_features_are_materialized_looked_up_and_verified() -> None:
     assert "2 keys compared, equal" in call("verify").stdout
 
     definition = features.group("teams").definition
-    with writing(file_of(project.current().root, definition), ("int64",)) as connection:
-        connection.execute("DELETE FROM rows WHERE key = 1")
+    with store_of(definition, storage_of(project.current())).writing(("int64",)) as writer:
+        state = writer.state()
+        assert state is not None
+        writer.remove([1])
+        writer.finish(state)
     found = answer("verify", "teams", code=1)
     assert [(one["group"], one["missing"], one["equal"]) for one in found] == [("teams", 1, False)]
     assert "1 is not found" in call("verify", "--sample", "2", code=1).stdout
