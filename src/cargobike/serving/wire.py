@@ -100,11 +100,17 @@ class Predict(Said, frozen=True, tag="predict"):
     streams: bool = False
 
 
+class Stop(Said, frozen=True, tag="stop"):
+    """The rest of an answer that comes piece by piece is not wanted any more; its last piece is."""
+
+    batch: int
+
+
 class Leave(Said, frozen=True, tag="leave"):
     """End: there will be no more batches."""
 
 
-ToReplica = Predict | Leave
+ToReplica = Predict | Stop | Leave
 
 
 # --- from the supervisor to the front ---------------------------------------------------------------------------------

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import random
 import re
-import time
-from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
@@ -15,11 +11,10 @@ import msgspec
 from cargobike.core.errors import nearest
 from cargobike.core.version import __version__
 from cargobike.serving.front.desk.problems import Problem, Refused
-from cargobike.serving.front.desk.routing import share_of
-from cargobike.serving.front.desk.tickets import Ticket
 from cargobike.serving.front.hub import Hub
+from cargobike.serving.front.keeping import Log
+from cargobike.serving.front.predicting import Predicting
 from cargobike.serving.front.protocols import kserve_v1, open_inference, plain
-from cargobike.serving.front.protocols.rows import Asked, RowCodec
 from cargobike.serving.front.web.access import Access
 from cargobike.serving.front.web.answering import (
     Message,
@@ -32,10 +27,8 @@ from cargobike.serving.front.web.answering import (
     send_reply,
 )
 from cargobike.serving.front.web.metrics import Metrics
-from cargobike.serving.front.web.rates import Rates
-from cargobike.serving.inference import Log
-
-Reader = Callable[[bytes, RowCodec], Asked]
+from cargobike.serving.front.web.openapi import document
+from cargobike.serving.front.web.try_page import try_page
 
 _V2: Final = re.compile(r"/v2/models/([^/]+)(?:/versions/([^/]+))?(/ready|/infer)?")
 _V1: Final = re.compile(r"/v1/models/([^/:]+)(:predict)?")
@@ -49,17 +42,14 @@ class App:
     Args:
         hub: Where rows are answered.
         access: Who may ask.
-        log: Where requests and answers are kept.
+        log: Where requests and answers are kept, if they are.
     """
 
-    def __init__(self, hub: Hub, access: Access, log: Log) -> None:
+    def __init__(self, hub: Hub, access: Access, log: Log | None) -> None:
         self._hub = hub
         self._access = access
-        self._log = log
-        self._limits = hub.specification.limits
-        self._rates = Rates(self._limits.requests_per_s)
-        self._names = (hub.specification.name, hub.specification.model.partition("@")[0].partition(":")[0])
-        self._loop = asyncio.get_running_loop()
+        self._predicting = Predicting(hub, access, log)
+        self._names = (hub.specification.name, hub.model)
         self.metrics = Metrics(hub.desk, hub.specification.name)
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
@@ -74,13 +64,21 @@ class App:
         except Exception:  # noqa: BLE001 - the caller gets an answer, the log the traceback
             _log.exception("a request could not be answered")
             reply = problem_reply(Problem(500, "internal", "This is a mistake of the server."), request.id)
+        if reply is None:  # sent already, piece by piece
+            self.metrics.count(200)
+            return
         self.metrics.count(reply.status)
         await send_reply(request, reply)
 
-    async def _reply(self, request: Request) -> Reply:
+    async def _reply(self, request: Request) -> Reply | None:
         path = request.path
         if path == "/predict":
-            return await self._predict(request, plain.read)
+            _check_method(request, "POST")
+            content_type = _stream_type(request)
+            if content_type:
+                await self._predicting.stream(request, plain.read, content_type)
+                return None
+            return await self._predicting.predict(request, plain.read)
         if path.startswith("/v2"):
             return await self._open_inference(request)
         if path.startswith("/v1/models/"):
@@ -94,10 +92,20 @@ class App:
         _check_method(request, "GET")
         if request.path == "/healthz":
             return json_reply({"status": "ok"})
+        if request.path == "/":
+            return try_page()
         self._access.client_of(request.headers, request.address, "predict")
         if request.path == "/metrics":
             return Reply(200, self.metrics.text(), b"text/plain; version=0.0.4; charset=utf-8")
+        if request.path == "/openapi.json":
+            return json_reply(self._described())
         raise Refused(Problem(404, "no-such-path", f"There is nothing at {request.path}."))
+
+    def _described(self) -> dict[str, Any]:
+        version = self._hub.desk.version_for(0.0)
+        codec = self._hub.codec(version)
+        has_tokens = bool(self._hub.config.tokens)
+        return document(self._hub.specification.name, self._hub.model, version, codec, has_tokens=has_tokens)
 
     # --- protocols ----------------------------------------------------------------------------------------------------
 
@@ -115,7 +123,10 @@ class App:
         name = self._known_name(match[1])
         pinned = self._known_version(match[2])
         if match[3] == "/infer":
-            return await self._predict(request, lambda body, codec: open_inference.read(body, codec, name), pinned)
+            _check_method(request, "POST")
+            return await self._predicting.predict(
+                request, lambda body, codec: open_inference.read(body, codec, name), pinned
+            )
         _check_method(request, "GET")
         if match[3] == "/ready":
             return self._readiness(pinned)
@@ -131,7 +142,8 @@ class App:
             raise Refused(Problem(404, "no-such-path", f"There is nothing at {request.path}."))
         name = self._known_name(match[1])
         if match[2]:
-            return await self._predict(request, kserve_v1.read)
+            _check_method(request, "POST")
+            return await self._predicting.predict(request, kserve_v1.read)
         _check_method(request, "GET")
         return json_reply({"name": name, "ready": self._hub.desk.is_ready})
 
@@ -153,76 +165,6 @@ class App:
         if not text.isdecimal() or len(text) > 9:
             raise Refused(Problem(404, "no-such-version", f"{text[:40]!r} is no version: versions are numbers."))
         return int(text)
-
-    # --- predicting ---------------------------------------------------------------------------------------------------
-
-    async def _predict(self, request: Request, read: Reader, pinned: int = 0) -> Reply:
-        _check_method(request, "POST")
-        now_s = self._hub.now_s()
-        client = self._admitted(request, now_s)
-        deadline_s = now_s + self._deadline_s(request)
-        body = await request.body(self._limits.body_bytes)
-        hub = self._hub
-        share = random.random()
-        codec = hub.codec(hub.desk.version_for(share, pinned))
-        asked = read(body, codec)
-        if hub.desk.routes.by:
-            share = _share_by(hub.desk.routes.by, codec.plain(asked.rows[:1])[0], share)
-        future: asyncio.Future[None] = self._loop.create_future()
-
-        def wake(_: Ticket) -> None:
-            if not future.done():
-                future.set_result(None)
-
-        ticket = Ticket(
-            asked.rows,
-            client=client,
-            arrived_s=now_s,
-            deadline_s=deadline_s,
-            share=share,
-            pinned=pinned,
-            on_end=wake,
-        )
-        hub.submit(ticket)
-        await future
-        self._keep(request, ticket, codec)
-        if ticket.problem is not None:
-            raise Refused(ticket.problem)
-        return Reply(200, asked.reply(ticket.answers, ticket.version))
-
-    def _admitted(self, request: Request, now_s: float) -> str:
-        """Return what to call the caller, if it may predict, and may do that now."""
-        client = self._access.client_of(request.headers, request.address, "predict")
-        if self._rates.per_s:
-            wait_s = self._rates.wait_s(client, now_s)
-            if wait_s:
-                most = f"{self._rates.per_s:g} requests per second"
-                raise Refused(Problem(429, "too-often", f"Each client may send {most}.", wait_s, closes=True))
-        return client
-
-    def _deadline_s(self, request: Request) -> float:
-        text = request.headers.get(b"x-deadline-s")
-        if text is None:
-            return self._limits.deadline_s
-        try:
-            value = float(text)
-        except ValueError:
-            value = -1.0
-        if not 0.0 < value <= 86400.0:
-            given = text[:40].decode("latin-1")
-            raise Refused(Problem(400, "wrong-deadline", f"X-Deadline-S is {given!r}; seconds above 0 are needed."))
-        return value
-
-    def _keep(self, request: Request, ticket: Ticket, codec: RowCodec) -> None:
-        self._log.take(
-            request_id=request.id.decode(),
-            at=time.time(),
-            latency_s=ticket.ended_s - ticket.arrived_s,
-            version=ticket.version,
-            status=ticket.status,
-            rows=codec.plain(ticket.rows),
-            answers=ticket.answers,
-        )
 
     # --- administering ------------------------------------------------------------------------------------------------
 
@@ -246,5 +188,12 @@ def _check_method(request: Request, method: str) -> None:
         raise Refused(Problem(405, "wrong-method", f"{request.path} is asked for with {method}."))
 
 
-def _share_by(name: str, row: Any, otherwise: float) -> float:
-    return share_of(row[name]) if isinstance(row, dict) and name in row else otherwise
+def _stream_type(request: Request) -> bytes:
+    """Return as what an answer is wanted piece by piece; empty if it is wanted whole."""
+    accepted = request.headers.get(b"accept", b"")
+    if b"text/event-stream" in accepted:
+        return b"text/event-stream"
+    if b"application/x-ndjson" in accepted:
+        return b"application/x-ndjson"
+    is_asked_for = request.query == b"stream" or request.query.startswith((b"stream=", b"stream&"))
+    return b"application/x-ndjson" if is_asked_for else b""

@@ -40,6 +40,7 @@ from cargobike.serving.wire import (
     ReplicaReady,
     Routes,
     Said,
+    Stop,
 )
 
 TELL_S: Final = 0.25
@@ -64,10 +65,11 @@ class Hub:
         self.config = config
         self.specification = specification
         self.desk = Desk(specification.limits, retry=specification.retry)
-        self.codecs: dict[int, RowCodec] = {
-            version: RowCodec(msgspec.json.decode(signature, type=Signature))
-            for version, signature in config.signatures.items()
+        self.model = specification.model.partition("@")[0].partition(":")[0]
+        self.signatures: dict[int, Signature | None] = {
+            version: msgspec.json.decode(signature, type=Signature) for version, signature in config.signatures.items()
         }
+        self.codecs = {version: RowCodec(signature) for version, signature in self.signatures.items()}
         self._unknown = RowCodec()
         self._port = port
         self._end = end
@@ -108,6 +110,13 @@ class Hub:
         if not self._links:
             self._tell_load()
 
+    def forget(self, ticket: Ticket) -> None:
+        """Drop a request whose caller is gone."""
+        at_work = self.desk.forget(ticket, self.now_s())
+        if at_work is not None:
+            replica, batch = at_work
+            self._links[replica].say(Stop(batch))
+
     def _dispatch_soon(self) -> None:
         """Send batches once for all requests that came in this turn of the loop."""
         self._is_dispatching = False
@@ -146,6 +155,7 @@ class Hub:
             before.close()
         self._links[ready.replica] = link
         signature = msgspec.json.decode(ready.signature, type=Signature) if ready.signature else None
+        self.signatures[ready.version] = signature
         known = self.codecs.get(ready.version)
         if known is None or not known.is_for(signature, ready):
             self.codecs[ready.version] = RowCodec(

@@ -19,10 +19,10 @@ import uvloop
 
 from cargobike.serving.front.app import App
 from cargobike.serving.front.hub import Hub
+from cargobike.serving.front.keeping import open_log
 from cargobike.serving.front.links import ReplicaLink, SupervisorLink
 from cargobike.serving.front.web.access import Access
 from cargobike.serving.front.web.connections import Connection, sweep
-from cargobike.serving.inference import Log, NoLog
 from cargobike.serving.specification import Specification
 from cargobike.serving.wire import CONTROL, REPLICAS, FrontConfig
 
@@ -64,7 +64,7 @@ async def run_front(config: FrontConfig) -> None:
         server.should_exit = True
 
     hub = Hub(config, specification, _port_of(listener), end)
-    log: Log = NoLog()
+    log = open_log(specification, config.project, hub.model, hub.signatures)
     app = App(hub, Access(config.tokens, specification.host), log)
     server = _Server(_settings(app, specification))
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, end, specification.limits.deadline_s)
@@ -81,7 +81,8 @@ async def run_front(config: FrontConfig) -> None:
             hub.dismiss()
         for unix_server in sockets:
             unix_server.close()
-        log.close()
+        if log is not None:
+            log.close()
         await asyncio.sleep(0)
 
 

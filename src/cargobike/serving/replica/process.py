@@ -29,6 +29,7 @@ from cargobike.serving.wire import (
     Predict,
     Ready,
     ReplicaConfig,
+    Stop,
     ToReplica,
     framed,
 )
@@ -133,6 +134,7 @@ class Replica:
         self._grace_s = config.grace_s
         self._decoder = msgspec.msgpack.Decoder(ToReplica)
         self._connection: socket.socket | None = None
+        self._frames = Frames()
 
     def run(self) -> None:
         """Serve until told to leave, or until no front was there for the grace time."""
@@ -165,16 +167,19 @@ class Replica:
 
     def _serve(self, connection: socket.socket) -> bool:
         """Answer batches; return whether the front has said to leave."""
-        frames = Frames()
+        self._frames = Frames()
         while data := connection.recv(_READ_BYTES):
-            for body in frames.feed(data):
+            for body in self._frames.feed(data):
                 message = self._decoder.decode(body)
-                if isinstance(message, Leave):
+                if isinstance(message, Leave) or (isinstance(message, Predict) and self._handle(message)):
                     return True
-                if message.streams:
-                    self._stream(message)
-                else:
-                    self._say(self._answered(message))
+        return False
+
+    def _handle(self, batch: Predict) -> bool:
+        """Answer a batch; return whether the front has meanwhile said to leave."""
+        if batch.streams:
+            return self._stream(batch)
+        self._say(self._answered(batch))
         return False
 
     def _answered(self, batch: Predict) -> bytes:
@@ -207,28 +212,38 @@ class Replica:
         framed(Answers(0, answers))
         return answers
 
-    def _stream(self, batch: Predict) -> None:
+    def _stream(self, batch: Predict) -> bool:
+        """Send an answer piece by piece, until it is whole or not wanted any more."""
         pieces = self._pipeline.stream(batch.rows[0])
+        leaves = False
         while True:
             try:
                 piece = framed(Piece(batch.batch, next(pieces)))
             except StopIteration:
-                self._say(framed(Piece(batch.batch, is_last=True)))
-                return
+                break
             except Exception as error:  # noqa: BLE001 - user code may raise anything
                 _log.error("a streamed answer failed", exc_info=error)
                 is_input = isinstance(error, InvalidInputError)
                 self._say(framed(Failed(batch.batch, type(error).__name__, str(error), [0], [None], is_input)))
-                return
-            if self._is_unwanted():
-                return
+                return leaves
             self._say(piece)
+            heard = self._heard()
+            leaves = leaves or any(isinstance(message, Leave) for message in heard)
+            if any(isinstance(message, Stop) and message.batch == batch.batch for message in heard):
+                break
+        self._say(framed(Piece(batch.batch, is_last=True)))
+        return leaves
 
-    def _is_unwanted(self) -> bool:
-        """Tell whether the front has gone while a long answer is on its way."""
+    def _heard(self) -> list[Predict | Stop | Leave]:
+        """Return what the front has said meanwhile, without waiting."""
         assert self._connection is not None
-        readable, _ws, _xs = select.select([self._connection], [], [], 0)
-        return bool(readable) and not self._connection.recv(1, socket.MSG_PEEK)
+        readable, _, _ = select.select([self._connection], [], [], 0)
+        if not readable:
+            return []
+        data = self._connection.recv(_READ_BYTES)
+        if not data:
+            raise ConnectionResetError("the front has closed the connection")
+        return [self._decoder.decode(body) for body in self._frames.feed(data)]
 
     def _say(self, frame: bytes) -> None:
         assert self._connection is not None

@@ -111,9 +111,13 @@ class Desk:
             return
         self._enter(shadow_of(ticket, version), rows)
 
-    def forget(self, ticket: Ticket, now_s: float) -> None:
-        """Drop a request whose caller is gone."""
+    def forget(self, ticket: Ticket, now_s: float) -> tuple[int, int] | None:
+        """Drop a request whose caller is gone; return the replica, and the batch, that still answers it in pieces."""
         self._end(ticket, now_s, Problem(499, "caller-gone", "The caller has closed the connection."))
+        for seat in self._seats.values():
+            if ticket.streams and seat.parts and seat.parts[0].ticket is ticket:
+                return seat.number, seat.batch
+        return None
 
     # --- replicas -----------------------------------------------------------------------------------------------------
 

@@ -92,7 +92,7 @@ def json_reply(value: Any, status: int = 200) -> Reply:
 
 
 def problem_reply(problem: Problem, request_id: bytes) -> Reply:
-    """Return a problem as a JSON answer: `error` for people, `kind` for programs, `mistakes` if there are some."""
+    """Return a problem as an answer."""
     headers: list[tuple[bytes, bytes]] = []
     if problem.retry_after_s:
         headers.append((b"retry-after", str(math.ceil(problem.retry_after_s)).encode()))
@@ -100,10 +100,15 @@ def problem_reply(problem: Problem, request_id: bytes) -> Reply:
         headers.append((b"www-authenticate", b"Bearer"))
     if problem.closes:
         headers.append((b"connection", b"close"))
+    return Reply(problem.status, problem_body(problem, request_id), headers=tuple(headers))
+
+
+def problem_body(problem: Problem, request_id: bytes) -> bytes:
+    """Return a problem as JSON: `error` for people, `kind` for programs, `mistakes` if there are some."""
     content: dict[str, Any] = {"error": problem.message, "kind": problem.kind, "request_id": request_id.decode()}
     if problem.mistakes:
         content["mistakes"] = problem.mistakes
-    return Reply(problem.status, _encoder.encode(content), headers=tuple(headers))
+    return _encoder.encode(content)
 
 
 async def send_reply(request: Request, reply: Reply) -> None:

@@ -1,0 +1,188 @@
+"""From the body of a request to its answer: read, checked, queued, awaited, kept."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+
+from cargobike.serving.front.desk.problems import Problem, Refused
+from cargobike.serving.front.desk.routing import share_of
+from cargobike.serving.front.desk.tickets import Ticket
+from cargobike.serving.front.hub import Hub
+from cargobike.serving.front.keeping import Log
+from cargobike.serving.front.protocols.rows import Asked, RowCodec
+from cargobike.serving.front.web.access import Access
+from cargobike.serving.front.web.answering import Reply, Request, problem_body
+from cargobike.serving.front.web.rates import Rates
+
+Reader = Callable[[bytes, RowCodec], Asked]
+
+MOST_UNREAD: Final = 10_000
+"""How many pieces of a streamed answer may wait for a caller that does not read them."""
+
+_encoder: Final = msgspec.json.Encoder()
+
+
+class Predicting:
+    """Answers requests for predictions.
+
+    Args:
+        hub: Where rows are answered.
+        access: Who may ask.
+        log: Where requests and answers are kept, if they are.
+    """
+
+    def __init__(self, hub: Hub, access: Access, log: Log | None) -> None:
+        self._hub = hub
+        self._access = access
+        self._log = log
+        self._limits = hub.specification.limits
+        self._rates = Rates(self._limits.requests_per_s)
+        self._loop = asyncio.get_running_loop()
+
+    async def predict(self, request: Request, read: Reader, pinned: int = 0) -> Reply:
+        """Return the answer to a request."""
+        now_s = self._hub.now_s()
+        client = self._admitted(request, now_s)
+        deadline_s = now_s + self._deadline_s(request)
+        body = await request.body(self._limits.body_bytes)
+        asked, codec, share = self._read(body, read, pinned)
+        future: asyncio.Future[None] = self._loop.create_future()
+
+        def wake(_: Ticket) -> None:
+            if not future.done():
+                future.set_result(None)
+
+        ticket = Ticket(
+            asked.rows,
+            client=client,
+            arrived_s=now_s,
+            deadline_s=deadline_s,
+            share=share,
+            pinned=pinned,
+            on_end=wake,
+        )
+        self._hub.submit(ticket)
+        await future
+        if self._log is not None:
+            self._keep(self._log, request, ticket, codec)
+        if ticket.problem is not None:
+            raise Refused(ticket.problem)
+        return Reply(200, asked.reply(ticket.answers, ticket.version))
+
+    async def stream(self, request: Request, read: Reader, content_type: bytes) -> None:
+        """Send the answer to one row piece by piece, as server-sent events or one JSON value in each line.
+
+        A problem before the first piece is answered as usual; one after it is the last piece.
+        """
+        now_s = self._hub.now_s()
+        client = self._admitted(request, now_s)
+        deadline_s = now_s + self._deadline_s(request)
+        asked, codec, share = self._read(await request.body(self._limits.body_bytes), read, 0)
+        if len(asked.rows) != 1:
+            problem = Problem(422, "too-many-rows", f"{len(asked.rows)} rows were sent; one at a time is streamed.")
+            raise Refused(problem)
+        pieces: asyncio.Queue[bytes | None] = asyncio.Queue()
+        encode = _event if content_type == b"text/event-stream" else _line
+
+        def pass_on(value: Any) -> None:
+            if pieces.qsize() > MOST_UNREAD:
+                self._hub.forget(ticket)
+            pieces.put_nowait(encode(_encoder.encode(value)))
+
+        ticket = Ticket(
+            asked.rows,
+            client=client,
+            arrived_s=now_s,
+            deadline_s=deadline_s,
+            share=share,
+            streams=True,
+            on_end=lambda _: pieces.put_nowait(None),
+            on_piece=pass_on,
+        )
+        self._hub.submit(ticket)
+        watch = asyncio.create_task(self._forget_when_gone(request, ticket))
+        try:
+            await _send_pieces(request, ticket, pieces, content_type)
+        finally:
+            watch.cancel()
+            if self._log is not None:
+                self._keep(self._log, request, ticket, codec)
+
+    async def _forget_when_gone(self, request: Request, ticket: Ticket) -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+        self._hub.forget(ticket)
+
+    def _read(self, body: bytes, read: Reader, pinned: int) -> tuple[Asked, RowCodec, float]:
+        hub = self._hub
+        share = random.random()
+        codec = hub.codec(hub.desk.version_for(share, pinned))
+        asked = read(body, codec)
+        by = hub.desk.routes.by
+        if by:
+            row = codec.plain(asked.rows[:1])[0]
+            share = share_of(row[by]) if isinstance(row, dict) and by in row else share
+        return asked, codec, share
+
+    def _admitted(self, request: Request, now_s: float) -> str:
+        """Return what to call the caller, if it may predict, and may do that now."""
+        client = self._access.client_of(request.headers, request.address, "predict")
+        if self._rates.per_s:
+            wait_s = self._rates.wait_s(client, now_s)
+            if wait_s:
+                most = f"{self._rates.per_s:g} requests per second"
+                raise Refused(Problem(429, "too-often", f"Each client may send {most}.", wait_s))
+        return client
+
+    def _deadline_s(self, request: Request) -> float:
+        text = request.headers.get(b"x-deadline-s")
+        if text is None:
+            return self._limits.deadline_s
+        try:
+            value = float(text)
+        except ValueError:
+            value = -1.0
+        if not 0.0 < value <= 86400.0:
+            given = text[:40].decode("latin-1")
+            raise Refused(Problem(400, "wrong-deadline", f"X-Deadline-S is {given!r}; seconds above 0 are needed."))
+        return value
+
+    def _keep(self, log: Log, request: Request, ticket: Ticket, codec: RowCodec) -> None:
+        latency_s = ticket.ended_s - ticket.arrived_s
+        at, answers = time.time() - latency_s, ticket.answers if ticket.status == 200 else None
+        rows = codec.plain(ticket.rows)
+        if ticket.streams and answers is not None:
+            answers = [answers]
+        log.take(request.id.decode(), at, latency_s, ticket.version, ticket.status, rows, answers)
+
+
+async def _send_pieces(
+    request: Request, ticket: Ticket, pieces: asyncio.Queue[bytes | None], content_type: bytes
+) -> None:
+    piece = await pieces.get()
+    if piece is None and ticket.problem is not None:
+        raise Refused(ticket.problem)
+    headers = [(b"content-type", content_type), (b"x-request-id", request.id), (b"cache-control", b"no-store")]
+    await request.send({"type": "http.response.start", "status": 200, "headers": headers})
+    while piece is not None:
+        await request.send({"type": "http.response.body", "body": piece, "more_body": True})
+        piece = await pieces.get()
+    last = b"event: end\ndata: {}\n\n" if content_type == b"text/event-stream" else b""
+    if ticket.problem is not None:
+        body = problem_body(ticket.problem, request.id)
+        last = b"event: error\n" + _event(body) if last else _line(body)
+    await request.send({"type": "http.response.body", "body": last})
+
+
+def _event(body: bytes) -> bytes:
+    return b"data: " + body + b"\n\n"
+
+
+def _line(body: bytes) -> bytes:
+    return body + b"\n"
