@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 import math
 import os
 import sys
@@ -37,6 +38,17 @@ class Streaming:
             if number == 7:
                 raise RuntimeError("seven is too much")
             yield number
+
+
+class Endless(Streaming):
+    """Never comes to the end of an answer."""
+
+    def stream(self, row: Any) -> Iterator[Any]:
+        """Yield numbers until the caller is gone."""
+        del row
+        for number in itertools.count():
+            yield number
+            time.sleep(0.001)
 
 
 def double(rows: list[float]) -> list[float]:
@@ -114,6 +126,7 @@ MODELS: dict[str, tuple[Callable[[], Any], Signature | None, list[Any] | None]] 
     "gated": (lambda: gated, None, None),
     "anything": (lambda: list, None, None),
     "streaming": (Streaming, None, None),
+    "endless": (Endless, None, None),
     "broken": (broken_start, None, None),
     "unwarm": (lambda: identity, IDENTITY, [888]),
 }
