@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ class Mlp:
         rng = np.random.default_rng(7)
         self._layers = [
             (rng.normal(0, 0.2, (wide, next_wide)).astype(np.float32), np.zeros(next_wide, np.float32))
-            for wide, next_wide in zip(WIDTHS[:-1], WIDTHS[1:], strict=True)
+            for wide, next_wide in itertools.pairwise(WIDTHS)
         ]
 
     def predict(self, rows: Any) -> np.ndarray[Any, np.dtype[np.float32]]:

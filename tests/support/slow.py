@@ -23,6 +23,15 @@ SLOW: dict[str, tuple[str, ...]] = {
     "unit/data/sources/test_tfrecord.py": ("test_tensorflow_reads_what_is_written_here_and_the_other_way_round",),
     "unit/estimators/test_scikit.py": ("test_scikit_learns_own_checks_pass",),
     "spark/test_spark_groups.py": (),
+    # A replica that crashes, one that is killed, and a roll stay quick.
+    "unit/serving/front/test_faults_over_http.py": (
+        "test_a_model_that_hangs_is_given_up_and_tried_once_more",
+        "test_a_front_that_is_killed_is_followed_by_another_and_the_replicas_come_back",
+        "test_a_replica_without_front_ends_after_its_grace_time",
+        "test_a_new_supervisor_is_told_how_things_stand",
+        "test_answers_that_are_no_numbers_are_not_sent",
+        "test_strangers_on_the_sockets_are_refused",
+    ),
     # Four processes at once, and one kind of death, stay quick.
     "faults/test_lost_commits.py": (
         "test_a_process_that_is_killed_at_any_moment_leaves_whole_batches",

@@ -44,7 +44,7 @@ async def connected() -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.Strea
         finally:
             writer.close()
             for connection in list(state.connections):
-                connection.transport.abort()  # type: ignore[union-attr]
+                connection.transport.abort()
             await asyncio.sleep(0)
 
 
