@@ -146,6 +146,7 @@ LIBRARIES: dict[str, Library] = {
     "onnx": Library(("models/flavours/onnx.py",), "an extra; only models whose weights lie in other files need it"),
     "onnxruntime": Library(("models/flavours/onnx.py",)),
     "lightning": Library(("experiments/trial/callbacks/lightning.py",)),
+    "mlflow": Library(("models/flavours/mlflow.py",)),
     "msgspec": Library(("*",)),
     "numpy": Library(
         (
@@ -163,7 +164,12 @@ LIBRARIES: dict[str, Library] = {
         ("search/optimizers/optuna_bridge.py",), "optional, and only for who asks for one of its samplers"
     ),
     "pandas": Library(
-        ("experiments/results/result.py", "estimators/scikit.py", "models/flavours/tables.py"),
+        (
+            "experiments/results/result.py",
+            "estimators/scikit.py",
+            "models/flavours/tables.py",
+            "models/flavours/mlflow.py",
+        ),
         "optional, and only for who asks for a table",
     ),
     "plotly": Library(("analysis/plots.py",), "optional, and only for who looks at figures"),
@@ -233,7 +239,7 @@ LIBRARIES: dict[str, Library] = {
     "xgboost": Library(("experiments/trial/callbacks/xgboost.py", "models/flavours/xgboost.py")),
     "uvicorn": Library(("ui/web/serving.py", "serving/front/process.py", "serving/front/web/connections.py")),
     "uvloop": Library(("serving/front/process.py",)),
-    "yaml": Library(("search/spaces/documents.py",), "only for spaces that are read from files"),
+    "yaml": Library(("search/spaces/documents.py", "models/mlflow/*"), "only for spaces that are read from files"),
     "zmq": Library(
         (
             "experiments/driving/file_server.py",

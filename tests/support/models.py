@@ -33,3 +33,24 @@ class Affine:
 
     def predict(self, rows: list[Any]) -> list[Any]:
         return [{"value": self.slope * row["age"] + self.shift, "town": row["town"]} for row in rows]
+
+
+class Tied(torch.nn.Module):
+    """Words in, words out, through one table of weights."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = torch.nn.Embedding(5, 4)
+        self.out = torch.nn.Linear(4, 5, bias=False)
+        self.out.weight = self.table.weight
+
+    def forward(self, words: torch.Tensor) -> torch.Tensor:
+        result: torch.Tensor = self.out(self.table(words).mean(dim=1))
+        return result
+
+
+class TwoInputs(torch.nn.Module):
+    """Takes two fields, and returns two."""
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> dict[str, torch.Tensor]:
+        return {"sum": x + y.sum(dim=1), "first": y[:, 0]}

@@ -54,13 +54,18 @@ def read_pickle(path: Path, saved: Saved) -> Any:
         UntrustedError: If `saved` says that loading runs no code.
         StoreError: If the file is missing, damaged, or needs what is not here.
     """
+    announced(path, saved)
+    with reading(path):
+        return pickle.loads(path.read_bytes())
+
+
+def announced(path: Path, saved: Saved) -> None:
+    """Raise `UntrustedError` if loading runs code of a file, and `saved` says that it does not."""
     if not saved.runs_code:
         raise UntrustedError(
             f"Loading {path.name} runs the code in it, but the description of this model ({saved.flavour}) says that "
             "loading runs none. Do not load it unless you know who wrote it, and why it says so."
         )
-    with reading(path):
-        return pickle.loads(path.read_bytes())
 
 
 def dumps(value: Any) -> bytes:

@@ -28,6 +28,7 @@ FLAVOURS: Final = Registry(
         "jax": f"{_HERE}.jax:JaxFlavour",
         "xgboost": f"{_HERE}.xgboost:XGBoostFlavour",
         "lightgbm": f"{_HERE}.lightgbm:LightGBMFlavour",
+        "mlflow": f"{_HERE}.mlflow:MLflowFlavour",
     },
     aliases={
         "torchexport": "torch-export",

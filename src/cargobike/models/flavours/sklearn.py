@@ -40,8 +40,9 @@ class SklearnFlavour(Flavour):
         """Write the estimator."""
         model = given.model
         details = {"method": method_of(given), "kept_as": "skops"}
-        if _write_skops(model, folder / _SKOPS):
-            return Saved(flavour="sklearn", details=details, libraries=("sklearn", "skops.io"))
+        types = _write_skops(model, folder / _SKOPS)
+        if types is not None:
+            return Saved(flavour="sklearn", details={**details, "types": types}, libraries=("sklearn", "skops.io"))
         libraries = write_pickle(model, folder / _PICKLE, type(model).__name__)
         return Saved(
             flavour="sklearn",
@@ -53,7 +54,7 @@ class SklearnFlavour(Flavour):
     def load(self, saved: Saved, folder: Path) -> Predictor:
         """Read the estimator."""
         is_skops = saved.details.get("kept_as") == "skops"
-        model = _read_skops(folder / _SKOPS) if is_skops else read_pickle(folder / _PICKLE, saved)
+        model = _read_skops(folder / _SKOPS, saved) if is_skops else read_pickle(folder / _PICKLE, saved)
         return TablePredictor(getattr(model, known_method(saved)), names_of(model))
 
 
@@ -87,31 +88,31 @@ def names_of(model: Any) -> list[str]:
     return [str(name) for name in getattr(model, "feature_names_in_", ())]
 
 
-def _write_skops(model: Any, path: Path) -> bool:
-    """Write a skops file that can be read without trusting any type; tell whether that is possible."""
+def _write_skops(model: Any, path: Path) -> list[str] | None:
+    """Write a skops file that runs no code, and return the types that skops leaves to its users; `None` if it would."""
     try:
         import skops.io as skops  # noqa: PLC0415 - an extra; without it estimators are pickled
     except ImportError:
-        return False
+        return None
     try:
         skops.dump(model, path)
         types = skops.get_untrusted_types(file=path)
         if _KNOWN.issuperset(types):
             skops.load(path, trusted=types)
-            return True
+            return list(types)
     except Exception as error:  # noqa: BLE001 - whatever it cannot hold is pickled
         _log.debug("skops cannot keep this %s: %s", type(model).__name__, error)
     path.unlink(missing_ok=True)
-    return False
+    return None
 
 
-def _read_skops(path: Path) -> Any:
+def _read_skops(path: Path, saved: Saved) -> Any:
     import skops.io as skops  # noqa: PLC0415 - only for estimators that were kept so
 
     with reading(path):
         check_archive(path)
         types = skops.get_untrusted_types(file=path)
-        if unknown := sorted(set(types) - _KNOWN):
+        if (unknown := sorted(set(types) - _KNOWN)) and not saved.runs_code:
             raise UntrustedError(
                 f"{path.name} of this model holds classes that could run code, and a file that was saved here would "
                 f"not: {', '.join(unknown)}. Do not load it unless you know who wrote it."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import importlib
 from collections.abc import Callable, Mapping
@@ -17,12 +18,14 @@ from cargobike.core.signatures import Datatype
 from cargobike.models.flavours.answers import answers_of, named
 from cargobike.models.flavours.files import reading
 from cargobike.models.flavours.flavour import Flavour, Given, Saved
-from cargobike.models.flavours.pickling import read_pickle, write_pickle
+from cargobike.models.flavours.pickling import announced, read_pickle, write_pickle
 from cargobike.models.flavours.rows import stack
 
 _WEIGHTS: Final = "weights.safetensors"
 _FACTORY: Final = "factory.pkl"
 _MODULE: Final = "module.pkl"
+_TORCH_FILE: Final = "module.pth"
+"""What `torch.save` wrote; only models that were imported are kept so."""
 _PLAIN: Final = (str, int, float, bool, type(None))
 
 
@@ -67,6 +70,8 @@ class TorchPredictor:
 
     def __init__(self, module: Any, method: str = "") -> None:
         module.eval()
+        if method.startswith("_") or not callable(getattr(module, method or "forward", None)):
+            raise StoreError(f"The model has no method {method!r}.")
         self._predict: Callable[..., Any] = getattr(module, method) if method else module
         first = next(module.parameters(), None)
         self._floats = str(first.dtype).removeprefix("torch.") if first is not None else "float32"
@@ -90,14 +95,20 @@ class TorchPredictor:
 
 
 def _load(saved: Saved, folder: Path) -> Any:
-    if saved.details.get("kept_as") != "weights":
+    if saved.details.get("kept_as") == "file":
+        module = _read_file(folder / _TORCH_FILE, saved)
+    elif saved.details.get("kept_as") != "weights":
         module = read_pickle(folder / _MODULE, saved)
     else:
         name = saved.details.get("factory", "")
-        module = _made(name, saved) if name else read_pickle(folder / _FACTORY, saved)()
+        module = _checked(_made(name, saved) if name else read_pickle(folder / _FACTORY, saved)())
         _read_weights(module, folder / _WEIGHTS)
+    return _checked(module)
+
+
+def _checked(module: Any) -> Any:
     if not isinstance(module, torch.nn.Module):
-        raise StoreError(f"The factory of this model made a {type(module).__name__}, which is no torch.nn.Module.")
+        raise StoreError(f"A {type(module).__name__} was found instead of a torch.nn.Module.")
     return module
 
 
@@ -112,10 +123,19 @@ def _made(name: str, saved: Saved) -> Any:
     return thing(*saved.details.get("args", ()), **saved.details.get("kwargs", {}))
 
 
+def _read_file(path: Path, saved: Saved) -> Any:
+    announced(path, saved)
+    with reading(path):
+        return torch.load(str(path), map_location="cpu", weights_only=False)
+
+
 def _read_weights(module: Any, path: Path) -> None:
     with reading(path):
         weights = load_file(str(path))
-    lacking, unexpected = module.load_state_dict(weights, strict=False)
+    try:
+        lacking, unexpected = module.load_state_dict(weights, strict=False)
+    except RuntimeError as error:  # of other shapes
+        raise StoreError(f"The weights in {path} do not fit what the factory makes: {error}") from error
     shared = {name for names in _shared(module) for name in names}
     lacking = [name for name in lacking if name not in shared]
     if lacking or unexpected:
@@ -203,7 +223,7 @@ def _check_fits(saved: Saved, folder: Path, module: Any) -> None:
 
 def _on_cpu(module: Any) -> Any:
     first = next(module.parameters(), None)
-    return module if first is None or first.device.type == "cpu" else module.cpu()
+    return module if first is None or first.device.type == "cpu" else copy.deepcopy(module).cpu()
 
 
 def _with_torch(libraries: tuple[str, ...]) -> tuple[str, ...]:

@@ -13,16 +13,17 @@ from typing import Any, Final
 
 import torch
 
-from cargobike.core.errors import InvalidInputError, PredictionError, UntrustedError
+from cargobike.core.errors import InvalidInputError, PredictionError
 from cargobike.core.registering.modelling import Predictor
 from cargobike.core.signatures import Datatype
 from cargobike.models.flavours.answers import named
 from cargobike.models.flavours.batches import predict_in_pieces
 from cargobike.models.flavours.files import check_archive, reading
 from cargobike.models.flavours.flavour import Flavour, Given, Saved
+from cargobike.models.flavours.pickling import announced
 from cargobike.models.flavours.rows import Stacked, stack
 
-_FILE: Final = "program.pt2"
+_FILE: Final = "model.pt2"
 
 
 class TorchExportFlavour(Flavour):
@@ -45,12 +46,8 @@ class TorchExportFlavour(Flavour):
 
     def load(self, saved: Saved, folder: Path) -> Predictor:
         """Read the program."""
-        if not saved.runs_code:
-            raise UntrustedError(
-                "Loading a program of torch.export can run code of its file, but the description of this model says "
-                "that loading runs none. Do not load it unless you know who wrote it, and why it says so."
-            )
         path = folder / _FILE
+        announced(path, saved)
         with reading(path):
             check_archive(path)
             return _ProgramPredictor(torch.export.load(str(path)))
