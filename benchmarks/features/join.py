@@ -1,27 +1,26 @@
-"""Join labels with two groups in time: our public call beside one hand-written query of DuckDB on the same files.
+"""Join labels with two groups in time: our public call beside one hand-written query of DuckDB, and Feast.
 
-    python benchmarks/features/join.py [--rows 5000000] [--labels 1000000] [--rounds 5] [--data FOLDER]
+    python benchmarks/features/join.py [--rows 5000000] [--labels 1000000] [--rounds 5] [--feast-rounds 1]
 
-Each run is a process of its own, both in turn. A run ends with an Arrow table in memory. CPU is that of the process.
+Each run is a process of its own, all in turn. A run ends with an Arrow table in memory. CPU is that of the process and
+of those that it started. Feast takes minutes, and has fewer rounds; 0 leaves it out.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
 import statistics
-import subprocess
-import sys
 import tempfile
-import time
 from pathlib import Path
 
 import duckdb
 import pyarrow.parquet as pq
 from league import GROUPS, files_of, make_histories
+from turns import Figures, answer, median, parser_for, print_machine, run, timed
 
 from cargobike import features, project
+
+OURS, BARE = "cargobike", "bare DuckDB"
+FEAST = {"Feast, duckdb": "duckdb", "Feast, dask": "dask"}
 
 
 def run_ours(folder: Path) -> int:
@@ -41,45 +40,54 @@ def run_bare(folder: Path) -> int:
         return int(connection.sql(text).to_arrow_table().num_rows)
 
 
-RUNS = {"cargobike": run_ours, "bare DuckDB": run_bare}
+RUNS = {OURS: run_ours, BARE: run_bare}
 
 
 def measure(which: str, folder: Path) -> None:
     """Run one of them in this process, and print what it took."""
     project.use(folder / "project")
-    before, began = time.process_time(), time.perf_counter()
-    rows = RUNS[which](folder)
-    wall, cpu = time.perf_counter() - began, time.process_time() - before
-    print(json.dumps({"wall": wall, "cpu": cpu, "rows": rows}))
+    rows, figures = timed(lambda: RUNS[which](folder))
+    answer({**figures, "rows": rows})
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = parser_for(__doc__)
     parser.add_argument("--rows", type=int, default=5_000_000)
     parser.add_argument("--labels", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--data", type=Path)
-    parser.add_argument("--measure", help=argparse.SUPPRESS)
+    parser.add_argument("--feast-rounds", type=int, default=1)
+    parser.add_argument("--data", type=Path, help="where the histories are made, and kept; by default they are not")
     given = parser.parse_args()
     if given.measure:
         measure(given.measure, given.data)
         return
+    print_machine()
     with tempfile.TemporaryDirectory() as temporary:
         folder = given.data or Path(temporary)
         make_histories(folder, given.rows, given.labels)
-        found: dict[str, list[dict[str, float]]] = {name: [] for name in RUNS}
-        for _ in range(given.rounds):
-            for name, runs in found.items():
-                command = [sys.executable, __file__, "--measure", name, "--data", str(folder)]
-                done = subprocess.run(command, check=True, capture_output=True, text=True, env=dict(os.environ))
-                runs.append(json.loads(done.stdout))
-        for name, runs in found.items():
-            wall, cpu = (statistics.median(run[what] for run in runs) for what in ("wall", "cpu"))
-            print(f"{name:12} {wall:6.2f} s wall  {cpu:6.2f} s CPU  {int(runs[0]['rows']):,} rows")
+        found: dict[str, list[Figures]] = {name: [] for name in (*RUNS, *FEAST)}
+        for number in range(max(given.rounds, given.feast_rounds)):
+            for name in RUNS if number < given.rounds else ():
+                found[name].append(run("join.py", "--measure", name, "--data", str(folder)))
+            for name, store in FEAST.items() if number < given.feast_rounds else ():
+                found[name].append(run("feast_tasks.py", "join", store, str(folder), venv="feast"))
+        print_all({name: runs for name, runs in found.items() if runs}, given.labels)
+
+
+def print_all(found: dict[str, list[Figures]], labels: int) -> None:
+    for name, runs in found.items():
+        wall, cpu, peak = (median(runs, what) for what in ("wall", "cpu", "peak_mb"))
+        rows = int(runs[0]["rows"])
+        lost = f", {labels - rows:,} labels lost" if rows != labels else ""
+        print(f"{name:14} {wall:7.2f} s wall {cpu:7.2f} s CPU {peak:7,.0f} MB peak {rows:,} rows{lost}")
+    for other in (name for name in found if name != OURS):
         for what in ("wall", "cpu"):
-            ratios = [a[what] / b[what] for a, b in zip(found["cargobike"], found["bare DuckDB"], strict=True)]
-            pairs = ", ".join(f"{ratio:.2f}" for ratio in ratios)
-            print(f"ours / bare DuckDB, {what}: {statistics.median(ratios):.2f} (pairs {pairs})")
+            if other == BARE:
+                ratios = [a[what] / b[what] for a, b in zip(found[OURS], found[other], strict=True)]
+                pairs = ", ".join(f"{ratio:.2f}" for ratio in ratios)
+                print(f"ours / {other}, {what}: {statistics.median(ratios):.2f} (pairs {pairs})")
+            else:
+                print(f"{other} / ours, {what}: {median(found[other], what) / median(found[OURS], what):.1f}")
 
 
 if __name__ == "__main__":

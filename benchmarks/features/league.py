@@ -29,7 +29,9 @@ def make_histories(folder: Path, rows: int, labels: int) -> None:
         times = START_US + np.arange(rows, dtype=np.int64) * (SPAN_US // rows)
         columns = {"key": random.integers(0, KEYS, rows), "at": pa.array(random.permutation(times), _TIME)}
         values = {f"{name}_{number}": random.random(rows, dtype=np.float32) for number in range(4)}
-        group.insert(pa.table({**columns, **values}))
+        table = pa.table({**columns, **values})
+        group.insert(table)
+        pq.write_table(table, folder / f"{name}.parquet")  # for peers, which bring no storage of their own
     path = folder / "labels.parquet"
     if not path.exists():
         times = random.integers(START_US, START_US + SPAN_US, labels)

@@ -19,6 +19,7 @@ REQUIREMENTS: dict[str, tuple[str, ...]] = {
         "typing_extensions sympy networkx jinja2 filelock",
         "--no-deps petastorm==0.13.1 torch==2.13.0",  # they disagree about setuptools, which neither needs to run
     ),
+    "feast": ("feast[duckdb]",),
     "hf-datasets": ("torch==2.13.0 datasets webdataset",),
     "ray-data": ("torch==2.13.0 ray[data]",),
     "hyperopt": ("setuptools<80", "hyperopt", "pyspark==4.3.0"),
