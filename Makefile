@@ -10,6 +10,7 @@ COVERAGE_ARGS ?= -m "not slow" tests/unit tests/contract tests/scenario
 CHAOS_ARGS ?=
 FUZZ_ARGS ?=
 MUTANTS_ARGS ?=
+KUBERNETES ?=
 
 # Named in every install command: this is the release whose default build runs without a GPU on every machine that
 # we support, and no other package may replace it.
@@ -22,7 +23,7 @@ unexport PYTHONDONTWRITEBYTECODE
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow coverage lint format docs-test layer-table bench bench-search chaos fuzz mutants audit clean distclean system-packages hadoop
+.PHONY: help demo test test-slow test-kubernetes coverage lint format docs-test layer-table bench bench-search chaos fuzz mutants audit clean distclean system-packages hadoop
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,6 +37,9 @@ test: system-packages lint ## Install what the tests need, then check style, typ
 
 test-slow: system-packages $(VENV)/.dev-installed hadoop ## Run the tests that take long: Spark, chaos, fresh environments, browser tours, frameworks
 	@$(BIN)/python -m pytest $(PARALLEL) -m slow $(PYTEST_ARGS)
+
+test-kubernetes: $(VENV)/.dev-installed ## Run deployments on a real API server (KUBERNETES=folder with kube-apiserver, kube-controller-manager, etcd)
+	@KUBERNETES="$(KUBERNETES)" $(BIN)/python -m pytest tests/scenario/test_real_cluster.py $(PYTEST_ARGS)
 
 coverage: $(VENV)/.dev-installed ## Print how much of each room the quick tests run (COVERAGE_ARGS="tests/unit/store")
 	@mkdir -p build

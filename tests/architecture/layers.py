@@ -145,6 +145,7 @@ LIBRARIES: dict[str, Library] = {
     "lightgbm": Library(("models/flavours/lightgbm.py",)),
     "onnx": Library(("models/flavours/onnx.py",), "an extra; only models whose weights lie in other files need it"),
     "onnxruntime": Library(("models/flavours/onnx.py",)),
+    "kubernetes": Library(("serving/kubernetes/cluster.py",)),
     "lightning": Library(("experiments/trial/callbacks/lightning.py",)),
     "mlflow": Library(("models/flavours/mlflow.py",)),
     "msgspec": Library(("*",)),
@@ -237,9 +238,13 @@ LIBRARIES: dict[str, Library] = {
     "transformers": Library(("experiments/trial/callbacks/transformers.py",)),
     "typer": Library(("cli/*", "*/commands/*", "*/command.py")),
     "xgboost": Library(("experiments/trial/callbacks/xgboost.py", "models/flavours/xgboost.py")),
+    "urllib3": Library(("serving/kubernetes/cluster.py",)),
     "uvicorn": Library(("ui/web/serving.py", "serving/front/process.py", "serving/front/web/connections.py")),
     "uvloop": Library(("serving/front/process.py",)),
-    "yaml": Library(("search/spaces/documents.py", "models/mlflow/*"), "only for spaces that are read from files"),
+    "yaml": Library(
+        ("search/spaces/documents.py", "models/mlflow/*", "serving/kubernetes/writing.py"),
+        "only for spaces that are read from files",
+    ),
     "zmq": Library(
         (
             "experiments/driving/file_server.py",

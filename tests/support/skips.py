@@ -7,7 +7,7 @@ from collections.abc import Generator
 
 import pytest
 
-from support import hdfs_server, programs
+from support import hdfs_server, programs, real_cluster
 
 IS_ROOT = os.geteuid() == 0
 
@@ -18,6 +18,7 @@ ALLOWED = {
     "this torch can use GPUs": True,
     "the device is not absent here": True,
     hdfs_server.REASON: not hdfs_server.IS_HERE,
+    real_cluster.REASON: not real_cluster.IS_HERE,
     **{programs.reason(name): not programs.CAN_INSTALL and programs.find(name) is None for name in programs.PACKAGES},
 }
 """Why a test may be skipped, and whether that can be so here. Whatever the tests need besides is installed for them."""

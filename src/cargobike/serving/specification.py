@@ -61,6 +61,7 @@ class Logging(msgspec.Struct, frozen=True, kw_only=True):
         kafka: The servers of a broker, `host:port`, to which they go instead of files of the project.
         topic: The broker's topic; by default the deployment's name.
         flush_s: How long at most until what was answered is kept.
+        url: Where the files lie, if not in the project: the address of another.
         keep_days: How many days of files are kept; 0 for all.
     """
 
@@ -69,6 +70,7 @@ class Logging(msgspec.Struct, frozen=True, kw_only=True):
     kafka: str = ""
     topic: str = ""
     flush_s: float = 2.0
+    url: str = ""
     keep_days: float = 0.0
 
 

@@ -66,6 +66,10 @@ class KeptModel(Protocol):
         """The packages that it needs, as a lock file; empty if they are not known."""
         ...
 
+    def copy_to(self, project: ProjectFolder) -> None:
+        """Write it into another project, under the same name and number: for images that serve it."""
+        ...
+
     def predictor(self, *, trust: bool = False) -> Predictor:
         """Load it, and return what predicts.
 

@@ -141,7 +141,7 @@ class InferenceLog:
         folder = log_folder(specification.name)
         chosen = specification.logging
         if not chosen.kafka:
-            storage = open_storage(project_url, timeout_s=_STORAGE_TIMEOUT_S)
+            storage = open_storage(chosen.url or project_url, timeout_s=_STORAGE_TIMEOUT_S)
             return FileSink(storage, folder, self._columns_of, self.counts, chosen.keep_days)
         try:
             from cargobike.serving.inference_log.kafka_sink import KafkaSink  # noqa: PLC0415 - an extra

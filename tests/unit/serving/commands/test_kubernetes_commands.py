@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import typer
+import yaml
+from typer.testing import CliRunner, Result
+
+from cargobike.core.errors import InvalidInputError, NotFoundError
+from cargobike.serving.commands.kubernetes import apply_and_wait, kubernetes, render_and_write
+from cargobike.serving.kubernetes import applying
+from cargobike.serving.specification import Scaling
+from support.cluster_requests import asked
+from support.mock_cluster import MockCluster
+
+
+@pytest.fixture
+def mock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[MockCluster]:
+    cluster = MockCluster()
+    cluster.add_secret("digits-tokens")
+    path = cluster.kubeconfig(tmp_path / "config")
+    monkeypatch.setattr("kubernetes.config.kube_config.KUBE_CONFIG_DEFAULT_LOCATION", str(path))
+    monkeypatch.setattr(applying, "_POLL_S", 0.0)
+    yield cluster
+    cluster.close()
+
+
+def call(*words: str) -> Result:
+    return CliRunner().invoke(kubernetes, words, catch_exceptions=False)
+
+
+def test_a_deployment_is_applied_shown_rolled_back_scaled_and_deleted(
+    mock: MockCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for version in (3, 4):
+        apply_and_wait(asked(version, scaling=Scaling(least=2, most=2)))
+    told = capsys.readouterr().out
+    assert "digits: serving\n" in told
+    assert "1 of 2 pods are updated and ready" in told
+    assert json.loads(call("status", "digits", "--json").stdout)["model"] == "digits:4"
+    assert call("status", "digits").stdout.splitlines() == [
+        "digits: serving",
+        "  model     digits:4, image registry.example/team/digits:4",
+        "  replicas  2 ready of 2 wanted",
+        "  before    digits:3",
+    ]
+    assert "model     digits:3" in call("rollback", "digits").stdout
+    assert "3 ready of 3 wanted" in call("scale", "digits", "3").stdout
+    assert CliRunner().invoke(kubernetes, ["rm", "digits"], input="n\n").exit_code == 1
+    assert mock.names("deployments") == ["digits"]
+    assert "deleted Deployment digits" in call("rm", "digits", "--yes").stdout
+    with pytest.raises(NotFoundError, match=r"no deployment 'digits'"):
+        call("status", "digits", "-n", "models")
+
+
+def test_manifests_are_printed_for_pipes(capsys: pytest.CaptureFixture[str]) -> None:
+    render_and_write(asked(), None, "kserve", None)  # type: ignore[arg-type] # the model is not looked at
+    kinds = [one["kind"] for one in yaml.safe_load_all(capsys.readouterr().out)]
+    assert kinds == ["ConfigMap", "InferenceService"]
+    with pytest.raises(InvalidInputError, match=r"--render docker was given; there is kubernetes and kserve"):
+        render_and_write(asked(), None, "docker", None)  # type: ignore[arg-type]
+
+
+def test_kserve_rolls_by_itself(mock: MockCluster, capsys: pytest.CaptureFixture[str]) -> None:
+    apply_and_wait(asked(), "kserve")
+    assert mock.names("inferenceservices") == ["digits"]
+    assert "kubectl get inferenceservice digits" in capsys.readouterr().out
+
+
+def test_commands_have_words_for_help() -> None:
+    assert isinstance(kubernetes, typer.Typer)
+    for name in ("status", "rollback", "scale", "rm"):
+        assert "--namespace" in call(name, "--help").stdout
