@@ -27,6 +27,7 @@ from cargobike.data.sources.listing import is_address
 from cargobike.data.sources.memory import MemorySource
 from cargobike.data.sources.opening import open_again, open_source, origin_of
 from cargobike.data.sources.source import Source, SourceSpec
+from cargobike.data.sources.table import TableSource
 from cargobike.data.tables.addresses import ID
 from cargobike.data.tables.table import Table
 from cargobike.store.files.shared import shared_url
@@ -214,7 +215,9 @@ def check(feed: Feed, root: Path) -> None:
             )
         return
     try:
-        open_again(msgspec.convert(spec, SourceSpec))
+        source = open_again(msgspec.convert(spec, SourceSpec))
+        if isinstance(source, TableSource):
+            source.check_files()
     except CargobikeError as error:
         raise InvalidInputError(
             f"The data of this experiment, {feed.label}, is not what it was: {error} Bring it back as it "

@@ -73,6 +73,18 @@ class TableSource(Source):
             ) from error
         return table if names is None else table.select(names)
 
+    def check_files(self) -> None:
+        """Refuse files that are gone or have another size than was written, without reading them.
+
+        Raises:
+            StoreError: Naming the first such file.
+        """
+        storage, files = self.table.address.storage, self.table.files
+        folders = {file.path.rpartition("/")[0] for file in files}
+        sizes = {entry.path: entry.size for folder in sorted(folders) for entry in storage.list(folder)}
+        for file in files:
+            self._check_size(file, sizes.get(file.path))
+
     def spec(self) -> SourceSpec:
         """Return what opens this table again elsewhere."""
         options: dict[str, object] = {"url": self.table.url, "version": self.table.version}
@@ -129,13 +141,7 @@ class TableSource(Source):
 
     def _read_footer(self, file: FileEntry) -> pq.FileMetaData:
         entry = self.table.address.storage.stat(file.path)
-        if entry is None:
-            raise StoreError(f"{self._place(file)} is gone, though the table {self.name} lists it.")
-        if entry.size != file.size_bytes:
-            raise StoreError(
-                f"{self._place(file)} has changed since the table {self.name} was written: it has {entry.size} bytes "
-                f"instead of {file.size_bytes}. Write the table again."
-            )
+        self._check_size(file, None if entry is None else entry.size)
         try:
             footer = pq.read_metadata(self._path(file), filesystem=self._fs)
         except (OSError, pa.ArrowException) as error:
@@ -149,6 +155,15 @@ class TableSource(Source):
                 "numbers of rows. Write the table again."
             )
         return footer
+
+    def _check_size(self, file: FileEntry, size_bytes: int | None) -> None:
+        if size_bytes is None:
+            raise StoreError(f"{self._place(file)} is gone, though the table {self.name} lists it.")
+        if size_bytes != file.size_bytes:
+            raise StoreError(
+                f"{self._place(file)} has changed since the table {self.name} was written: it has {size_bytes} bytes "
+                f"instead of {file.size_bytes}. Write the table again."
+            )
 
     def _path(self, file: FileEntry) -> str:
         return f"{self._root}/{file.path}"
