@@ -13,7 +13,7 @@ _PROGRAM = """
 import os, signal, sys
 from cargobike import features, project
 import cargobike.features.online.stores.sqlite as sqlite
-import cargobike.features.datasets.writing as writing
+import cargobike.features.datasets.claims as claims
 
 def die(*given):
     os.kill(os.getpid(), signal.SIGKILL)
@@ -23,7 +23,7 @@ if sys.argv[2] == "materialize":
     sqlite.encode_state = die
     features.group("teams").materialize()
 else:
-    writing.commit_dataset = die
+    claims.commit_dataset = die
     labels = {"team_id": [1, 2], "at": ["2026-05-01"] * 2, "value": [1.0, 2.0]}
     features.view("team_value").create_training_dataset("team_value", labels)
 """

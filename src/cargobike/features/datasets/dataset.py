@@ -56,7 +56,7 @@ class Part:
 
     def table(self) -> KeptTable:
         """Return the table that holds its rows."""
-        return table_keeper().open(f"{self._storage.url}/{self._record.path}", version=1)
+        return table_keeper().open(f"{self._storage.url}/{self._record.path}", version=self._record.table_version)
 
     def source(self) -> Any:
         """Return its rows as loaders read them, under the name of the dataset."""

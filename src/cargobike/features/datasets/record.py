@@ -1,7 +1,7 @@
 """A training dataset as a project keeps it: `datasets/<name>/<version>/manifest.json`, created last.
 
-A version is claimed by creating `claim` in its folder, so that two writers never share one; what was claimed and never
-finished is not seen by anything.
+A version is claimed before (`claims.py`), so that two writers never share one; what was claimed and never finished is
+not seen by anything.
 """
 
 from __future__ import annotations
@@ -21,13 +21,17 @@ _PLACE: Final = re.compile(rf"{FOLDER}/{NAME.pattern}/[1-9]\d{{0,5}}/[a-z][a-z0-
 
 
 class PartRecord(msgspec.Struct, frozen=True):
-    """A part of a training dataset: a table below the project's address, and beside it the same in another format."""
+    """A part of a training dataset: a table below the project's address, and beside it the same in another format.
+
+    Its rows are a version of the table: the first, unless a writer that was given up had written there before.
+    """
 
     name: str
     path: str
     rows: int
     fingerprint: str
     exported: str = ""
+    table_version: int = 1
 
 
 class DatasetRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,23 +75,19 @@ class DatasetRecord(msgspec.Struct, frozen=True, kw_only=True):
     user: str = ""
 
 
-def claim(storage: Storage, name: str, token: str) -> int:
-    """Return a version that no other writer has or will get."""
-    number = max((version for _, version in _versions(storage, name, "claim")), default=0)
-    while True:
-        number += 1
-        if storage.create(f"{folder_of(name, number)}/claim", token.encode()):
-            return number
-
-
 def folder_of(name: str, version: int) -> str:
     """Return where a version lies in its project."""
     return f"{FOLDER}/{name}/{version}"
 
 
+def manifest_of(name: str, version: int) -> str:
+    """Return the file that makes a version visible."""
+    return f"{folder_of(name, version)}/manifest.json"
+
+
 def commit_dataset(storage: Storage, record: DatasetRecord) -> None:
     """Make a version visible."""
-    path = f"{folder_of(record.name, record.version)}/manifest.json"
+    path = manifest_of(record.name, record.version)
     if not storage.create(path, msgspec.json.format(msgspec.json.encode(record), indent=2)):
         raise StoreError(f"{storage}/{path} is there already; another process has written it.")
 
@@ -136,7 +136,7 @@ def _versions(storage: Storage, name: str, file: str) -> list[tuple[str, int]]:
 
 
 def _read(storage: Storage, name: str, version: int) -> DatasetRecord:
-    path = f"{folder_of(name, version)}/manifest.json"
+    path = manifest_of(name, version)
     data = storage.read(path)
     if data is None:
         raise StoreError(f"{storage}/{path} is gone.")

@@ -14,6 +14,7 @@ from cargobike.core.values.words import count
 from cargobike.features.joining.spine import as_times
 
 ROWS, TIME, KEY = "rows", "time", "key"
+CLAIM = "claim"
 _PART = re.compile(r"[a-z][a-z0-9_]{0,30}")
 
 
@@ -28,6 +29,8 @@ def check_split(split: Mapping[str, float], by: str, columns: Sequence[str]) -> 
         for name in split
         if not _PART.fullmatch(str(name))
     ]
+    if CLAIM in split:
+        mistakes.append(f"{CLAIM!r} is no name of a part: a writer calls a file of its own so.")
     mistakes += [f"{name} is to be {share!r}; give a share above 0." for name, share in split.items() if not share > 0]
     if not mistakes and abs(sum(split.values()) - 1) > 1e-6:
         mistakes.append(f"The shares are {sum(split.values()):g} together; they must be 1.")

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import time
-import uuid
 from collections.abc import Mapping
 
 import pyarrow as pa
 
 from cargobike.core.errors import InvalidInputError
 from cargobike.core.registering.keeping import table_keeper
+from cargobike.features.datasets.claims import Writing
 from cargobike.features.datasets.dataset import TrainingDataset, training_part
 from cargobike.features.datasets.formats import FORMATS, check_format
-from cargobike.features.datasets.record import DatasetRecord, PartRecord, claim, commit_dataset, folder_of
+from cargobike.features.datasets.record import DatasetRecord, PartRecord
 from cargobike.features.datasets.splitting import check_split, split_rows
 from cargobike.features.groups.commits import user_name
-from cargobike.features.views.record import Fitted, check_name, keep_fitted
+from cargobike.features.views.fitted import Fitted, keep_fitted
+from cargobike.features.views.record import check_name
 from cargobike.features.views.transforming import apply_all, fit_all
 from cargobike.features.views.view import TrainingData, View
 
@@ -45,41 +46,42 @@ def write_dataset(
     states = fit_all(made, parts[training_part(list(split))])
     if made:
         parts = {part: apply_all(made, states, some) for part, some in parts.items()}
-    version = claim(view.storage, name, uuid.uuid4().hex)
-    written = tuple(_write_part(view, folder_of(name, version), part, some, format) for part, some in parts.items())
-    record = DatasetRecord(
-        name=name,
-        version=version,
-        view=view.name,
-        view_version=view.version,
-        label=view.label,
-        commits=dict(query.commits or {}),
-        group_versions={each.group: each.version for each in view.record.features},
-        parts=written,
-        fingerprint=_together(written),
-        split=dict(split),
-        seed=seed,
-        by=by,
-        time=query.plan.time,
-        known_at=query.plan.known_at,
-        format=format,
-        at=time.time(),
-        user=user_name(),
-    )
-    if made:
-        keep_fitted(view.storage, view.record, Fitted(f"{name}:{version}", record.at, states))
-    commit_dataset(view.storage, record)
+    with Writing(view.storage, name, view.record) as writing:
+        written = tuple(_write_part(view, writing, part, some, format) for part, some in parts.items())
+        record = DatasetRecord(
+            name=name,
+            version=writing.version,
+            view=view.name,
+            view_version=view.version,
+            label=view.label,
+            commits=dict(query.commits or {}),
+            group_versions={each.group: each.version for each in view.record.features},
+            parts=written,
+            fingerprint=_together(written),
+            split=dict(split),
+            seed=seed,
+            by=by,
+            time=query.plan.time,
+            known_at=query.plan.known_at,
+            format=format,
+            at=time.time(),
+            user=user_name(),
+        )
+        if made:
+            keep_fitted(view.storage, view.record, Fitted(f"{name}:{writing.version}", record.at, states))
+        writing.commit(record)
     return TrainingDataset(record, view.storage)
 
 
-def _write_part(view: View, folder: str, part: str, table: pa.Table, format: str) -> PartRecord:
-    path = f"{folder}/{part}"
+def _write_part(view: View, writing: Writing, part: str, table: pa.Table, format: str) -> PartRecord:
+    writing.renew()
+    path = f"{writing.folder}/{part}"
     kept = table_keeper().write(table, f"{view.storage.url}/{path}")
     exported = ""
     if format in FORMATS:
         exported = f"{path}.{format}"
         FORMATS[format](table, view.storage, exported)
-    return PartRecord(part, path, kept.num_rows, kept.fingerprint, exported)
+    return PartRecord(part, path, kept.num_rows, kept.fingerprint, exported, kept.version)
 
 
 def _together(parts: tuple[PartRecord, ...]) -> str:

@@ -6,7 +6,8 @@ from typing import Any
 
 from cargobike.core.values.times import on_calendar
 from cargobike.features.groups.definitions import all_definitions
-from cargobike.features.views.record import ViewRecord, fitted_for, versions_of
+from cargobike.features.views.fitted import fitted_for
+from cargobike.features.views.record import ViewRecord, versions_of
 from cargobike.store.files.storage import Storage
 
 

@@ -52,14 +52,6 @@ class ViewRecord(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, version=other.version, at=other.at, user=other.user) == other
 
 
-class Fitted(msgspec.Struct, frozen=True):
-    """How the transformations of a view were fitted: on the training part of a training dataset."""
-
-    dataset: str
-    at: float
-    states: dict[str, dict[str, Any]]
-
-
 def check_name(kind: str, name: str) -> None:
     """Refuse what can be no name of a view or a training dataset.
 
@@ -87,7 +79,7 @@ def read_view(storage: Storage, name: str, version: int) -> ViewRecord:
         StoreError: If it cannot be understood.
     """
     path = _path(name, version)
-    record: ViewRecord = _decode(storage, path, ViewRecord)
+    record: ViewRecord = decode(storage, path, ViewRecord)
     if (record.name, record.version) != (name, version):
         raise StoreError(f"{storage}/{path} describes another view: {record.name}, version {record.version}.")
     return record
@@ -128,39 +120,26 @@ def keep_view(storage: Storage, record: ViewRecord) -> ViewRecord:
     while True:
         number += 1
         numbered = msgspec.structs.replace(record, version=number)
-        if storage.create(_path(record.name, number), _encode(numbered)):
+        if storage.create(_path(record.name, number), encode(numbered)):
             return numbered
 
 
-def keep_fitted(storage: Storage, record: ViewRecord, fitted: Fitted) -> None:
-    """Write how a view was fitted for a training dataset."""
-    storage.create(f"{_fitted_folder(record)}/{fitted.dataset.replace(':', '-')}.json", _encode(fitted))
-
-
-def read_fitted(storage: Storage, record: ViewRecord, dataset: str = "") -> Fitted | None:
-    """Return how a view was fitted: for a training dataset, by default for the last one; `None` if it never was."""
-    return next((each for each in fitted_for(storage, record) if not dataset or each.dataset == dataset), None)
-
-
-def fitted_for(storage: Storage, record: ViewRecord) -> list[Fitted]:
-    """Return how a view was fitted for each of its training datasets, the last one first."""
-    everything: list[Fitted] = [_decode(storage, entry.path, Fitted) for entry in storage.list(_fitted_folder(record))]
-    return sorted(everything, key=lambda each: (each.at, each.dataset), reverse=True)
-
-
-def _fitted_folder(record: ViewRecord) -> str:
-    return f"{FOLDER}/{record.name}/{record.version}/fitted"
+def fitted_path(view: str, version: int, dataset: str) -> str:
+    """Return where it lies how a view was fitted for a training dataset, such as `team_value:2`."""
+    return f"{FOLDER}/{view}/{version}/fitted/{dataset.replace(':', '-')}.json"
 
 
 def _path(name: str, version: int) -> str:
     return f"{FOLDER}/{name}/{version}/view.json"
 
 
-def _encode(record: Any) -> bytes:
+def encode(record: Any) -> bytes:
+    """Return the bytes of a record."""
     return msgspec.json.format(msgspec.json.encode(record), indent=2)
 
 
-def _decode(storage: Storage, path: str, kind: type[Any]) -> Any:
+def decode(storage: Storage, path: str, kind: type[Any]) -> Any:
+    """Return the record that a file holds; raises `StoreError`."""
     data = storage.read(path)
     if data is None:
         raise StoreError(f"{storage}/{path} is gone.")

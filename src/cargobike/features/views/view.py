@@ -21,8 +21,9 @@ from cargobike.features.queries.labels import as_table, is_spark
 from cargobike.features.queries.names import Owned
 from cargobike.features.queries.query import Query
 from cargobike.features.reading import ReadGroup
+from cargobike.features.views.fitted import Fitted, read_fitted
 from cargobike.features.views.functions import Function, find_functions, parameters_of
-from cargobike.features.views.record import Fitted, ViewRecord, read_fitted
+from cargobike.features.views.record import ViewRecord
 from cargobike.features.views.serving import Serving
 from cargobike.features.views.transforming import (
     TRANSFORMATIONS,

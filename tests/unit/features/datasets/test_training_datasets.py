@@ -189,12 +189,12 @@ def test_a_dataset_whose_writing_failed_is_not_seen(monkeypatch: pytest.MonkeyPa
     def fail(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("cargobike.features.datasets.writing.commit_dataset", fail)
+    monkeypatch.setattr("cargobike.features.datasets.claims.commit_dataset", fail)
     with pytest.raises(KeyboardInterrupt):
         view.create_training_dataset("d", labels())
     assert features.list_training_datasets() == []
     monkeypatch.undo()
-    assert view.create_training_dataset("d", labels()).version == 2
+    assert view.create_training_dataset("d", labels()).version == 1
 
 
 def test_a_project_on_storage_that_is_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
