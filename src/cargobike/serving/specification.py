@@ -38,6 +38,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
         queue: The most rows that wait; what comes beyond is refused with 429 and `Retry-After`.
         body_bytes: The longest body.
         deadline_s: How long a request may take if it does not say (`X-Deadline-S`); then it is answered with 504.
+        load_s: How long a replica may take until it is ready; then it is ended.
         predict_s: How long a replica may take for a batch; then it is ended and replaced.
         requests_per_s: The most requests of one token, or one address, in a second; 0 for any number.
         memory_bytes: The most memory of a replica; one with more is replaced. 0 for any.
@@ -47,6 +48,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     queue: int = 2048
     body_bytes: int = 16 << 20
     deadline_s: float = 30.0
+    load_s: float = 300.0
     predict_s: float = 60.0
     requests_per_s: float = 0.0
     memory_bytes: int = 0
