@@ -1,0 +1,1 @@
+"""Keeping a deployment alive: what decides (`policy/`), and the processes that carry it out."""

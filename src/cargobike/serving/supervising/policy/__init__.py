@@ -1,0 +1,1 @@
+"""Deciding: releases, scaling, replicas. Events in, commands out; no clock, no socket, no process."""
