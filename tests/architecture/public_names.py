@@ -62,7 +62,10 @@ PUBLIC: dict[str, str] = {
     ),
     "cargobike.sklearn": "Estimator",
     "cargobike.spark": "Estimator Model trusting",
-    "cargobike.serving": "read_log",
+    "cargobike.serving": (
+        "Deployment Limits Logging Plan ReplicaStatus Scaling Specification Status Traffic VersionFigures deploy "
+        "deployment list_deployments read_log start"
+    ),
     "cargobike.simulation": "Cluster SimulatedRun SimulationResult simulate",
     "cargobike.products": "Command Product",
     "cargobike.spaces": "Parameter Searchspace SpaceFile read_space",

@@ -13,6 +13,7 @@ INDEX_URL = "CARGOBIKE_INDEX_URL"
 CACHE = "CARGOBIKE_CACHE"
 STORAGE_TIMEOUT_S = "CARGOBIKE_STORAGE_TIMEOUT_S"
 UI_TOKEN = "CARGOBIKE_UI_TOKEN"  # noqa: S105 - the name of a variable, not a secret
+SERVE_TOKEN = "CARGOBIKE_SERVE_TOKEN"  # noqa: S105 - the name of a variable, not a secret
 REDIS_USER = "CARGOBIKE_REDIS_USER"
 REDIS_PASSWORD = "CARGOBIKE_REDIS_PASSWORD"  # noqa: S105 - the name of a variable, not a secret
 FAKE_GPUS = "CARGOBIKE_FAKE_GPUS"
@@ -37,6 +38,7 @@ FOR_PEOPLE = {
     CACHE: "where local copies of shared storage lie; `~/.cache/cargobike` by default",
     STORAGE_TIMEOUT_S: "for how many seconds storage that does not answer is asked again; 60 by default",
     UI_TOKEN: "the token that `cargobike ui` asks for, at least 16 characters; a new one each time by default",
+    SERVE_TOKEN: "the token that `cargobike serve` asks callers for, at least 16 characters",
     REDIS_USER: "the user for the Redis server that features are looked up in; the server's default user by default",
     REDIS_PASSWORD: "the password for that server; none by default",
     FAKE_GPUS: "made-up GPUs, such as `0,1,2`, in place of the machine's own, to try out how trials share them",
@@ -102,6 +104,14 @@ def take_ui_token() -> str:
 def redis_credentials() -> tuple[str, str]:
     """Return the user and the password for Redis servers, each empty if it was not set."""
     return os.environ.get(REDIS_USER, ""), os.environ.get(REDIS_PASSWORD, "")
+
+
+def take_serve_token() -> str:
+    """Return the token for callers of an endpoint, empty if none was set, and remove it from the environment.
+
+    What this process starts afterwards cannot read it there.
+    """
+    return os.environ.pop(SERVE_TOKEN, "")
 
 
 def fake_gpus(variables: Mapping[str, str]) -> tuple[str, ...] | None:

@@ -26,6 +26,7 @@ PRODUCTS: Final = (
     "cargobike.experiments.product:PRODUCT",
     "cargobike.data.product:PRODUCT",
     "cargobike.features.product:PRODUCT",
+    "cargobike.serving.product:PRODUCT",
     "cargobike.bench.product:PRODUCT",
     "cargobike.cli.product:PRODUCT",
 )
