@@ -94,6 +94,7 @@ def test_a_version_that_was_committed_by_a_killed_writer_stays(view: features.Vi
     assert (first.version, first["train"].to_pandas()["value"].tolist()) == (1, [1000.0, 2000.0])
     second = view.create_training_dataset("season", LABELS)
     assert second.version == 2
+    assert not {path for path in files() if path.endswith(".end")}
     assert features.training_dataset("season:1")["train"].to_pandas()["value"].tolist() == [1000.0, 2000.0]
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from support.kept import Kept, free_ports, is_listening
 
+_ATTEMPTS = 3
 KEY, SECRET = "weed-access-key", "weed-secret-key-0001"
 
 
@@ -19,6 +20,19 @@ class SeaweedServer:
     """Runs until `close`, or until this process is gone; `stop` and `start` keep what was written."""
 
     def __init__(self) -> None:
+        for attempt in range(_ATTEMPTS):
+            self._prepare()
+            try:
+                self.start()
+            except AssertionError:  # it has ended: another process may have taken a port before it could
+                self.close()
+                if attempt == _ATTEMPTS - 1:
+                    raise
+            else:
+                return
+
+    def _prepare(self) -> None:
+        """Make a folder, and choose ports that are free now."""
         self.folder = Path(tempfile.mkdtemp(prefix="cbweed-"))
         rights = ["Admin", "Read", "Write", "List", "Tagging"]
         identity = {"name": "a", "credentials": [{"accessKey": KEY, "secretKey": SECRET}], "actions": rights}
@@ -28,7 +42,6 @@ class SeaweedServer:
         # It makes these beside those whose place can be chosen.
         self._sockets = [Path(f"/tmp/seaweedfs-{one}-{self._ports[one]}.sock") for one in names if "grpc" in one]
         self._janitor = Kept(["sleep", "infinity"], self.folder / "log", remove=[self.folder, *self._sockets])
-        self.start()
 
     @property
     def endpoint(self) -> str:

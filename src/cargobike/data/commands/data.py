@@ -8,6 +8,7 @@ from typing import Annotated
 import msgspec
 import typer
 
+from cargobike.cli.asking import Yes, confirm
 from cargobike.cli.completing import fitting_in_project
 from cargobike.cli.printing import cell, console, print_json, print_table, table
 from cargobike.core.errors import InvalidInputError, NotFoundError
@@ -153,18 +154,15 @@ def rm(
     table_ids: Annotated[
         list[str], typer.Argument(metavar="TABLE...", help="Names or ids, as for `show`.", autocompletion=_complete)
     ],
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Yes = False,
     as_json: _Json = False,
 ) -> None:
     """Delete the files of tables; experiments that were given them can no longer be resumed."""
-    if as_json and not yes:
-        raise typer.BadParameter("--json cannot ask; give --yes as well")
     found = [find_table(project.current(), one) for one in table_ids]
     names = "\n  ".join(f"{one.id}{_users(one)}" for one in found)
     if yes and any(map(_users, found)):
         typer.echo(f"These cannot be resumed any more:\n  {names}", err=True)
-    if not yes:
-        typer.confirm(f"Remove for good:\n  {names}\n?", abort=True)
+    confirm(f"Remove for good:\n  {names}\n?", yes=yes, as_json=as_json)
     for one in found:
         remove_table(project.current(), one)
     if as_json:

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from cargobike.cli.asking import Yes, confirm
 from cargobike.cli.printing import print_json
 from cargobike.core.errors import CargobikeError, InvalidInputError, NotFoundError, StoreError
 from cargobike.core.layout import ExperimentFolder, ProjectFolder
@@ -26,16 +27,13 @@ def rm(
             metavar="ID", help="Ids, starts or ends of some, names, or `last`.", autocompletion=complete_experiment
         ),
     ],
-    yes: Annotated[bool, typer.Option("-y", "--yes", help="Do not ask.")] = False,
+    yes: Yes = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON; needs --yes.")] = False,
 ) -> None:
     """Remove experiments and everything they wrote."""
-    if as_json and not yes:
-        raise typer.BadParameter("--json cannot ask; give --yes as well")
     folders = _find_all(project.current(), experiments)
-    if not yes:
-        names = "\n  ".join(folder.id for folder in folders)
-        typer.confirm(f"Remove for good:\n  {names}\n?", abort=True)
+    names = "\n  ".join(folder.id for folder in folders)
+    confirm(f"Remove for good:\n  {names}\n?", yes=yes, as_json=as_json)
     for folder in folders:
         share_removal(folder)
         _remove(folder)

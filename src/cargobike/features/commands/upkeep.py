@@ -6,24 +6,20 @@ from typing import Annotated
 
 import typer
 
+from cargobike.cli.asking import Yes, confirm
 from cargobike.cli.printing import print_json
 from cargobike.features.commands.naming import Json, Name, find
-
-_Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 
 def delete(
     name: Name,
     keys: Annotated[list[str], typer.Argument(metavar="KEY...", help="Keys, of groups whose key is one column.")],
-    yes: _Yes = False,
+    yes: Yes = False,
     as_json: Json = False,
 ) -> None:
     """Delete all rows of keys, at all times; `vacuum --older-than 0` deletes them from the past too."""
-    if as_json and not yes:
-        raise typer.BadParameter("--json cannot ask; give --yes as well")
     group = find(name)
-    if not yes:
-        typer.confirm(f"Delete all rows of {', '.join(keys)} from {group.name}?", abort=True)
+    confirm(f"Delete all rows of {', '.join(keys)} from {group.name}?", yes=yes, as_json=as_json)
     is_whole = group.definition.key_types[:1] in {(kind,) for kind in ("int8", "int16", "int32", "int64")}
     commit = group.delete([int(key) if is_whole and key.lstrip("-").isdigit() else key for key in keys])
     if as_json:
@@ -44,15 +40,12 @@ def compact(name: Name, as_json: Json = False) -> None:
 def vacuum(
     name: Name,
     older_than: Annotated[str, typer.Option(help="How much of the past stays readable: 30d; 0 for none.")] = "7d",
-    yes: _Yes = False,
+    yes: Yes = False,
     as_json: Json = False,
 ) -> None:
     """Delete files that only older states of a group need; these can no longer be read then."""
-    if as_json and not yes:
-        raise typer.BadParameter("--json cannot ask; give --yes as well")
     group = find(name)
-    if not yes:
-        typer.confirm(f"Delete what only states of {group.name} older than {older_than} need?", abort=True)
+    confirm(f"Delete what only states of {group.name} older than {older_than} need?", yes=yes, as_json=as_json)
     count = group.vacuum(older_than)
     if as_json:
         print_json({"group": group.name, "deleted_files": count})

@@ -22,7 +22,7 @@ import msgspec
 from cargobike.core.errors import StoreError
 from cargobike.core.running.process_names import has_ended, name_of_this_process
 from cargobike.core.values.undecodable import UNDECODABLE
-from cargobike.features.datasets.record import FOLDER, DatasetRecord, commit_dataset, folder_of, manifest_of
+from cargobike.features.datasets.record import FOLDER, MANIFEST, DatasetRecord, commit_dataset, folder_of, manifest_of
 from cargobike.features.views.record import NAME, ViewRecord, fitted_path
 from cargobike.store.files.storage import Storage
 
@@ -123,7 +123,10 @@ class Writing:
 def sweep(storage: Storage) -> list[str]:
     """Delete what dead writers of training datasets left behind, and return which versions they had claimed."""
     swept = []
-    for name, version, claim in list(_open_claims(storage)):
+    paths = {entry.path for entry in storage.list(FOLDER, deep=True)}
+    ended = (path for path in paths if path.endswith("/claim.end"))
+    storage.delete(*(path for path in ended if f"{path.rpartition('/')[0]}/{MANIFEST}" in paths))
+    for name, version, claim in _open_claims(storage, paths):
         folder = folder_of(name, version)
         has_died = has_ended(claim.process)
         if not has_died and time.time() - claim.at < SILENT_S:
@@ -151,9 +154,8 @@ def _delete(storage: Storage, name: str, version: int, view: str, view_version: 
     storage.delete(f"{folder}/claim")
 
 
-def _open_claims(storage: Storage) -> Iterator[tuple[str, int, Claim]]:
+def _open_claims(storage: Storage, paths: set[str]) -> Iterator[tuple[str, int, Claim]]:
     """Yield the claims of versions that are not visible; one that does not say which process it is of is left alone."""
-    paths = {entry.path for entry in storage.list(FOLDER, deep=True)}
     for path in sorted(paths):
         match = _TAKEN.fullmatch(path)
         if match is None or manifest_of(match["name"], int(match["version"])) in paths:

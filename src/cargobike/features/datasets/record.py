@@ -16,6 +16,7 @@ from cargobike.features.views.record import NAME, check_name
 from cargobike.store.files.storage import Storage
 
 FOLDER: Final = "datasets"
+MANIFEST: Final = "manifest.json"
 _MANIFEST: Final = re.compile(rf"{FOLDER}/(?P<name>{NAME.pattern})/(?P<version>[1-9]\d{{0,5}})/manifest\.json")
 _PLACE: Final = re.compile(rf"{FOLDER}/{NAME.pattern}/[1-9]\d{{0,5}}/[a-z][a-z0-9_]{{0,30}}(\.[a-z]+)?")
 
@@ -82,7 +83,7 @@ def folder_of(name: str, version: int) -> str:
 
 def manifest_of(name: str, version: int) -> str:
     """Return the file that makes a version visible."""
-    return f"{folder_of(name, version)}/manifest.json"
+    return f"{folder_of(name, version)}/{MANIFEST}"
 
 
 def commit_dataset(storage: Storage, record: DatasetRecord) -> None:
