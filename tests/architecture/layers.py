@@ -186,6 +186,7 @@ LIBRARIES: dict[str, Library] = {
             "data/tables/files/executors.py",
             "data/tables/spark_writing.py",
             "features/joining/spark.py",
+            "features/joining/spark_reading.py",
             "engines/spark/pythons.py",
             "engines/spark/session.py",
             "engines/spark/task.py",
@@ -293,6 +294,10 @@ DEFERRED: dict[tuple[str, str], str] = {
     ("data/front.py", "cargobike.data.tables.writing"): "only for DataFrames that are to become tables",
     (
         "data/tables/files/executors.py",
+        "cargobike.store.files.storages",
+    ): "an executor may lack it",
+    (
+        "features/joining/spark_reading.py",
         "cargobike.store.files.storages",
     ): "an executor may lack it",
     ("data/loading/loader.py", "cargobike.data.loading.frameworks.torch"): "a second to import; only where asked for",

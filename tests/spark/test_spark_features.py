@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import logging
+import os
 import random
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -92,3 +95,47 @@ def test_groups_of_a_project_are_read_and_joined_by_spark(session: SparkSession,
         assert view.training_data(labels, time="when").to_spark().collect()[0].budget == 3.0
     finally:
         project.use(None)
+
+
+@pytest.mark.parametrize("storage", ["hdfs", "moto", "moto, without credentials in the executors"])
+def test_groups_on_a_storage_are_joined_by_spark_as_by_duckdb(
+    storage: str,
+    spark_applications: SparkApplications,
+    storage_url: Callable[[str], str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    name, _, lacking = storage.partition(", ")
+    monkeypatch.setenv("CARGOBIKE_CACHE", str(tmp_path / "here"))
+    monkeypatch.setenv("CARGOBIKE_PROJECT", storage_url(name))
+    needed = {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL"}
+    given = {} if lacking else {f"spark__executorEnv__{each}": os.environ[each] for each in needed & {*os.environ}}
+    session = SparkSession(spark_applications.context(**given), options={"spark.sql.shuffle.partitions": "2"})
+    draw = random.Random(7)
+    teams = features.create_group("teams", key="team_id", event_time="at", ttl="40d")
+    for batch in range(3):
+        days = draw.sample(range(1, 28), 8)
+        columns: dict[str, Any] = {
+            "team_id": [draw.randrange(3) for _ in days],
+            "at": [f"2026-0{batch + 1}-{day:02d}" for day in days],
+            "budget": [draw.choice([None, draw.random()]) for _ in days],
+        }
+        columns |= {"city": [draw.choice([None, "Rome", ""]) for _ in days]} if batch else {}
+        teams.insert(columns, new_columns="add")
+    games = features.create_group("games", key="game_id", event_time="at")
+    places = {"team_id": [draw.randrange(4) for _ in range(20)], "goals": list(range(20))}
+    games.insert({"game_id": list(range(20)), "at": [f"2026-03-{day + 1:02d}" for day in range(20)], **places})
+    query = features.get_features(["game_id", "goals", "budget", "city"])
+
+    expected = query.to_arrow().to_pylist()
+    assert len([row for row in expected if row["budget"] is not None]) > 3
+    with caplog.at_level(logging.WARNING, "cargobike.features.joining.spark_reading"):
+        frame = query.to_spark(session)
+        assert sorted(frame.toArrow().to_pylist(), key=lambda row: row["game_id"]) == expected
+    assert ("The rows pass through the driver" in caplog.text) == bool(lacking)
+    view = features.create_view("v", features=["budget", "city"], label="value")
+    labels = pa.table({"number": [0, 1], "team_id": [0, 1], "at": moments([1_772_000_000] * 2), "value": [0.0, 1.0]})
+    assert rows_of(view.training_data(labels).to_spark(session).toArrow()) == rows_of(
+        view.training_data(labels).to_arrow()
+    )

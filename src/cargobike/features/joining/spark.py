@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.dataset as ds
 
 from cargobike.core.errors import InvalidInputError
 from cargobike.engines.spark.session import import_pyspark
 from cargobike.features.joining.side import Side
+from cargobike.features.joining.spark_reading import read_rows
 from cargobike.features.joining.spine import as_times
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def query(asked: Query, session: Any = None) -> Any:
     frame = _spine(asked, spark)
     for lookup in plan.lookups:
         side = lookup.side(commits.get(lookup.group.name), plan.known_at)
-        rows = _rows(spark, side.rows, getattr(lookup.group, "url", ""))
+        rows = read_rows(spark, side.rows, getattr(lookup.group, "url", ""), _needed(side))
         frame = _joined(frame, rows, side, has_times=bool(plan.time) or plan.now_us is not None)
     for step in asked.steps:
         frame = _limited(frame, step) if isinstance(step, int) else _fitting(frame, step)
@@ -76,10 +76,10 @@ def _spine(asked: Query, spark: Any) -> Any:
         frame = asked.labels
     else:
         rows = plan.rows.dataset((asked.commits or {}).get(plan.rows.name))
-        read = _rows(spark, rows, getattr(plan.rows, "url", ""))
         needed = [*plan.rows.definition.key, *([plan.time] if plan.time else [])]
         needed += [key for lookup in plan.lookups for key in lookup.on]
         columns = {name: name for name in needed} | plan.own
+        read = read_rows(spark, rows, getattr(plan.rows, "url", ""), list(dict.fromkeys(columns.values())))
         frame = read.select([_column(own).alias(name) for name, own in columns.items()])
     if plan.time:
         frame = frame.withColumn(_TIME, _microseconds(plan.time, dict(frame.dtypes)[plan.time]))
@@ -88,20 +88,10 @@ def _spine(asked: Query, spark: Any) -> Any:
     return frame.withColumn(_ROW, f.monotonically_increasing_id())
 
 
-def _rows(spark: Any, rows: ds.Dataset, url: str) -> Any:
-    """Return the rows of a group as Spark reads them; columns that a file lacks are null."""
-    from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415
-
-    if not isinstance(rows, ds.FileSystemDataset):
-        return spark.createDataFrame(rows.to_table())
-    scheme, _, rest = url.partition("://")
-    if scheme in {"s3", "s3a", "s3n"} and rest:
-        uris = [f"s3a://{path.lstrip('/')}" for path in rows.files]
-    elif rest:
-        uris = [f"{scheme}://{rest.partition('/')[0]}/{path.lstrip('/')}" for path in rows.files]
-    else:
-        uris = [f"file://{path}" for path in rows.files]
-    return spark.read.schema(from_arrow_schema(rows.schema)).parquet(*uris)
+def _needed(side: Side) -> list[str]:
+    """Return the columns of a group that a join reads."""
+    moments = [name for name in (side.event_time, side.known_at) if name]
+    return list(dict.fromkeys([*side.key, *moments, *side.columns.values()]))
 
 
 def _joined(frame: Any, rows: Any, side: Side, *, has_times: bool) -> Any:
