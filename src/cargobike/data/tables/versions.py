@@ -1,8 +1,4 @@
-"""The versions of a table: finding the newest, reading one, adding the next.
-
-Versions are numbered from 1 without gaps, also of several writers at once: each tries to create the manifest of the
-next number, one succeeds, the others try the number after it. So the newest is found by a few looks, without a listing.
-"""
+"""The versions of a table: finding the newest, reading one, adding the next."""
 
 from __future__ import annotations
 
@@ -13,25 +9,13 @@ import msgspec
 from cargobike.core.errors import NotFoundError, StoreError
 from cargobike.data.tables.addresses import Address
 from cargobike.data.tables.manifest import Manifest, decode_manifest, encode_manifest, path_of
+from cargobike.store.assets.numbering import create_next, newest_number
 from cargobike.store.files.storage import Storage
-
-_MOST = 10**9
 
 
 def latest(storage: Storage) -> int:
     """Return the number of the newest version, removed or not; 0 if there is none."""
-    low, high = 0, 1
-    while storage.stat(path_of(high)) is not None:
-        low, high = high, high * 2
-        if high > _MOST:
-            raise StoreError(f"{storage} has more than {_MOST} versions, which no table has.")
-    while high - low > 1:
-        middle = (low + high) // 2
-        if storage.stat(path_of(middle)) is not None:
-            low = middle
-        else:
-            high = middle
-    return low
+    return newest_number(storage, path_of)
 
 
 def read_version(storage: Storage, version: int) -> Manifest | None:
@@ -92,8 +76,9 @@ def commit(storage: Storage, manifest: Manifest, first: int) -> Manifest:
         manifest: What it holds.
         first: The number to try first; all numbers below it are taken.
     """
-    for version in range(first, _MOST):
-        numbered = msgspec.structs.replace(manifest, version=version)
-        if storage.create(path_of(version), encode_manifest(numbered)):
-            return numbered
-    raise StoreError(f"{storage} has more than {_MOST} versions, which no table has.")
+    version = create_next(storage, path_of, lambda number: encode_manifest(_numbered(manifest, number)), first)
+    return _numbered(manifest, version)
+
+
+def _numbered(manifest: Manifest, version: int) -> Manifest:
+    return msgspec.structs.replace(manifest, version=version)

@@ -21,7 +21,7 @@ from cargobike.core.origins import Origin
 from cargobike.core.version import __version__
 from cargobike.data.tables.accounts import user_name
 from cargobike.data.tables.addresses import Address
-from cargobike.data.tables.claims import Writing, sweep
+from cargobike.data.tables.claims import sweep
 from cargobike.data.tables.files.digests import fingerprint_of
 from cargobike.data.tables.files.grouping import row_groups
 from cargobike.data.tables.files.part_files import LocalSink, Part, SpoolSink, write_parts
@@ -31,6 +31,7 @@ from cargobike.data.tables.rows.shaping import Shaping, cast_batch
 from cargobike.data.tables.rows.types import type_text
 from cargobike.data.tables.table import Table
 from cargobike.data.tables.versions import commit, latest
+from cargobike.store.assets.claims import Writing
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 

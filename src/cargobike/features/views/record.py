@@ -8,6 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from cargobike.core.errors import InvalidInputError, NotFoundError, StoreError, nearest, nearest_names
+from cargobike.store.assets.numbering import create_next
 from cargobike.store.files.storage import Storage
 
 FOLDER: Final = "views"
@@ -117,11 +118,13 @@ def keep_view(storage: Storage, record: ViewRecord) -> ViewRecord:
     number = versions[-1] if versions else 0
     if number and record.says_the_same(newest := read_view(storage, record.name, number)):
         return newest
-    while True:
-        number += 1
-        numbered = msgspec.structs.replace(record, version=number)
-        if storage.create(_path(record.name, number), encode(numbered)):
-            return numbered
+    number = create_next(
+        storage,
+        lambda version: _path(record.name, version),
+        lambda version: encode(msgspec.structs.replace(record, version=version)),
+        number + 1,
+    )
+    return msgspec.structs.replace(record, version=number)
 
 
 def fitted_path(view: str, version: int, dataset: str) -> str:

@@ -14,10 +14,11 @@ from cargobike import data
 from cargobike.core.errors import StoreError
 from cargobike.core.running.process_names import name_of_this_process
 from cargobike.data.tables.addresses import address_of
-from cargobike.data.tables.claims import Claim, Writing, sweep
+from cargobike.data.tables.claims import sweep
 from cargobike.data.tables.removing import remove_version
 from cargobike.data.tables.rows.incoming import incoming_of
 from cargobike.data.tables.writer import TableWriter
+from cargobike.store.assets.claims import Claim, Writing
 from cargobike.store.files.storages import open_storage
 from support.scripts import run_script
 
