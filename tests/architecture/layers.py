@@ -428,6 +428,13 @@ DEFERRED: dict[tuple[str, str], str] = {
         "cargobike.experiments.trial.checkpoints.checkpoint",
     ): "only for looking back; who launches need not wait for it",
     ("experiments/results/trial.py", "cargobike.store.files.mirror"): "only for shared storage",
+    ("experiments/results/trial.py", "cargobike.experiments.results.trained"): "only for trials that become models",
+    ("experiments/results/trial.py", "cargobike.core.registering.modelling"): "only for trials that become models",
+    ("models/version.py", "cargobike.models.cards"): "needs NumPy, which lists do not",
+    ("models/version.py", "cargobike.models.flavours.rows"): "needs NumPy, which lists do not",
+    ("models/packing.py", "cargobike.models.flavours.rows"): "needs NumPy, which files and functions do not",
+    ("models/packing.py", "cargobike.models.signing"): "needs NumPy, which files and functions do not",
+    ("models/commands/models.py", "cargobike.models.signing"): "needs NumPy, which lists do not",
     (
         "experiments/results/result.py",
         "cargobike.store.history.annotations",

@@ -46,7 +46,9 @@ PUBLIC: dict[str, str] = {
         "read_record seal"
     ),
     "cargobike.keras": "prepare shard",
-    "cargobike.models": "",
+    "cargobike.models": (
+        "Field ModelVersion Promotion Signature best get history list register remove remove_alias retain"
+    ),
     "cargobike.optimizers": (
         "ASHA BOHB CMAES DEHB IDLE NSGA2 TPE Ablation AbstractOptimizer Auto Decision DifferentialEvolution "
         "EvolutionSampler GaussianProcess GridSearch Hyperband Listed ModelSampler OptunaOptimizer "

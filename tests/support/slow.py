@@ -60,6 +60,7 @@ SLOW: dict[str, tuple[str, ...]] = {
     ),
     # A writer that is killed at each moment; several writers at once stay quick.
     "unit/data/tables/test_many_writers.py": ("test_a_writer_that_is_killed_at_any_moment_leaves_nothing_half",),
+    "unit/models/test_many_registrations.py": ("test_a_writer_that_is_killed_at_any_moment_leaves_nothing_half",),
     "unit/data/tables/test_writing.py": ("test_memory_holds_a_piece_of_a_long_stream",),
     "browser/test_tables.py": (),
     "scenario/test_tables_on_storage.py": (

@@ -8,6 +8,10 @@
   resources/<sha256>                links to versioned resources, so that equal ones need room once
   data/<name or id>/<version>/      a table: a manifest and Parquet files; an id if it was given to an experiment
   features/<name>.v<version>.<revision>.json   what a feature group is
+  models/<name>/<version>/          a version of a model: its manifest; what happened to versions is in facts/
+  models/<name>/files/<token>/      the files of a version
+  models/_names/<name>              exists for every model
+  models.sqlite                     derived, may be deleted: what lists models
   features/<name>/v<version>/       its rows: a Delta table; beside it quarantine/v<version>/
   experiments/<id>/
     journal.jsonl                   the truth
@@ -18,6 +22,7 @@
       resources/<sha256>            versioned resources
     tensorboard/                    derived: event files made from the journal
     files/<trial>/                  working directory of the train function, and its artifacts
+    files/<trial>/cargobike-models/<name>/   a model that it kept with trial.model.save
     trials/<trial>/
       logs/                         what the train function writes for TensorBoard
       checkpoints/<number>-step<step>/
@@ -43,6 +48,9 @@ LOGS = "logs"
 CHECKPOINTS = "checkpoints"
 SERVERS = "servers"
 DATA = "data"
+MODELS = "models"
+PACKED_MODELS = "cargobike-models"
+REQUIREMENTS = "requirements.lock"
 
 
 class TrialFolder(msgspec.Struct, frozen=True):
@@ -167,7 +175,7 @@ class ExperimentFolder(ThingFolder, frozen=True):
     @property
     def requirements(self) -> Path:
         """The packages that it ran with."""
-        return self.code / "requirements.lock"
+        return self.code / REQUIREMENTS
 
     @property
     def git_diff(self) -> Path:
@@ -203,6 +211,11 @@ class ProjectFolder(msgspec.Struct, frozen=True):
     def index(self) -> Path:
         """The SQLite index over all journals."""
         return self.root / "index.sqlite"
+
+    @property
+    def models_index(self) -> Path:
+        """The SQLite file that lists models; derived."""
+        return self.root / "models.sqlite"
 
     @property
     def experiments(self) -> Path:

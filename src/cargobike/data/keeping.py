@@ -14,11 +14,11 @@ import pyarrow as pa
 
 from cargobike.core.errors import NotFoundError, StoreError, nearest
 from cargobike.core.layout import ProjectFolder
+from cargobike.core.running.accounts import user_name
 from cargobike.core.values.times import on_calendar
 from cargobike.data.facts import TableRemoved, TableWritten
 from cargobike.data.kind import DATA
 from cargobike.data.sources.opening import open_source
-from cargobike.data.tables.accounts import user_name
 from cargobike.data.tables.listing import versions_in
 from cargobike.data.tables.opening import open_in
 from cargobike.data.tables.removing import remove_version

@@ -36,6 +36,7 @@ PRODUCT: Final = Product(
     tables="cargobike.experiments.index.journals:TABLES",
     edges="cargobike.experiments.tracing:edges",
     thing_pages={"experiment": "/experiments/{name}"},
+    trials="cargobike.experiments.results.named_trial:find_trial",
     pages="cargobike.experiments.pages.section:experiment_section",
     find_page="cargobike.experiments.finding:find_page",
     list_names="cargobike.experiments.commands.naming:list_names",

@@ -1,5 +1,56 @@
-"""Keep models: versions that never change, aliases that move, gates before they do."""
+"""Keep models: versions that never change, aliases that move, gates before they do. The names below are public.
+
+`register` keeps a model, `get` finds a version, `list` finds all, `best` the best by a metric. The modules of this room
+are internal.
+"""
 
 from __future__ import annotations
 
-__all__: list[str] = []
+from typing import TYPE_CHECKING
+
+from cargobike.core.registering.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from cargobike.core.signatures import Field, Signature
+    from cargobike.models.front import best, get, history, list, remove, remove_alias, retain
+    from cargobike.models.promoting import Promotion
+    from cargobike.models.registering import register
+    from cargobike.models.version import ModelVersion
+
+__all__ = [
+    "Field",
+    "ModelVersion",
+    "Promotion",
+    "Signature",
+    "best",
+    "get",
+    "history",
+    "list",
+    "register",
+    "remove",
+    "remove_alias",
+    "retain",
+]
+
+_FRONT = "cargobike.models.front"
+_SOURCES = {
+    "Field": "cargobike.core.signatures",
+    "ModelVersion": "cargobike.models.version",
+    "Promotion": "cargobike.models.promoting",
+    "Signature": "cargobike.core.signatures",
+    "best": _FRONT,
+    "get": _FRONT,
+    "history": _FRONT,
+    "list": _FRONT,
+    "register": "cargobike.models.registering",
+    "remove": _FRONT,
+    "remove_alias": _FRONT,
+    "retain": _FRONT,
+}
+
+if not TYPE_CHECKING:  # otherwise a type checker would accept every name
+    __getattr__ = lazy_names(__name__, _SOURCES, extra="models")
+
+
+def __dir__() -> list[str]:  # type: ignore[valid-type]
+    return __all__

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Protocol
+
+import msgspec
 
 from cargobike.core.layout import ProjectFolder
 from cargobike.core.registering.lazy import load
@@ -16,6 +19,69 @@ Predictor = Callable[[list[Any]], Sequence[Any]]
 
 A predictor with an attribute `stream` can also answer one row piece by piece: `stream(row)` yields plain values.
 """
+
+
+class Training(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The trial that made a model, as far as that is known.
+
+    Attributes:
+        experiment: Id of the experiment; empty if it was made outside one.
+        trial: Number of the trial.
+        attempt: Which attempt of it, if the model was kept while it ran.
+        function: What the train function is called.
+        params: The hyperparameters.
+        code: Fingerprint of the code that was run.
+        commit: The commit of the user's repository, if it is in one.
+        data: What it was trained on, as people call it.
+        data_version: The version of that.
+        data_fingerprint: What its content was.
+    """
+
+    experiment: str = ""
+    trial: int | None = None
+    attempt: int = 0
+    function: str = ""
+    params: dict[str, Any] = {}
+    code: str = ""
+    commit: str = ""
+    data: str = ""
+    data_version: str = ""
+    data_fingerprint: str = ""
+
+
+class TrainedTrial(Protocol):
+    """A trial that a model can be made from."""
+
+    @property
+    def metrics(self) -> Mapping[str, float]:
+        """What its train function returned."""
+        ...
+
+    def trained(self) -> Trained:
+        """Return what is known of it, and what it left that can be kept as a model."""
+        ...
+
+
+class Trained(msgspec.Struct, frozen=True, kw_only=True):
+    """What a trial leaves behind for the product that keeps models.
+
+    Attributes:
+        training: What is known of the trial.
+        metrics: What was measured.
+        requirements: The packages that it ran with, as a lock file.
+        made_from: Other things of the project that it was trained on.
+        packed: Folders in which the train function has packed models, by the models' names.
+        load_state: Loads its best checkpoint; `None` if it saved none.
+        project: The project of its experiment.
+    """
+
+    training: Training
+    metrics: dict[str, float]
+    requirements: str
+    made_from: tuple[Thing, ...]
+    packed: dict[str, Path]
+    load_state: Callable[[], Any] | None
+    project: ProjectFolder
 
 
 class KeptModel(Protocol):
@@ -70,6 +136,10 @@ class KeptModel(Protocol):
         """Write it into another project, under the same name and number: for images that serve it."""
         ...
 
+    def promote(self, alias: str, *, when: str = "") -> Any:
+        """Let an alias point at it, if it passes a gate; raises `GateError`."""
+        ...
+
     def predictor(self, *, trust: bool = False) -> Predictor:
         """Load it, and return what predicts.
 
@@ -94,9 +164,12 @@ class ModelKeeper(Protocol):
         *,
         files: Any = None,
         metrics: Mapping[str, float] | None = None,
+        trial: TrainedTrial | None = None,
+        factory: Any = None,
         signature: Any = None,
         example: Any = None,
         description: str = "",
+        tags: Any = (),
         made_from: Sequence[Thing] = (),
         requirements: str = "",
         project: ProjectFolder | None = None,
@@ -104,8 +177,29 @@ class ModelKeeper(Protocol):
         """Keep a model as the next version of its name, which appears at once or not at all."""
         ...
 
+    def pack(self, folder: Path, name: str, model: Any = None, **said: Any) -> None:
+        """Write a model and what is said about it into a folder of this machine, to be registered later.
+
+        What can be said is what `register` takes.
+        """
+        ...
+
+    def register_packed(self, folder: Path, trained: Trained) -> KeptModel:
+        """Register what `pack` wrote; the same trial's model is registered once, however often this is called."""
+        ...
+
 
 def model_keeper() -> ModelKeeper:
     """Return the door of the product that keeps models."""
     keeper: ModelKeeper = next(load(product.models) for product in products() if product.models)
     return keeper
+
+
+def find_trial(reference: str) -> TrainedTrial:
+    """Return the trial that a person means by `EXPERIMENT/NUMBER`, or the best one of `EXPERIMENT`.
+
+    Raises:
+        NotFoundError: If there is none.
+    """
+    find: Callable[[str], TrainedTrial] = next(load(product.trials) for product in products() if product.trials)
+    return find(reference)

@@ -26,6 +26,7 @@ PRODUCTS: Final = (
     "cargobike.experiments.product:PRODUCT",
     "cargobike.data.product:PRODUCT",
     "cargobike.features.product:PRODUCT",
+    "cargobike.models.product:PRODUCT",
     "cargobike.serving.product:PRODUCT",
     "cargobike.bench.product:PRODUCT",
     "cargobike.cli.product:PRODUCT",
@@ -71,6 +72,8 @@ class Product:
     """The `TableKeeper` that writes rows of other products as tables: a module with its functions."""
     models: str = ""
     """The `ModelKeeper` that keeps models which other products make or serve: a module with its functions."""
+    trials: str = ""
+    """A function from what a person calls a trial to a `TrainedTrial`, for the product that keeps models."""
     views: str = ""
     """The `ViewKeeper` that looks up features for other products: a module with its functions."""
     edges: str = ""

@@ -7,7 +7,7 @@ import time
 import msgspec
 
 from cargobike.core.errors import NotFoundError
-from cargobike.data.tables.accounts import user_name
+from cargobike.core.running.accounts import user_name
 from cargobike.data.tables.addresses import Address
 from cargobike.data.tables.claims import sweep, sweep_unlisted
 from cargobike.data.tables.manifest import Manifest, encode_manifest, path_of

@@ -18,8 +18,8 @@ from pyarrow.fs import LocalFileSystem
 
 from cargobike.core.errors import InvalidInputError, StoreError
 from cargobike.core.origins import Origin
+from cargobike.core.running.accounts import user_name
 from cargobike.core.version import __version__
-from cargobike.data.tables.accounts import user_name
 from cargobike.data.tables.addresses import Address
 from cargobike.data.tables.claims import sweep
 from cargobike.data.tables.files.digests import fingerprint_of

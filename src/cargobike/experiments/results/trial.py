@@ -19,6 +19,7 @@ from cargobike.experiments.results.artifacts import Artifacts
 from cargobike.experiments.usage import Usage, read_usage
 
 if TYPE_CHECKING:
+    from cargobike.core.registering.modelling import KeptModel, Trained
     from cargobike.experiments.trial.checkpoints.checkpoint import Checkpoints
     from cargobike.experiments.trial.checkpoints.files import SavedCheckpoint
 
@@ -74,6 +75,31 @@ class RecordedTrial(Trial, kw_only=True):
     def checkpoint(self) -> TrialCheckpoint | None:
         """What it saved with `trial.checkpoint.save`: `.load()` and `.path`; `None` if it saved nothing."""
         return TrialCheckpoint(self) if self.has_checkpoint else None
+
+    def trained(self) -> Trained:
+        """Return where a model of this trial comes from, and what of it can be kept, for the registry of models."""
+        # Few trials become models, and every launch would wait for these.
+        from cargobike.experiments.results.trained import trained_by  # noqa: PLC0415
+
+        checkpoint = self.checkpoint
+        return trained_by(self, self.experiment, None if checkpoint is None else lambda: checkpoint.load(best=True))
+
+    def register(self, name: str, model: Any = None, **said: Any) -> KeptModel:
+        """Register a model that this trial made, as the next version of a name; its metrics and origin are recorded.
+
+        Args:
+            name: The model's name in the project.
+            model: The model; by default what the train function kept with `trial.model.save`, or else the best
+                checkpoint, for which `factory=` makes the module if it is a state dict.
+            **said: What else `models.register` takes: `files`, `factory`, `metrics`, `signature`, `example`,
+                `description`, `tags`.
+
+        Returns:
+            The version: `.name`, `.version`, `.promote(alias)`.
+        """
+        from cargobike.core.registering.modelling import model_keeper  # noqa: PLC0415 - see above
+
+        return model_keeper().register(name, model, trial=self, **said)
 
     def __repr__(self) -> str:
         parts = [f"number={self.number}", f"state={self.state.value!r}", f"value={self.value!r}"]

@@ -10,12 +10,12 @@ import pyarrow as pa
 
 from cargobike.core.errors import InvalidInputError
 from cargobike.core.registering.keeping import table_keeper
+from cargobike.core.running.accounts import user_name
 from cargobike.features.datasets.claims import Writing
 from cargobike.features.datasets.dataset import TrainingDataset, training_part
 from cargobike.features.datasets.formats import FORMATS, check_format
 from cargobike.features.datasets.record import DatasetRecord, PartRecord
 from cargobike.features.datasets.splitting import check_split, split_rows
-from cargobike.features.groups.commits import user_name
 from cargobike.features.views.fitted import Fitted, keep_fitted
 from cargobike.features.views.record import check_name
 from cargobike.features.views.transforming import apply_all, fit_all

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import random
 import socket
 import time
@@ -15,6 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from cargobike.core.errors import StoreError, WaitError
+from cargobike.core.running.accounts import user_name
 from cargobike.core.values.times import on_calendar
 from cargobike.core.version import __version__
 from cargobike.features.definition import Definition
@@ -161,14 +161,6 @@ def commit_of(version: int, actions: list[Action]) -> Commit:
     return msgspec.structs.replace(
         own, operation=own.operation or info.operation.lower(), at=own.at or info.timestamp / 1000
     )
-
-
-def user_name() -> str:
-    """Return who runs this process, empty if the system does not know."""
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return ""
 
 
 def _actions(snapshot: Snapshot, plan: Plan, commit: Commit, definition: Definition) -> list[Action]:

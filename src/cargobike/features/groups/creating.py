@@ -8,12 +8,12 @@ from typing import Any
 import pyarrow as pa
 
 from cargobike.core.errors import InvalidInputError
+from cargobike.core.running.accounts import user_name
 from cargobike.core.values.kinds import read_flag, read_text
 from cargobike.core.values.numbers import describe
 from cargobike.core.values.times import Seconds, read_seconds
 from cargobike.features.definition import WRITTEN_AT, Definition, Expectation
 from cargobike.features.delta.schemas import TYPE_NAMES, kept_as, type_of
-from cargobike.features.groups.commits import user_name
 from cargobike.features.groups.definitions import NAME, all_definitions, create_definition
 from cargobike.features.groups.finding import make_group
 from cargobike.features.groups.group import Group

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from cargobike.core.errors import InvalidInputError
-from cargobike.features.groups.commits import user_name
+from cargobike.core.running.accounts import user_name
 from cargobike.features.groups.finding import group, list_groups
 from cargobike.features.queries.names import find_owners
 from cargobike.features.views.functions import parameters_of, reference_of

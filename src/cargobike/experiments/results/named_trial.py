@@ -1,0 +1,28 @@
+"""Finds a trial by what a person calls it."""
+
+from __future__ import annotations
+
+from cargobike.core.errors import InvalidInputError, NotFoundError
+from cargobike.experiments.results.result import find_result
+from cargobike.experiments.results.trial import RecordedTrial
+
+
+def find_trial(reference: str) -> RecordedTrial:
+    """Return the trial that `EXPERIMENT/NUMBER` means, or the best one of `EXPERIMENT`.
+
+    Raises:
+        NotFoundError: If there is none.
+        InvalidInputError: If what stands behind the slash is no number.
+    """
+    name, slash, number = reference.partition("/")
+    result = find_result(name)
+    if not slash:
+        if result.best is None:
+            raise NotFoundError(f"No trial of {result.id} has completed with a finite value.", wanted=reference)
+        return result.best
+    if not number.isdecimal() or len(number) > 9:
+        raise InvalidInputError(f"{reference!r} was given; write EXPERIMENT/NUMBER, such as last/3.")
+    trials = {trial.number: trial for trial in result.trials}
+    if int(number) not in trials:
+        raise NotFoundError(f"{result.id} has no trial {number}; it has {len(trials)} trials.", wanted=reference)
+    return trials[int(number)]

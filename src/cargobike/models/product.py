@@ -1,0 +1,22 @@
+"""What models registers."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from cargobike.core.registering.products import Command, Product
+
+PRODUCT: Final = Product(
+    name="models",
+    title="Models",
+    commands=(
+        Command(
+            "models",
+            "cargobike.models.commands.models",
+            "Register, compare, promote and remove models.",
+            after="features",
+        ),
+    ),
+    models="cargobike.models.keeping",
+    edges="cargobike.models.tracing:edges",
+)
