@@ -156,7 +156,7 @@ def test_documents_name_public_names(page: Path) -> None:
 FILES = {"git", "whl", "example", "sqlite", "toml", "css", "js"}
 """Endings of files and addresses that look like names."""
 
-GROUPS = {"cargobike.products", "cargobike.storage"}
+GROUPS = {"cargobike.flavours", "cargobike.products", "cargobike.storage"}
 """Groups of entry points, which no module is called after."""
 
 

@@ -95,7 +95,7 @@ def _open(path: Path) -> Any:
     options = onnxruntime.SessionOptions()
     # Threads that spin while they wait would take the cores from other replicas and from the server.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    options.log_severity_level = 3
+    options.log_severity_level = 4  # errors are raised as well
     # From bytes, a model cannot name files beside it.
     return onnxruntime.InferenceSession(path.read_bytes(), options, providers=_providers())
 

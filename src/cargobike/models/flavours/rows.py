@@ -25,7 +25,7 @@ def stack(rows: Sequence[Any], floats: str = "", *, whole_as_floats: bool = Fals
     Raises:
         PredictionError: If rows differ in shape or type; names the first that does not fit.
     """
-    if rows and isinstance(rows[0], Mapping):
+    if len(rows) and isinstance(rows[0], Mapping):
         return {
             str(name): _stack([_take(row, name, number) for number, row in enumerate(rows)], floats, whole_as_floats)
             for name in rows[0]

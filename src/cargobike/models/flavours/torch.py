@@ -38,8 +38,8 @@ class TorchFlavour(Flavour):
         details: dict[str, Any] = {"method": given.method}
         if isinstance(module, torch.jit.ScriptModule):
             raise InvalidInputError(
-                "A scripted module was given, which torch has given up; give torch.export.export(module, …), or the "
-                "module itself."
+                "A scripted module was given, and torch has deprecated those; give torch.export.export(module, …), or "
+                "the module itself."
             )
         if given.factory is None:
             kept = {"kept_as": "module"}
