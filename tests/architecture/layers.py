@@ -260,6 +260,8 @@ LIBRARIES: dict[str, Library] = {
 """Every library that the package imports. One that is not here is not used anywhere."""
 
 DEFERRED: dict[tuple[str, str], str] = {
+    ("serving/commands/shipping.py", "cargobike.serving.commands.kubernetes"): "an extra; only for clusters",
+    ("serving/commands/shipping.py", "cargobike.serving.kubernetes.applying"): "an extra; only for clusters",
     ("serving/inference_log/log.py", "cargobike.serving.inference_log.kafka_sink"): "an extra; only for logs in Kafka",
     ("core/registering/registry.py", "importlib.metadata"): "slow to load, and needed only for names that are not ours",
     ("cli/ui.py", "cargobike.ui.web.access"): "needs an extra; who lacks it is told how to install it",

@@ -11,12 +11,22 @@ PRODUCT: Final = Product(
     title="Serving",
     extra="serving",
     commands=(
-        Command("serve", "cargobike.serving.commands.serve", "Serve a model until Ctrl-C, or in the background."),
+        Command(
+            "serve",
+            "cargobike.serving.commands.serve",
+            "Serve a model until Ctrl-C, in the background, or on Kubernetes.",
+        ),
         Command(
             "deployments",
             "cargobike.serving.commands.deployments",
             "List, release, scale and stop what is served.",
             after="serve",
+        ),
+        Command(
+            "kubernetes",
+            "cargobike.serving.commands.kubernetes",
+            "Look at, scale, roll back and delete deployments on a cluster.",
+            after="deployments",
         ),
     ),
     kind="cargobike.serving.kind:DEPLOYMENTS",

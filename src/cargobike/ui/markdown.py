@@ -95,7 +95,7 @@ def _items(lines: Sequence[str], place: int) -> tuple[int, str]:
 
 
 def _paragraph(lines: Sequence[str], place: int) -> tuple[int, str]:
-    words = []
+    words: list[str] = []
     while place < len(lines) and lines[place].strip():
         line = lines[place]
         if words and (line.lstrip().startswith("```") or _HEADING.fullmatch(line) or _ITEM.fullmatch(line)):

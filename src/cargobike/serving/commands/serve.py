@@ -7,6 +7,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
@@ -16,9 +17,11 @@ from cargobike.cli.terminal import is_terminal
 from cargobike.core import settings
 from cargobike.core.errors import InvalidInputError
 from cargobike.serving.commands.naming import bounds
+from cargobike.serving.commands.shipping import Shipping, ship
 from cargobike.serving.deploying import deploy
 from cargobike.serving.deployment import Deployment
-from cargobike.serving.specification import Limits, Scaling
+from cargobike.serving.kubernetes.pod import start_in_pod
+from cargobike.serving.specification import Limits, Logging, Scaling, Specification
 from cargobike.serving.status import Status, traffic_line
 from cargobike.serving.supervising.finding import model_name
 
@@ -28,7 +31,7 @@ _LOOK_S: Final = 1.0
 def serve(
     model: Annotated[
         str, typer.Argument(metavar="MODEL", help="`digits@champion`, `digits:3`, or `digits` for the newest version.")
-    ],
+    ] = "",
     *,
     name: Annotated[str, typer.Option(help="The deployment's name. [default: the model's]")] = "",
     host: Annotated[str, typer.Option(help="The address to listen on; 0.0.0.0 for all, with a token.")] = "127.0.0.1",
@@ -48,13 +51,43 @@ def serve(
     trust: Annotated[bool, typer.Option("--trust", help="Run code of a model that was brought in.")] = False,
     detach: Annotated[bool, typer.Option("--detach", "-d", help="Serve in the background.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON; needs --detach.")] = False,
+    render: Annotated[str, typer.Option(metavar="TARGET", help="Write manifests: kubernetes, kserve.")] = "",
+    output: Annotated[Path | None, typer.Option(help="With --render: a folder with all that an image needs.")] = None,
+    apply: Annotated[
+        bool, typer.Option("--apply", help="Run it on a cluster of Kubernetes, or roll it there.")
+    ] = False,
+    image: Annotated[str, typer.Option(help="With --render, --apply: the image. [default: MODEL:VERSION]")] = "",
+    context: Annotated[str, typer.Option(help="With --apply: the context of the kubeconfig.")] = "",
+    namespace: Annotated[str, typer.Option("--namespace", "-n", help="With --render, --apply: the namespace.")] = "",
+    specification: Annotated[Path | None, typer.Option(hidden=True, help="In a pod: what to serve.")] = None,
+    tokens: Annotated[Path, typer.Option(hidden=True, help="In a pod: a folder with tokens.")] = Path("tokens"),
 ) -> None:
-    """Serve a model until Ctrl-C, or in the background."""
+    """Serve a model until Ctrl-C, in the background, or on Kubernetes."""
+    if specification is not None:
+        with _interrupted_by_signals():
+            _serve_until_signal(start_in_pod(specification, tokens))
+        return
+    if not model:
+        raise typer.BadParameter("name a model: `cargobike serve digits@champion`")
     if as_json and not detach:
         raise typer.BadParameter("--json needs --detach")
     if bool(tls_certificate) != bool(tls_key):
         raise InvalidInputError("--tls-certificate and --tls-key need each other.")
     least, most = bounds(replicas)
+    if render or apply:
+        asked = Specification(
+            name=name or model_name(model),
+            model=model,
+            scaling=Scaling(least=least, most=most, by=scale_by, target=target),  # type: ignore[arg-type]
+            limits=Limits(batch=batch, deadline_s=deadline),
+            logging=Logging(sample=log),
+            view=view,
+            tls_certificate=tls_certificate,
+            tls_key=tls_key,
+            trust=trust,
+        )
+        ship(asked, Shipping(render, output, apply, image, context, namespace))
+        return
     token = token or settings.take_serve_token()
     with _interrupted_by_signals():
         deployment = deploy(
@@ -77,12 +110,16 @@ def serve(
             return
         _say_how(deployment, status)
         if not detach:
-            try:
-                _watch(deployment)
-            finally:
-                _end_line()
-                typer.echo("Answering what is there, then ending …")
-                deployment.stop()
+            _serve_until_signal(deployment)
+
+
+def _serve_until_signal(deployment: Deployment) -> None:
+    try:
+        _watch(deployment)
+    finally:
+        _end_line()
+        typer.echo("Answering what is there, then ending …")
+        deployment.stop()
 
 
 def described(status: Status) -> dict[str, Any]:

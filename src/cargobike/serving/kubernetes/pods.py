@@ -90,7 +90,7 @@ def _container(asked: Asked, name: str) -> Manifest:
         ],
         "resources": _resources(specification),
         # A model may take minutes to load; until then the pod is neither ready nor dead.
-        "startupProbe": _probe(specification, "/v2/health/ready", math.ceil(_load_s(specification) / _PROBE_S)),
+        "startupProbe": _probe(specification, "/v2/health/ready", math.ceil(specification.limits.load_s / _PROBE_S)),
         "readinessProbe": _probe(specification, "/v2/health/ready", 2),
         "livenessProbe": {**_probe(specification, "/v2/health/live", 3), "periodSeconds": 10, "timeoutSeconds": 5},
         # Requests still come for a moment after a pod was told to end: the cluster tells those who send them meanwhile.
@@ -108,10 +108,6 @@ def _container(asked: Asked, name: str) -> Manifest:
             {"name": "tmp", "mountPath": _SCRATCH},
         ],
     }
-
-
-def _load_s(specification: Specification) -> float:
-    return float(getattr(specification.limits, "load_s", 300.0))
 
 
 def _resources(specification: Specification) -> Manifest:

@@ -63,7 +63,7 @@ def _deployment(asked: Asked, config_map: str) -> Manifest:
     spec: Manifest = {
         "selector": {"matchLabels": selector(asked)},
         "revisionHistoryLimit": 10,
-        "progressDeadlineSeconds": math.ceil(specification.limits.deadline_s) + 600,
+        "progressDeadlineSeconds": math.ceil(specification.limits.load_s) + 600,
         # A pod ends only when another has become ready in its place.
         "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}},
         "template": {

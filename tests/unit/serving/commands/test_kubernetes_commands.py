@@ -10,7 +10,8 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from cargobike.core.errors import InvalidInputError, NotFoundError
-from cargobike.serving.commands.kubernetes import apply_and_wait, kubernetes, render_and_write
+from cargobike.serving.commands.kubernetes import kubernetes
+from cargobike.serving.commands.shipping import apply_and_wait, read_target, render_and_write
 from cargobike.serving.kubernetes import applying
 from cargobike.serving.specification import Scaling
 from support.cluster_requests import asked
@@ -61,7 +62,7 @@ def test_manifests_are_printed_for_pipes(capsys: pytest.CaptureFixture[str]) -> 
     kinds = [one["kind"] for one in yaml.safe_load_all(capsys.readouterr().out)]
     assert kinds == ["ConfigMap", "InferenceService"]
     with pytest.raises(InvalidInputError, match=r"--render docker was given; there is kubernetes and kserve"):
-        render_and_write(asked(), None, "docker", None)  # type: ignore[arg-type]
+        read_target("docker")
 
 
 def test_kserve_rolls_by_itself(mock: MockCluster, capsys: pytest.CaptureFixture[str]) -> None:

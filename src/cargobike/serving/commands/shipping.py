@@ -1,0 +1,101 @@
+"""`cargobike serve … --render` and `--apply`: a deployment for a cluster."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+import typer
+
+from cargobike.cli.printing import cell, console
+from cargobike.core.errors import InvalidInputError
+from cargobike.core.registering.modelling import KeptModel, model_keeper
+from cargobike.serving.kubernetes.asked import Asked, object_name
+from cargobike.serving.kubernetes.render import Target, render
+from cargobike.serving.kubernetes.writing import as_yaml, write
+from cargobike.serving.specification import Specification
+from cargobike.store.files import project
+from cargobike.store.files.shared import shared_url
+from cargobike.store.history.environment import without_credentials
+
+_TARGETS: dict[str, Target] = {"kubernetes": "kubernetes", "kserve": "kserve"}
+_STORAGE_EXTRAS = {"s3": "s3", "s3a": "s3", "s3n": "s3", "hdfs": "hdfs", "viewfs": "hdfs"}
+
+
+class Shipping(NamedTuple):
+    """What a command says about a cluster; `target` is empty if nothing is to be rendered."""
+
+    target: str = ""
+    output: Path | None = None
+    apply: bool = False
+    image: str = ""
+    context: str = ""
+    namespace: str = ""
+
+
+def ship(specification: Specification, shipping: Shipping) -> None:
+    """Render a deployment, or run it on a cluster.
+
+    Raises:
+        InvalidInputError: If there is no such target, or a cluster could not run it.
+        NotFoundError: If there is no such version of the model.
+    """
+    target = read_target(shipping.target or "kubernetes")
+    model = model_keeper().get(specification.model)
+    specification = msgspec.structs.replace(specification, version=model.version)
+    asked = Asked(
+        specification=specification,
+        image=shipping.image or f"{object_name(specification.name)}:{model.version}",
+        namespace=shipping.namespace,
+        log_url=without_credentials(shared_url(project.current())),
+    )
+    if shipping.target:
+        render_and_write(asked, model, target, shipping.output)
+    if shipping.apply:
+        apply_and_wait(asked, target, context=shipping.context)
+
+
+def render_and_write(asked: Asked, model: KeptModel, target: Target, output: Path | None) -> None:
+    """Print manifests, or write all that an image needs into a folder."""
+    manifests = render(asked, target)
+    if output is None:
+        typer.echo(as_yaml(manifests), nl=False)
+        return
+    files = write(output, manifests, model, target=target, extras=_extras(asked))
+    for file in files:
+        console().print(cell(str(file)))
+    console().print(cell(f"docker build --tag {asked.image} {output} && docker push {asked.image}"), style="dim")
+    console().print(cell(f"kubectl apply --filename {files[0]}"), style="dim")
+
+
+def apply_and_wait(asked: Asked, target: Target = "kubernetes", *, context: str = "") -> None:
+    """Create a deployment on a cluster, or roll it, and wait until it is ready."""
+    # The client of the cluster is an extra, which only this needs.
+    from cargobike.serving.commands.kubernetes import finish, open_cluster  # noqa: PLC0415
+    from cargobike.serving.kubernetes import applying  # noqa: PLC0415
+
+    with open_cluster(context, asked.namespace) as cluster:
+        applying.apply(cluster, asked, render(asked, target))
+        if target == "kserve":
+            console().print(cell(f"{asked.name} is asked for; kubectl get inferenceservice {asked.name} shows it."))
+            return
+        finish(cluster, asked.name)
+
+
+def read_target(text: str) -> Target:
+    """Return what manifests are for.
+
+    Raises:
+        InvalidInputError: If it is nothing that we know.
+    """
+    target = _TARGETS.get(text)
+    if target is None:
+        raise InvalidInputError(f"--render {text} was given; there is {' and '.join(_TARGETS)}.")
+    return target
+
+
+def _extras(asked: Asked) -> tuple[str, ...]:
+    extras = ["serving", "kafka" if asked.specification.logging.kafka else ""]
+    extras.append(_STORAGE_EXTRAS.get(asked.log_url.partition("://")[0], ""))
+    return tuple(extra for extra in extras if extra)

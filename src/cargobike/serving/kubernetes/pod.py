@@ -1,0 +1,75 @@
+"""What the container of a pod runs: the deployment of a specification file, until the pod is told to end."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from cargobike.core.errors import InvalidInputError
+from cargobike.serving.deploying import launch_deployment
+from cargobike.serving.deployment import Deployment
+from cargobike.serving.specification import Specification
+from cargobike.serving.supervising.config import Local, Scope
+from cargobike.store.files import project
+
+_SCOPES: Final[dict[str, list[Scope]]] = {"predict": ["predict"], "administer": ["predict", "administer"]}
+_SHORTEST: Final = 16
+
+
+def start_in_pod(specification: Path, tokens: Path) -> Deployment:
+    """Serve what a file says, to callers whose tokens lie in a folder; ends with this process.
+
+    Args:
+        specification: A `Specification` as JSON.
+        tokens: A mounted Secret: files `predict` and `administer`, with a token in each line.
+
+    Raises:
+        InvalidInputError: If the file cannot be understood, a token is too short, or there is none.
+        DeploymentError: If the model cannot be served.
+    """
+    try:
+        asked = msgspec.json.decode(specification.read_bytes(), type=Specification)
+    except (OSError, msgspec.DecodeError) as error:
+        raise InvalidInputError(f"{specification} holds no specification of a deployment: {error}") from error
+    missing = [name for name in asked.environment if name not in os.environ]
+    if missing:
+        raise InvalidInputError(
+            f"{asked.name} needs the environment variables {', '.join(missing)}, which are not set."
+        )
+    local = Local(
+        tokens=read_tokens(tokens),
+        environment={name: os.environ[name] for name in asked.environment},
+        paths=tuple(os.path.abspath(path) for path in sys.path),
+    )
+    return launch_deployment(project.prepare(), asked, local, detach=False)
+
+
+def read_tokens(folder: Path) -> dict[str, list[Scope]]:
+    """Return the SHA-256 of all tokens of a folder, with what each allows.
+
+    Raises:
+        InvalidInputError: If there is none, or one is too short; none is shown.
+    """
+    tokens: dict[str, list[Scope]] = {}
+    for name, scopes in _SCOPES.items():
+        try:
+            lines = (folder / name).read_text(encoding="utf-8").splitlines()
+        except FileNotFoundError:
+            continue
+        except (OSError, UnicodeDecodeError) as error:
+            raise InvalidInputError(f"{folder / name} cannot be read: {type(error).__name__}.") from None
+        for number, line in enumerate(map(str.strip, lines), 1):
+            if 0 < len(line) < _SHORTEST:
+                raise InvalidInputError(
+                    f"Line {number} of {folder / name} is too short for a token: at least 16 letters."
+                )
+            if line:
+                tokens[hashlib.sha256(line.encode()).hexdigest()] = scopes
+    if not tokens:
+        raise InvalidInputError(f"{folder} holds no tokens; write one in each line of {' or '.join(_SCOPES)} there.")
+    return tokens
