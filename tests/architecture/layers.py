@@ -203,6 +203,7 @@ LIBRARIES: dict[str, Library] = {
         ("store/files/storages.py",),
         "only for storage that is not a folder of this machine",
     ),
+    "httptools": Library(("serving/front/web/connections.py",)),
     "hdfs_native": Library(("store/files/access/hdfs_client.py",), "optional, and only for what lies on HDFS"),
     "s3fs": Library(("store/files/access/s3.py",), "optional, and only for what lies on S3"),
     "deltalake": Library(

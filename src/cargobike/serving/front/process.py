@@ -70,6 +70,7 @@ async def run_front(config: FrontConfig) -> None:
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, end, specification.limits.deadline_s)
     sockets = [await _listen(config.folder, CONTROL, lambda: SupervisorLink(hub))]
     sockets.append(await _listen(config.folder, REPLICAS, lambda: ReplicaLink(hub)))
+    gc.set_threshold(100_000, 20, 100)
     gc.freeze()  # what is loaded by now stays, and need not be looked at again
     tasks = [asyncio.create_task(hub.watch()), asyncio.create_task(_sweep(server))]
     try:

@@ -19,6 +19,7 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
 JSON: Final = b"application/json"
+CLOSE: Final = (b"connection", b"close")
 
 _encoder: Final = msgspec.json.Encoder()
 _prefix: Final = os.urandom(5).hex()
@@ -99,7 +100,7 @@ def problem_reply(problem: Problem, request_id: bytes) -> Reply:
     if problem.status == 401:
         headers.append((b"www-authenticate", b"Bearer"))
     if problem.closes:
-        headers.append((b"connection", b"close"))
+        headers.append(CLOSE)
     return Reply(problem.status, problem_body(problem, request_id), headers=tuple(headers))
 
 

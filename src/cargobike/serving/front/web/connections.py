@@ -5,8 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from typing import Any, Final
+from urllib.parse import unquote
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+import httptools
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
+
+from cargobike.serving.front.web.answering import CLOSE
 
 LONGEST_HEAD: Final = 64 << 10
 HEAD_S: Final = 20.0
@@ -42,9 +46,35 @@ class Connection(HttpToolsProtocol):
             self.refuse(b"431 Request Header Fields Too Large", b"the headers are too long")
 
     def on_headers_complete(self) -> None:
-        """Begin to wait for the body."""
+        """Begin an exchange, and to wait for its body; a request that came before the last answer waits."""
         self.is_in_head = False
-        super().on_headers_complete()
+        url = httptools.parse_url(self.url)
+        path = url.path.decode("ascii")
+        scope = self.scope
+        scope["method"] = self.parser.get_method().decode("ascii")
+        scope["path"] = unquote(path) if "%" in path else path
+        scope["query_string"] = url.query or b""
+        last, self.cycle = (
+            self.cycle,
+            Exchange(
+                scope=scope,
+                transport=self.transport,
+                flow=self.flow,
+                logger=self.logger,
+                access_logger=self.access_logger,
+                access_log=False,
+                default_headers=[],
+                message_event=asyncio.Event(),
+                expect_100_continue=self.expect_100_continue,
+                keep_alive=self.parser.get_http_version() != "1.0" and self.parser.should_keep_alive(),
+                on_response=self.on_response_complete,
+            ),
+        )
+        if last is None or last.response_complete:
+            self._start_asgi_task(self.cycle, self.app)
+        else:
+            self.flow.pause_reading()
+            self.pipeline.appendleft((self.cycle, self.app))
 
     def on_message_complete(self) -> None:
         """Wait for nothing until the answer is sent."""
@@ -62,6 +92,60 @@ class Connection(HttpToolsProtocol):
             if cycle is None or not cycle.response_started or cycle.response_complete:
                 self.transport.write(head + str(len(body)).encode() + b"\r\n\r\n" + body)
             self.transport.close()
+
+
+class Exchange(RequestResponseCycle):
+    """A request and its answer; one that is sent whole is written at once, since a system call costs more than we do.
+
+    uvicorn writes the head and the body of an answer one after the other, and looks for forbidden characters in every
+    header. Ours are made here, but for the request's id, which was checked.
+    """
+
+    async def send(self, message: Any) -> None:
+        """Write an answer; its head waits for what follows."""
+        if message["type"] == "http.response.start":
+            self.response_started = True
+            self.waiting_for_100_continue = False
+            self._start = message
+            return
+        if self.flow.write_paused and not self.disconnected:
+            await self.flow.drain()
+        if self.disconnected:
+            return
+        more: bool = message.get("more_body", False)
+        body: bytes = message["body"]
+        if self.chunked_encoding is None:
+            self.chunked_encoding = more
+            head = self._head()
+            if self.scope["method"] == "HEAD":
+                body = b""
+            body = head + (_chunk(body) if more else body)
+        elif self.chunked_encoding:
+            body = _chunk(body) if more else _chunk(body) + b"0\r\n\r\n"
+        self.transport.write(body)
+        if not more:
+            self.response_complete = True
+            self.message_event.set()
+            if not self.keep_alive:
+                self.transport.close()
+            self.on_response()
+
+    def _head(self) -> bytes:
+        lines = [STATUS_LINE[self._start["status"]]]
+        for name, value in self._start["headers"]:
+            lines += (name, b": ", value, b"\r\n")
+            if name == b"connection":
+                self.keep_alive = False
+        if not self.keep_alive and CLOSE not in self._start["headers"]:
+            lines.append(b"connection: close\r\n")
+        if self.chunked_encoding:
+            lines.append(b"transfer-encoding: chunked\r\n")
+        lines.append(b"\r\n")
+        return b"".join(lines)
+
+
+def _chunk(body: bytes) -> bytes:
+    return b"%x\r\n%b\r\n" % (len(body), body) if body else b""
 
 
 def sweep(connections: Iterable[Any], now_s: float) -> None:
