@@ -3,35 +3,31 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, Protocol
+import time
+from collections.abc import Callable, Mapping
+from typing import Final, Protocol
 
 from cargobike.core.errors import CargobikeError
 from cargobike.core.signatures import Signature
+from cargobike.serving.front.desk.tickets import Ticket
+from cargobike.serving.front.protocols.rows import RowCodec
 from cargobike.serving.inference_log.log import InferenceLog
+from cargobike.serving.inference_log.sink import Entry
 from cargobike.serving.specification import Specification
 
 _log: Final = logging.getLogger(__name__)
+_clock_began_at: Final = time.time() - time.monotonic()
+"""When the desk's clock stood at 0: requests are logged with the time of day."""
 
 
 class Log(Protocol):
     """Keeps requests and answers.
 
-    Guarantees: `take` never waits and never raises; what cannot be kept is counted.
+    Guarantees: `take_later` never waits and never raises; what cannot be kept is counted.
     """
 
-    def take(  # noqa: PLR0917 - called for every request
-        self,
-        request_id: str,
-        at: float,
-        latency_s: float,
-        version: int,
-        status: int,
-        rows: Sequence[Any] | None,
-        answers: Sequence[Any] | None,
-        size: int = 0,
-    ) -> None:
-        """Keep one request and its answers."""
+    def take_later(self, request_id: bytes, size: int, entry: Callable[[], Entry]) -> None:
+        """Keep one request, which is made into an entry later, in another thread."""
         ...
 
     def close(self, within_s: float = 5.0) -> None:
@@ -50,3 +46,13 @@ def open_log(
     except CargobikeError as error:
         _log.error("requests are not logged: %s", error)
         return None
+
+
+def entry_of(request_id: bytes, ticket: Ticket, codec: RowCodec) -> Entry:
+    """Return a request that has ended as the log keeps it."""
+    at = ticket.arrived_s + _clock_began_at
+    latency_s = ticket.ended_s - ticket.arrived_s
+    answers = ticket.answers if ticket.status == 200 else None
+    if ticket.streams and answers is not None:
+        answers = [answers]
+    return request_id.decode(), at, latency_s, ticket.version, ticket.status, codec.plain(ticket.rows), answers

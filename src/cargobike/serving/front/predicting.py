@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import random
-import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -14,7 +14,7 @@ from cargobike.serving.front.desk.problems import Problem, Refused
 from cargobike.serving.front.desk.routing import share_of
 from cargobike.serving.front.desk.tickets import Ticket
 from cargobike.serving.front.hub import Hub
-from cargobike.serving.front.keeping import Log
+from cargobike.serving.front.keeping import Log, entry_of
 from cargobike.serving.front.protocols.rows import Asked, RowCodec
 from cargobike.serving.front.web.access import Access
 from cargobike.serving.front.web.answering import Reply, Request, problem_body
@@ -70,7 +70,7 @@ class Predicting:
         self._hub.submit(ticket)
         await future
         if self._log is not None:
-            self._keep(self._log, request, ticket, codec)
+            self._log.take_later(request.id, 600 + 5 * len(body), partial(entry_of, request.id, ticket, codec))
         if ticket.problem is not None:
             raise Refused(ticket.problem)
         return Reply(200, asked.reply(ticket.answers, ticket.version))
@@ -83,7 +83,8 @@ class Predicting:
         now_s = self._hub.now_s()
         client = self._admitted(request, now_s)
         deadline_s = now_s + self._deadline_s(request)
-        asked, codec, share = self._read(await request.body(self._limits.body_bytes), read, 0)
+        body = await request.body(self._limits.body_bytes)
+        asked, codec, share = self._read(body, read, 0)
         if len(asked.rows) != 1:
             problem = Problem(422, "too-many-rows", f"{len(asked.rows)} rows were sent; one at a time is streamed.")
             raise Refused(problem)
@@ -112,7 +113,7 @@ class Predicting:
         finally:
             watch.cancel()
             if self._log is not None:
-                self._keep(self._log, request, ticket, codec)
+                self._log.take_later(request.id, 600 + 5 * len(body), partial(entry_of, request.id, ticket, codec))
 
     async def _forget_when_gone(self, request: Request, ticket: Ticket) -> None:
         while (await request.receive())["type"] != "http.disconnect":
@@ -152,14 +153,6 @@ class Predicting:
             given = text[:40].decode("latin-1")
             raise Refused(Problem(400, "wrong-deadline", f"X-Deadline-S is {given!r}; seconds above 0 are needed."))
         return value
-
-    def _keep(self, log: Log, request: Request, ticket: Ticket, codec: RowCodec) -> None:
-        latency_s = ticket.ended_s - ticket.arrived_s
-        at, answers = time.time() - latency_s, ticket.answers if ticket.status == 200 else None
-        rows = codec.plain(ticket.rows)
-        if ticket.streams and answers is not None:
-            answers = [answers]
-        log.take(request.id.decode(), at, latency_s, ticket.version, ticket.status, rows, answers)
 
 
 async def _send_pieces(

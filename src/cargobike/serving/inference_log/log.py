@@ -7,7 +7,7 @@ import threading
 import time
 import zlib
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from cargobike.core.errors import InvalidInputError
@@ -25,6 +25,7 @@ MOST_BYTES: Final = 64 << 20
 _LOOK_EVERY_S: Final = 0.25
 _STORAGE_TIMEOUT_S: Final = 5.0
 _AT_ONCE: Final = 1024
+_ALL: Final = 2**32
 
 _log = logging.getLogger(__name__)
 
@@ -67,9 +68,9 @@ class InferenceLog:
         self._signatures = signatures
         self._redact = specification.logging.redact
         self._flush_s = specification.logging.flush_s
-        self._below = round(specification.logging.sample * 2**32)
+        self._below = round(specification.logging.sample * _ALL)
         self._columns: dict[int, Columns] = {}
-        self._waiting: deque[Entry] = deque()
+        self._waiting: deque[Entry | Callable[[], Entry]] = deque()
         self._sizes: deque[int] = deque()
         self._bytes_in = 0
         self._bytes_out = 0
@@ -119,6 +120,24 @@ class InferenceLog:
         self._sizes.append(size)
         self._waiting.append((request_id, at, latency_s, version, status, rows, answers))
 
+    def take_later(self, request_id: bytes, size: int, entry: Callable[[], Entry]) -> None:
+        """Keep a request whose entry is made in the log's own thread: even less to do for the one that answers.
+
+        Args:
+            request_id: What the client or the front called it.
+            size: About how many bytes of memory this takes.
+            entry: Makes the entry, from what does not change any more.
+        """
+        if self._thread is None or (self._below < _ALL and zlib.crc32(request_id) >= self._below):
+            return
+        self.counts.taken += 1
+        if self._bytes_in - self._bytes_out + size > MOST_BYTES:
+            self.counts.refused += 1
+            return
+        self._bytes_in += size
+        self._sizes.append(size)
+        self._waiting.append(entry)
+
     def close(self, within_s: float = 5.0) -> None:
         """Keep what was taken, as far as that can be done in a time, and end; what is left is counted as dropped."""
         if self._thread is None:
@@ -166,13 +185,14 @@ class InferenceLog:
         """Give to the sink what waits now; what comes meanwhile waits for the next time."""
         count = len(self._waiting)
         for start in range(0, count, _AT_ONCE):
-            some = [self._waiting.popleft() for _ in range(min(_AT_ONCE, count - start))]
+            items = [self._waiting.popleft() for _ in range(min(_AT_ONCE, count - start))]
+            some = [item if isinstance(item, tuple) else item() for item in items]
             try:
                 self._sink.put(some)
             except Exception:  # noqa: BLE001 - serving goes on without a log
                 self.counts.lost += len(some)
                 _log.exception("%d requests cannot be logged.", len(some))
-            self._bytes_out += sum(self._sizes.popleft() for _ in some)
+            self._bytes_out += sum(self._sizes.popleft() for _ in items)
 
     def _guarded(self, step: Any) -> bool:
         """Take a step of the sink; the log goes on whatever happens."""

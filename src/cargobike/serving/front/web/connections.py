@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any, Final, cast
 from urllib.parse import unquote
 
 import httptools
@@ -54,21 +54,19 @@ class Connection(HttpToolsProtocol):
         scope["method"] = self.parser.get_method().decode("ascii")
         scope["path"] = unquote(path) if "%" in path else path
         scope["query_string"] = url.query or b""
-        last, self.cycle = (
-            self.cycle,
-            Exchange(
-                scope=scope,
-                transport=self.transport,
-                flow=self.flow,
-                logger=self.logger,
-                access_logger=self.access_logger,
-                access_log=False,
-                default_headers=[],
-                message_event=asyncio.Event(),
-                expect_100_continue=self.expect_100_continue,
-                keep_alive=self.parser.get_http_version() != "1.0" and self.parser.should_keep_alive(),
-                on_response=self.on_response_complete,
-            ),
+        last = cast("Exchange | None", self.cycle)  # there is none before the first request
+        self.cycle = Exchange(
+            scope=scope,
+            transport=self.transport,
+            flow=self.flow,
+            logger=self.logger,
+            access_logger=self.access_logger,
+            access_log=False,
+            default_headers=[],
+            message_event=asyncio.Event(),
+            expect_100_continue=self.expect_100_continue,
+            keep_alive=self.parser.get_http_version() != "1.0" and self.parser.should_keep_alive(),
+            on_response=self.on_response_complete,
         )
         if last is None or last.response_complete:
             self._start_asgi_task(self.cycle, self.app)
@@ -88,7 +86,7 @@ class Connection(HttpToolsProtocol):
         body = b'{"error":"' + why + b'"}'
         head = b"HTTP/1.1 " + status + b"\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: "
         if not self.transport.is_closing():
-            cycle: RequestResponseCycle | None = self.cycle
+            cycle = cast("RequestResponseCycle | None", self.cycle)  # there is none before the first request
             if cycle is None or not cycle.response_started or cycle.response_complete:
                 self.transport.write(head + str(len(body)).encode() + b"\r\n\r\n" + body)
             self.transport.close()
