@@ -152,7 +152,7 @@ class Deployment:
         assert self._control is not None
         self._control.sendall(framed(message))
 
-    def wait_for(self, kind: type[Any], condition: Any = lambda said: True) -> Any:
+    def wait_for(self, kind: type[Any] | tuple[type[Any], ...], condition: Any = lambda said: True) -> Any:
         """Return the first message of a kind that fits, and drop those before it."""
         until = time.monotonic() + WAIT_S
         while True:
@@ -167,7 +167,7 @@ class Deployment:
             except ConnectionResetError:
                 data = b""
             except TimeoutError:
-                raise TimeoutError(f"no {kind.__name__} within {WAIT_S} s: {self.errors.read_text()}") from None
+                raise TimeoutError(f"no {kind} within {WAIT_S} s: {self.errors.read_text()}") from None
             if not data:
                 raise ConnectionError(f"the front is gone: {self.errors.read_text()}")
             self.heard += [msgspec.msgpack.decode(body, type=FromFront) for body in self._frames.feed(data)]

@@ -23,6 +23,10 @@ SLOW: dict[str, tuple[str, ...]] = {
     "unit/data/sources/test_tfrecord.py": ("test_tensorflow_reads_what_is_written_here_and_the_other_way_round",),
     "unit/estimators/test_scikit.py": ("test_scikit_learns_own_checks_pass",),
     "spark/test_spark_groups.py": (),
+    "unit/serving/front/test_load_over_http.py": (
+        "test_answers_are_never_mixed_up[v1]",
+        "test_answers_are_never_mixed_up[v2]",
+    ),
     # A replica that crashes, one that is killed, and a roll stay quick.
     "unit/serving/front/test_faults_over_http.py": (
         "test_a_model_that_hangs_is_given_up_and_tried_once_more",

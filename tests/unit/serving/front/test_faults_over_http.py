@@ -11,7 +11,18 @@ import httpx
 import pytest
 
 from cargobike.serving.specification import Limits
-from cargobike.serving.wire import Drained, Expect, Leave, Load, ReplicaGone, ReplicaReady, Route, Routes, framed
+from cargobike.serving.wire import (
+    Drained,
+    Expect,
+    FrontIs,
+    Leave,
+    Load,
+    ReplicaGone,
+    ReplicaReady,
+    Route,
+    Routes,
+    framed,
+)
 from support.served import Deployment, post, serving
 
 
@@ -100,7 +111,7 @@ def test_a_front_that_is_killed_is_followed_by_another_and_the_replicas_come_bac
     with serving("double") as deployment:
         deployment.kill_front()
         deployment.start_front()
-        deployment.wait_for(ReplicaReady)
+        deployment.wait_for((FrontIs, ReplicaReady), lambda said: isinstance(said, ReplicaReady) or said.replicas)
         assert post(deployment, "/predict", 4).json() == 8
 
 
@@ -116,7 +127,7 @@ def test_a_new_supervisor_is_told_how_things_stand() -> None:
     with serving("double") as deployment:
         deployment.leave_alone()
         deployment.supervise()
-        front = deployment.wait_for(object, lambda said: type(said).__name__ == "FrontIs")
+        front = deployment.wait_for(FrontIs)
         assert (front.replicas, front.port) == ({1: 1}, deployment.port)
 
 
