@@ -28,7 +28,7 @@ def _dataset() -> TrainingDataset:
 
 
 def _run(given: Any) -> str:
-    return str(experiment.launch(_train, {}, data=given, num_trials=1, workers=0, quiet=True).id)
+    return str(experiment.launch(_train, {}, data=given, num_trials=1, workers=0, quiet=True, name="a run").id)
 
 
 def test_a_group_leads_to_experiments_and_an_experiment_back_to_groups() -> None:
@@ -38,6 +38,7 @@ def test_a_group_leads_to_experiments_and_an_experiment_back_to_groups() -> None
     again = experiment.reproduce(first, workers=1, quiet=True)
     assert again.is_same
 
+    repeated = Thing("experiment", again.id)
     group, view, season = (
         Thing("group", "teams", "1"),
         Thing("view", "team_value", "1"),
@@ -48,10 +49,10 @@ def test_a_group_leads_to_experiments_and_an_experiment_back_to_groups() -> None
         Edge(view, group, detail="budget"),
         Edge(season, view),
         Edge(season, group, detail="commit 0"),
-        Edge(Thing("experiment", first), season, "trained on", "part train"),
-        Edge(Thing("experiment", second), season, "trained on", "part test"),
-        Edge(Thing("experiment", again.id), season, "trained on", "part train"),
-        Edge(Thing("experiment", again.id), Thing("experiment", first), "made from", "its trials once more"),
+        Edge(Thing("experiment", first), season, "trained on", "part train", "a run"),
+        Edge(Thing("experiment", second), season, "trained on", "part test", "a run"),
+        Edge(repeated, season, "trained on", "part train", "a run again"),
+        Edge(repeated, Thing("experiment", first), "made from", "its trials once more", "a run again"),
     }
     back = features.lineage(second, kind="experiment")
     assert back.uses == []
@@ -69,7 +70,7 @@ def test_tables_lead_from_files_to_experiments(tmp_path: Path) -> None:
 
     here = project.current()
     found = lineage_of(here, "clean:2")
-    assert found.uses == [Edge(Thing("experiment", used), Thing("table", "clean", "2"), "trained on")]
+    assert found.uses == [Edge(Thing("experiment", used), Thing("table", "clean", "2"), "trained on", title="a run")]
     assert [str(edge.source) for edge in found.sources] == ["table clean:1", "table raw:1", f"file {path}"]
     (edge,) = lineage_of(here, memory).sources
     assert (edge.source.kind, edge.detail) == ("table", "a table in memory")

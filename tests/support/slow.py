@@ -67,6 +67,7 @@ SLOW: dict[str, tuple[str, ...]] = {
     "unit/models/test_many_registrations.py": ("test_a_writer_that_is_killed_at_any_moment_leaves_nothing_half",),
     "unit/data/tables/test_writing.py": ("test_memory_holds_a_piece_of_a_long_stream",),
     "browser/test_tables.py": (),
+    "browser/test_lineage_walk.py": (),
     "scenario/test_tables_on_storage.py": (
         "test_writers_at_once_get_numbers_without_gaps",
         "test_small_files_on_the_storage_are_packed",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -15,7 +15,7 @@ from cargobike.core.errors import CargobikeError, NotFoundError
 from cargobike.core.registering.lazy import load
 from cargobike.core.registering.lineage_trees import Line, trees_of
 from cargobike.core.registering.products import products
-from cargobike.core.registering.tracing import Edge, Thing, all_edges, find_things, page_of, reached_from
+from cargobike.core.registering.tracing import Edge, Thing, all_edges, find_things, page_of, reached_from, titles_of
 from cargobike.store.files import project
 
 
@@ -41,21 +41,22 @@ def lineage(
         things = _with_page(edges, name, kind)
         if not things:
             raise
+    titles = titles_of(edges)
     if as_json:
         found = reached_from(edges, things)
         print_json(
             {
-                "things": [_described(thing) for thing in things],
-                "came_from": [_step(edge) for edge in found.sources],
-                "used_by": [_step(edge) for edge in found.uses],
+                "things": [_described(thing, titles) for thing in things],
+                "came_from": [_step(edge, titles) for edge in found.sources],
+                "used_by": [_step(edge, titles) for edge in found.uses],
             }
         )
         return
     for each in trees_of(edges, things):
-        tree = Tree(cell(str(each.thing), "bold"), guide_style="dim")
+        tree = Tree(cell(_called(each.thing, titles), "bold"), guide_style="dim")
         for word, lines in (("came from", each.sources), ("used by", each.uses)):
             branch = tree.add(cell(word if lines else f"{word}: nothing that is recorded", "dim"))
-            _grow(branch, lines)
+            _grow(branch, lines, titles)
         console().print(tree)
 
 
@@ -77,29 +78,34 @@ def _with_page(edges: Sequence[Edge], name: str, kind: str) -> list[Thing]:
     return sorted(thing for thing in _ends(edges) if kind in {"", thing.kind} and page_of(thing) in addresses)
 
 
-def _grow(tree: Tree, lines: Sequence[Line]) -> None:
+def _called(thing: Thing, titles: Mapping[Thing, str]) -> str:
+    return f"{thing} {titles[thing]}" if titles.get(thing) else str(thing)
+
+
+def _grow(tree: Tree, lines: Sequence[Line], titles: Mapping[Thing, str]) -> None:
     branches = [tree]
     for line in lines:
         del branches[line.depth + 1 :]
-        branches.append(branches[-1].add(cell(_words(line))))
+        branches.append(branches[-1].add(cell(_words(line, titles))))
 
 
-def _words(line: Line) -> str:
+def _words(line: Line, titles: Mapping[Thing, str]) -> str:
     if line.left_out:
         return f"… and {line.left_out:,} more"
     relation = "" if line.edge.relation == "made from" else line.edge.relation
     said = ", ".join(word for word in (relation, line.edge.detail, "see above" if line.is_repeated else "") if word)
-    return f"{line.thing} ({said})" if said else str(line.thing)
+    called = _called(line.thing, titles)
+    return f"{called} ({said})" if said else called
 
 
-def _described(thing: Thing) -> dict[str, Any]:
-    return {"kind": thing.kind, "name": thing.name, "version": thing.version}
+def _described(thing: Thing, titles: Mapping[Thing, str]) -> dict[str, Any]:
+    return {"kind": thing.kind, "name": thing.name, "version": thing.version, "title": titles.get(thing, "")}
 
 
-def _step(edge: Edge) -> dict[str, Any]:
+def _step(edge: Edge, titles: Mapping[Thing, str]) -> dict[str, Any]:
     return {
-        "made": _described(edge.made),
-        "from": _described(edge.source),
+        "made": _described(edge.made, titles),
+        "from": _described(edge.source, titles),
         "relation": edge.relation,
         "detail": edge.detail,
     }

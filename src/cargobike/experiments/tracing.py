@@ -14,6 +14,6 @@ def edges(project: ProjectFolder) -> Iterator[Edge]:
     with open_index(project) as index:
         index.sync()
         rows = index.origins()
-    for experiment_id, origin in rows:
+    for experiment_id, name, origin in rows:
         made, source = Thing("experiment", experiment_id), Thing(origin.kind, origin.name, origin.version)
-        yield Edge(made, source, origin.relation, origin.detail)
+        yield Edge(made, source, origin.relation, origin.detail, name)

@@ -20,12 +20,14 @@ from typing import Any
 
 import pytest
 
+from cargobike.core.asked import Asked, Feeding, Search
 from cargobike.core.errors import NotFoundError
 from cargobike.core.facts import (
     AttemptLost,
     AttemptStarted,
     ExperimentEnded,
     ExperimentResumed,
+    ExperimentStarted,
     Fact,
     Reported,
     TrialEnded,
@@ -436,6 +438,21 @@ class IndexContract(ABC):
         index.sync()
         assert index.scores(journal.folder.id) == [(0, 0.3), (2, 0.1), (4, 0.7)]
         assert index.scores("20270101-000000-none") == []
+
+    def test_what_experiments_came_from_is_told_the_newest_first(self, index: Index, project: ProjectFolder) -> None:
+        """Lineage asks for nothing else, and reads no journals."""
+        fed = Asked(name="b\0", feeding=Feeding(kind="dataset", source="season", version="2", part="train"))
+        plain, warm = Asked(name="plain"), Asked(search=Search(warm_start=("20270101-000000-aaaa",)))
+        for number, asked in enumerate((fed, plain, warm)):
+            folder = project.experiment(f"20270101-00000{number}-aaaa")
+            with JournalWriter(folder.journal) as journal:
+                journal.append([ExperimentStarted(at=START_S + number, id=folder.id, asked=asked)])
+        index.sync()
+        assert [(one, origin.name, origin.relation) for one, _, origin in index.origins()] == [
+            ("20270101-000002-aaaa", "20270101-000000-aaaa", "made from"),
+            ("20270101-000000-aaaa", "season", "trained on"),
+        ]
+        assert [origin.detail for _, _, origin in index.origins()] == ["warm start", "part train"]
 
     def test_an_unknown_experiment_is_not_found(self, index: Index) -> None:
         """Asking for what is not there is an error, not an empty answer."""

@@ -38,7 +38,7 @@ def test_two_trees_are_printed(experiment_id: str) -> None:
         "├── came from",
         "│   └── table points:1",
         "└── used by",
-        f"    └── experiment {experiment_id} (trained on)",
+        f"    └── experiment {experiment_id} {FIRST} (trained on)",
     ]
     assert call("points:1", "--kind", "table").stdout.splitlines()[1:4] == [
         "├── came from: nothing that is recorded",
@@ -49,9 +49,9 @@ def test_two_trees_are_printed(experiment_id: str) -> None:
 
 def test_programs_get_the_steps(experiment_id: str) -> None:
     found = json.loads(call("clean:1", "--json").stdout)
-    clean = {"kind": "table", "name": "clean", "version": "1"}
+    clean = {"kind": "table", "name": "clean", "version": "1", "title": ""}
     assert found["things"] == [clean]
-    made = {"kind": "experiment", "name": experiment_id, "version": ""}
+    made = {"kind": "experiment", "name": experiment_id, "version": "", "title": FIRST}
     assert found["used_by"] == [{"made": made, "from": clean, "relation": "trained on", "detail": ""}]
     assert [step["from"]["name"] for step in found["came_from"]] == ["points"]
 
@@ -59,7 +59,7 @@ def test_programs_get_the_steps(experiment_id: str) -> None:
 @pytest.mark.parametrize("name", [FIRST, "last", "id"])
 def test_experiments_are_found_by_what_people_call_them(experiment_id: str, name: str) -> None:
     first = call(experiment_id if name == "id" else name).stdout.splitlines()[0]
-    assert first == f"experiment {experiment_id}"
+    assert first == f"experiment {experiment_id} {FIRST}"
 
 
 def test_what_is_unknown_is_refused_with_the_nearest_name(experiment_id: str) -> None:

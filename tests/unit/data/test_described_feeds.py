@@ -24,6 +24,8 @@ from cargobike.data.feeding import check, describe
 from cargobike.data.followed import FollowedLoader, open_loader
 from cargobike.data.loading.loader import Loader
 from cargobike.data.shard import Shard
+from cargobike.data.tables.addresses import named as address_named
+from cargobike.data.tables.writing import write, write_to
 from cargobike.results import compare
 from support.far_engine import FarEngine
 
@@ -133,6 +135,27 @@ def test_files_that_other_machines_do_not_see_are_written_into_the_project(
     feed = describe(Loader(parquet, batch_size=7), project, travels=True)
     assert feed.folder.startswith("data/")
     assert sum(len(batch["id"]) for batch in open_loader(sent(feed), project.root, 0, 1, lambda path: None)) == 100
+
+
+def test_a_table_that_travels_keeps_its_name_and_a_copy_has_no_place_in_it(
+    tmp_path: Path, project: ProjectFolder
+) -> None:
+    elsewhere = write(COLUMNS, tmp_path / "far" / "points")
+    feed = describe(Loader(elsewhere, batch_size=7), project, travels=True)
+    assert feed.folder.startswith("data/"), "its files are copied into the project"
+    assert (feed.kind, feed.source, feed.version) == ("table", str(tmp_path / "far" / "points"), "1")
+    begun = Loader(elsewhere, batch_size=7)
+    next(iter(begun))
+    with pytest.raises(InvalidInputError, match="in the middle of an epoch of rows that workers cannot read"):
+        describe(begun, project, travels=True)
+
+    named = write_to(address_named("points", project), COLUMNS)
+    begun = Loader(named, batch_size=30)
+    next(iter(begun))
+    feed = describe(begun, project, travels=True)
+    assert (feed.folder, feed.label) == ("data/points", "points:1")
+    opened = open_loader(sent(feed), project.root, 0, 1, lambda path: None)
+    assert sum(len(batch["id"]) for batch in opened) == 70, "the files are those of the table, and so is the place"
 
 
 def test_tensors_keep_their_shape_on_their_way(project: ProjectFolder) -> None:

@@ -20,7 +20,7 @@ from cargobike.store.journal.journal import JournalWriter
 
 ASKED = {
     "dataset": Asked(feeding=Feeding(kind="dataset", source="team_value", version="2", part="train")),
-    "table": Asked(feeding=Feeding(kind="table", source="points", version="3")),
+    "table": Asked(name="a name", feeding=Feeding(kind="table", source="points", version="3")),
     "file": Asked(feeding=Feeding(kind="file", source="/data/rows.parquet")),
     "past file": Asked(feeding=Feeding(source="/data/rows.parquet")),
     "memory": Asked(keeping=Keeping(data="data/0123456789ab"), feeding=Feeding(source="a table in memory")),
@@ -57,13 +57,14 @@ def test_edges_lead_to_what_was_asked_for(tmp_path: Path) -> None:
         mine = [(edge.source, edge.relation, edge.detail) for edge in found if edge.made == thing]
         assert mine == EXPECTED[name], name
     assert len(found) == sum(map(len, EXPECTED.values()))
+    assert {edge.title for edge in found} == {"a name", ""}
     assert [edge.made.name for edge in found] == sorted((edge.made.name for edge in found), reverse=True)
 
 
 def test_journals_that_were_read_are_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     project = ProjectFolder(tmp_path)
     first = write(project, 0, ASKED["table"])
-    assert list(edges(project)) == [Edge(first, POINTS, "trained on")]
+    assert list(edges(project)) == [Edge(first, POINTS, "trained on", title="a name")]
     read: list[Path] = []
     whole = journal_module.JournalReader.__init__
 

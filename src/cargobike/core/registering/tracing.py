@@ -41,12 +41,21 @@ class Thing(NamedTuple):
 
 
 class Edge(NamedTuple):
-    """A thing and another that it came from; `detail` says more: a commit, features, a trial."""
+    """A thing and another that it came from.
+
+    Attributes:
+        made: The thing.
+        source: What it came from.
+        relation: How.
+        detail: More about it: a commit, features, a trial.
+        title: What people call the thing, where its name is an id.
+    """
 
     made: Thing
     source: Thing
     relation: Relation = "made from"
     detail: str = ""
+    title: str = ""
 
 
 class Lineage(NamedTuple):
@@ -116,6 +125,11 @@ def reached_from(edges: Sequence[Edge], things: Sequence[Thing]) -> Lineage:
         _reached(edges, things, lambda edge: (edge.made, edge.source)),
         _reached(edges, things, lambda edge: (edge.source, edge.made)),
     )
+
+
+def titles_of(edges: Iterable[Edge]) -> dict[Thing, str]:
+    """Return what people call things whose names are ids."""
+    return {edge.made: edge.title for edge in edges if edge.title}
 
 
 def page_of(thing: Thing) -> str:

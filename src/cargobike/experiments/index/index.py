@@ -211,10 +211,10 @@ class Index(ABC):
     def names(self) -> list[tuple[str, str]]:
         """Return `(id, name)` of all experiments, the newest first."""
 
-    def origins(self) -> list[tuple[str, ExperimentOrigin]]:
-        """Return the id of each experiment that came from something, once with each thing, the newest first."""
+    def origins(self) -> list[tuple[str, str, ExperimentOrigin]]:
+        """Return id and name of each experiment that came from something, once with each thing, the newest first."""
         rows = self.experiments()
-        return [(row.id, origin) for row in rows for origin in origins_of(row.header.asked)]
+        return [(row.id, row.name, origin) for row in rows for origin in origins_of(row.header.asked)]
 
     @abstractmethod
     def close(self) -> None:

@@ -126,11 +126,13 @@ class SqlIndex(Index):
         rows = self._select("experiments", [_MINE], {}, columns="id, name", order="started_at DESC, id DESC")
         return [(row["id"], row["name"]) for row in rows]
 
-    def origins(self) -> list[tuple[str, ExperimentOrigin]]:
-        """Return the id of each experiment that came from something, once with each thing, the newest first."""
+    def origins(self) -> list[tuple[str, str, ExperimentOrigin]]:
+        """Return id and name of each experiment that came from something, once with each thing, the newest first."""
         conditions = [_MINE, "origins <> '[]'"]
-        rows = self._select("experiments", conditions, {}, columns="id, origins", order="started_at DESC, id DESC")
-        return [(row["id"], origin) for row in rows for origin in decode_origins(row["origins"])]
+        rows = self._select(
+            "experiments", conditions, {}, columns="id, name, origins", order="started_at DESC, id DESC"
+        )
+        return [(row["id"], row["name"], origin) for row in rows for origin in decode_origins(row["origins"])]
 
     def close(self) -> None:
         """Close all connections; may be called twice."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated
 from urllib.parse import quote
 
@@ -18,6 +19,7 @@ from cargobike.core.registering.tracing import (
     find_things,
     page_of,
     reached_from,
+    titles_of,
     users_of,
 )
 from cargobike.ui.web.answering import REFUSALS, Answer, sends
@@ -40,6 +42,7 @@ class KeptThing(Answer):
     kind: Annotated[str, Field(description="`group`, `view`, `dataset`, `table`, `file`, `experiment`, …")]
     name: str
     version: Annotated[str, Field(description="Empty for what has no versions.")]
+    title: Annotated[str, Field(description="What people call it, where its name is an id; empty otherwise.")]
     page: Annotated[str, Field(description="The address of its page; empty if it has none.")]
 
 
@@ -76,11 +79,11 @@ def lineage(state: Server, kind: Kind, name: Name, version: Version = "", limit:
     """Return what something came from, and what came from it, over all products."""
     edges = list(all_edges(state.project))
     things = find_things(edges, Thing(kind, name, version).id, kind)
-    found = reached_from(edges, things)
+    found, titles = reached_from(edges, things), titles_of(edges)
     return LineageAnswer(
-        things=[kept_thing(thing) for thing in things],
-        came_from=[_step(edge) for edge in found.sources[:limit]],
-        used_by=[_step(edge) for edge in found.uses[:limit]],
+        things=[kept_thing(thing, titles.get(thing, "")) for thing in things],
+        came_from=[_step(edge, titles) for edge in found.sources[:limit]],
+        used_by=[_step(edge, titles) for edge in found.uses[:limit]],
         total_came_from=len(found.sources),
         total_used_by=len(found.uses),
     )
@@ -100,7 +103,13 @@ def lineage_page(state: Server, templates: Pages, kind: Kind, name: Name, versio
     except NotFoundError as error:
         trees, problem = [Trees(wanted, [], [])], str(error)
     return templates.page(
-        "lineage.html", wanted=wanted, trees=trees, page_of=page_of, address_of=lineage_address, problem=problem
+        "lineage.html",
+        wanted=wanted,
+        trees=trees,
+        titles=titles_of(edges),
+        page_of=page_of,
+        address_of=lineage_address,
+        problem=problem,
     )
 
 
@@ -110,17 +119,17 @@ def lineage_address(thing: Thing) -> str:
     return f"/lineage/{quote(thing.kind)}/{quote(thing.name)}{version}"
 
 
-def kept_thing(thing: Thing) -> KeptThing:
+def kept_thing(thing: Thing, title: str = "") -> KeptThing:
     """Return a thing as the API names it."""
-    return KeptThing(kind=thing.kind, name=thing.name, version=thing.version, page=page_of(thing))
+    return KeptThing(kind=thing.kind, name=thing.name, version=thing.version, title=title, page=page_of(thing))
 
 
 def uses_of(state: ServerState, thing: Thing) -> list[Use]:
     """Return what was directly made from a thing, trained on it or serves it, for its page."""
     edges = users_of(state.project, thing)
-    return [Use(thing=kept_thing(edge.made), relation=edge.relation, detail=edge.detail) for edge in edges]
+    return [Use(thing=kept_thing(edge.made, edge.title), relation=edge.relation, detail=edge.detail) for edge in edges]
 
 
-def _step(edge: Edge) -> Step:
-    made, source = kept_thing(edge.made), kept_thing(edge.source)
+def _step(edge: Edge, titles: Mapping[Thing, str]) -> Step:
+    made, source = (kept_thing(end, titles.get(end, "")) for end in (edge.made, edge.source))
     return Step(made=made, source=source, relation=edge.relation, detail=edge.detail)
