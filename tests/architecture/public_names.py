@@ -47,7 +47,8 @@ PUBLIC: dict[str, str] = {
     ),
     "cargobike.keras": "prepare shard",
     "cargobike.models": (
-        "Field ModelVersion Promotion Signature best get history list register remove remove_alias retain"
+        "Field ModelVersion Promotion Signature best export_mlflow get history import_mlflow list register remove "
+        "remove_alias retain"
     ),
     "cargobike.optimizers": (
         "ASHA BOHB CMAES DEHB IDLE NSGA2 TPE Ablation AbstractOptimizer Auto Decision DifferentialEvolution "

@@ -12,6 +12,7 @@ from cargobike.core.registering.lazy import lazy_names
 
 if TYPE_CHECKING:
     from cargobike.core.signatures import Field, Signature
+    from cargobike.models.exchanging import export_mlflow, import_mlflow
     from cargobike.models.front import best, get, history, list, remove, remove_alias, retain
     from cargobike.models.promoting import Promotion
     from cargobike.models.registering import register
@@ -23,8 +24,10 @@ __all__ = [
     "Promotion",
     "Signature",
     "best",
+    "export_mlflow",
     "get",
     "history",
+    "import_mlflow",
     "list",
     "register",
     "remove",
@@ -39,8 +42,10 @@ _SOURCES = {
     "Promotion": "cargobike.models.promoting",
     "Signature": "cargobike.core.signatures",
     "best": _FRONT,
+    "export_mlflow": "cargobike.models.exchanging",
     "get": _FRONT,
     "history": _FRONT,
+    "import_mlflow": "cargobike.models.exchanging",
     "list": _FRONT,
     "register": "cargobike.models.registering",
     "remove": _FRONT,

@@ -13,6 +13,7 @@ from cargobike.models import front
 from cargobike.models.catalogue.summary import Summary
 from cargobike.models.commands.changing import card, note, promote, register, rm, tag
 from cargobike.models.commands.comparing import compare
+from cargobike.models.commands.exchanging import export, import_
 from cargobike.models.commands.naming import Json, OptionalName, Version
 from cargobike.models.version import ModelVersion
 from cargobike.store.files import project
@@ -98,6 +99,8 @@ models.command("tag")(tag)
 models.command("note")(note)
 models.command("card")(card)
 models.command("rm")(rm)
+models.command("export")(export)
+models.command("import")(import_)
 
 
 def _summary(version: ModelVersion) -> Summary:

@@ -60,6 +60,8 @@ def export_mlflow(
     shutil.copytree(files, folder / DATA)
     (folder / DESCRIPTION).write_bytes(msgspec.json.encode(_Description(title, saved, signature)))
     packages = requirements.strip().splitlines() or _packages(saved)
+    if not any(line.startswith("cargobike") for line in packages):
+        packages.insert(0, f"cargobike=={__version__}")
     native = _native(saved)
     document: dict[str, Any] = {
         "flavors": {
