@@ -22,6 +22,10 @@ REQUIREMENTS: dict[str, tuple[str, ...]] = {
     "feast": ("feast[duckdb]",),
     "hf-datasets": ("torch==2.13.0 datasets webdataset",),
     "ray-data": ("torch==2.13.0 ray[data]",),
+    "fastapi": ("fastapi uvicorn[standard] numpy",),
+    "mlserver": ("mlserver==1.7.1 numpy",),
+    "litserve": ("torch==2.13.0 litserve==0.2.19 numpy",),
+    "bentoml": ("bentoml==1.4.39 numpy",),
     "hyperopt": ("setuptools<80", "hyperopt", "pyspark==4.3.0"),
 }
 """What each needs, installed one after the other."""

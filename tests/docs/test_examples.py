@@ -48,6 +48,14 @@ def test_a_football_league_is_kept_as_features(tmp_path: Path) -> None:
     assert "team 3 now: {'team_budget': " in output
 
 
+def test_a_function_is_asked_over_http(tmp_path: Path) -> None:
+    output = run_example(tmp_path, "serving_http.py")
+    assert "one row    6" in output
+    assert "KServe v1  {'predictions': [1]}" in output
+    assert """pieces     ['"piece"', '"by"', '"piece"']""" in output
+    assert "a mistake  The body is not JSON" in output
+
+
 def test_digits_trains_when_called_directly(tmp_path: Path) -> None:
     output = run_example(tmp_path, "digits.py", "--direct", "--epochs", "5")
     assert number_after("accuracy", output) > 0.8
