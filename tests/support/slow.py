@@ -10,6 +10,28 @@ from __future__ import annotations
 import pytest
 
 SLOW: dict[str, tuple[str, ...]] = {
+    # Rolls with replicas killed, a version that cannot be loaded, an adoption and a full disk stay quick.
+    "faults/test_lost_deployments.py": (
+        "test_a_replica_that_crashes_or_hangs_costs_only_the_request_that_did_it",
+        "test_a_replica_that_leaks_is_replaced_without_a_gap",
+        "test_a_front_that_is_killed_comes_back_on_the_same_port",
+        "test_a_host_that_is_killed_is_replaced_with_its_replicas",
+        "test_everything_killed_at_once_starts_again_as_it_was",
+        "test_what_a_lost_supervisor_left_ends_by_itself",
+        "test_what_a_lost_supervisor_left_can_be_stopped",
+        "test_a_second_supervisor_is_refused_and_told_which_has_it",
+        "test_secrets_are_in_no_file_that_others_read",
+        "test_a_deployment_ends_with_the_process_that_made_it_even_if_that_is_killed",
+    ),
+    # A release by figures, and scaling to zero and back, stay quick.
+    "scenario/test_deployed_models.py": (
+        "test_functions_stand_before_and_after_the_model",
+        "test_a_canary_is_judged_by_a_function_of_the_user",
+        "test_a_shadow_is_compared_and_not_served",
+        "test_equal_values_of_a_field_always_meet_the_same_version",
+        "test_more_requests_bring_more_replicas_within_the_bounds",
+        "test_what_models_print_is_kept",
+    ),
     # A cluster, and executors that come and go; one search on it stays quick.
     "spark/test_spark_contract.py": (),
     "spark/test_spark_data.py": (),

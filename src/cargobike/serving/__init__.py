@@ -12,8 +12,8 @@ from cargobike.core.registering.lazy import lazy_names
 
 if TYPE_CHECKING:
     from cargobike.serving.deploying import deploy, deployment, list_deployments, start
-    from cargobike.serving.deployment import Deployment
     from cargobike.serving.facts import Plan
+    from cargobike.serving.handle import Deployment
     from cargobike.serving.inference_log.reading import read_log
     from cargobike.serving.specification import Limits, Logging, Scaling, Specification
     from cargobike.serving.status import ReplicaStatus, Status, Traffic, VersionFigures
@@ -40,7 +40,7 @@ _DOOR = "cargobike.serving.deploying"
 _SPECIFICATION = "cargobike.serving.specification"
 _STATUS = "cargobike.serving.status"
 _SOURCES = {
-    "Deployment": "cargobike.serving.deployment",
+    "Deployment": "cargobike.serving.handle",
     "Limits": _SPECIFICATION,
     "Logging": _SPECIFICATION,
     "Plan": "cargobike.serving.facts",

@@ -16,7 +16,7 @@ import msgspec
 from cargobike.core.errors import DeploymentError, InvalidInputError
 from cargobike.core.layout import ProjectFolder
 from cargobike.core.registering.modelling import model_keeper
-from cargobike.serving.deployment import Deployment
+from cargobike.serving.handle import Deployment
 from cargobike.serving.kind import DEPLOYMENTS
 from cargobike.serving.record import DeploymentRecord, all_folders, find_record, folder_of
 from cargobike.serving.replica.pipeline import pack_functions
@@ -24,11 +24,13 @@ from cargobike.serving.specification import Limits, Logging, Scaling, Specificat
 from cargobike.serving.supervising.config import Local, Scope, SupervisorConfig
 from cargobike.serving.supervising.finding import find_version
 from cargobike.serving.supervising.hosting import GRACE_S
-from cargobike.serving.supervising.launching import launch
+from cargobike.serving.supervising.launching import await_end, launch
 from cargobike.store.files import project as projects
 
 Rows = Callable[[list[Any]], Sequence[Any]]
 SCOPES: Final[tuple[Scope, ...]] = ("predict", "administer")
+
+_END_S: Final = 15.0
 
 _owned: dict[str, tuple[int, Deployment]] = {}
 """Deployments that end with this process, by the folder of each."""
@@ -147,7 +149,9 @@ def launch_deployment(
     started, pid = launch(config, folder_of(project, name), specification.limits.load_s)
     deployment = Deployment(name, project, token=token, pid=pid)
     if started.error:
-        if started.url and not detach:
+        if not started.url:
+            await_end(pid, _END_S)
+        elif not detach:
             deployment.stop()
         raise DeploymentError(started.error)
     if not detach:

@@ -35,6 +35,7 @@ class Client:
         self._token = token
         self._certificate = certificate
         self._local = threading.local()
+        self._opened: list[http.client.HTTPConnection] = []
 
     def predict(self, rows: Any, timeout_s: float) -> Any:
         """Return the answer to a row, or the list of answers to a list of rows.
@@ -72,6 +73,10 @@ class Client:
             connection.close()
             self._local.connection = None
 
+    def __del__(self) -> None:
+        for connection in self._opened:
+            connection.close()
+
     def _post(self, body: bytes, left_s: float) -> tuple[int, float, bytes]:
         connection = self._connection(left_s)
         headers = {"Content-Type": "application/json", "X-Deadline-S": f"{left_s:.3f}"}
@@ -98,6 +103,8 @@ class Client:
             else:
                 connection = http.client.HTTPConnection(parts.hostname, parts.port)
             self._local.connection = connection
+            self._opened = [one for one in self._opened if one.sock is not None]
+            self._opened.append(connection)
         connection.timeout = left_s
         if connection.sock is not None:
             connection.sock.settimeout(left_s)

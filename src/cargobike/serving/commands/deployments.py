@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from cargobike.cli.asking import confirm
 from cargobike.cli.printing import cell, console, moment, print_json, print_table, table, utc
 from cargobike.cli.terminal import neutralized
 from cargobike.core.values.words import MISSING
@@ -141,8 +142,7 @@ def rm(
 ) -> None:
     """Stop a deployment, and delete its journal and its log."""
     one = deployment(name)
-    if not yes:
-        typer.confirm(f"Stop {name}, and delete everything it has kept, its log of requests too?", abort=True)
+    confirm(f"Stop {name}, and delete everything it has kept, its log of requests too?", yes=yes)
     one.stop()
     shutil.rmtree(one.folder.root)
     typer.echo(f"{name} is gone.")

@@ -19,7 +19,7 @@ from cargobike.core.errors import InvalidInputError
 from cargobike.serving.commands.naming import bounds
 from cargobike.serving.commands.shipping import Shipping, ship
 from cargobike.serving.deploying import deploy
-from cargobike.serving.deployment import Deployment
+from cargobike.serving.handle import Deployment
 from cargobike.serving.kubernetes.pod import start_in_pod
 from cargobike.serving.specification import Limits, Logging, Scaling, Specification
 from cargobike.serving.status import Status, traffic_line

@@ -12,7 +12,7 @@ import msgspec
 
 from cargobike.core.errors import InvalidInputError
 from cargobike.serving.deploying import launch_deployment
-from cargobike.serving.deployment import Deployment
+from cargobike.serving.handle import Deployment
 from cargobike.serving.specification import Specification
 from cargobike.serving.supervising.config import Local, Scope
 from cargobike.store.files import project

@@ -301,6 +301,9 @@ class Crew:
                 process.kill()
                 process.wait(1.0)
             process.close()
+        for one in (self.front, *self.hosts):
+            if one is not None and one.link is not None:
+                one.link.close()
         if self.listener is not None:
             self.listener.close()
 

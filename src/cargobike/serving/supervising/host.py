@@ -34,6 +34,7 @@ _LOOK_S: Final = 1.0
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 _LONGEST_LOG: Final = 32 << 20
 _LONGEST_ERROR: Final = 16_000
+_OURS: Final = str(Path(__file__).resolve().parents[2]) + os.sep
 
 
 class _Replica:
@@ -252,7 +253,15 @@ class Host:
 
 
 def _words_of(error: BaseException) -> str:
-    return "".join(traceback.format_exception(error))
+    """Return the traceback of user code, without frames of ours, and what it means in the last line."""
+    cause = error.__cause__ or error
+    text = traceback.TracebackException.from_exception(cause)
+    text.stack = traceback.StackSummary.from_list(
+        [frame for frame in text.stack if not frame.filename.startswith(_OURS)]
+    )
+    shown = "".join(text.format(chain=False)) if text.stack else ""
+    last = " ".join(str(error).split()) if error.__cause__ is not None else f"{type(error).__name__}: {error}"
+    return f"{shown}{last}"
 
 
 def _signal(pid: int, number: signal.Signals) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import select
@@ -25,6 +26,14 @@ _BEYOND_S: Final = 60.0
 
 _running: list[subprocess.Popen[bytes]] = []
 """Supervisors that this process has started: kept, so that it reaps them."""
+
+
+@atexit.register
+def _leave_running() -> None:
+    """Leave what was detached to itself: no warning that it still runs."""
+    for popen in _running:
+        if popen.poll() is None:
+            popen.returncode = 0
 
 
 def launch(config: SupervisorConfig, folder: DeploymentFolder, load_s: float) -> tuple[Started, int]:
@@ -81,22 +90,13 @@ def _heard(fd: int, name: str, folder: DeploymentFolder, timeout_s: float) -> St
 
 def await_end(pid: int, timeout_s: float) -> bool:
     """Wait until a supervisor has ended, and tell whether it did."""
-    give_up_at = time.monotonic() + timeout_s
-    while time.monotonic() < give_up_at:
-        ours = next((popen for popen in _running if popen.pid == pid), None)
-        if ours is not None and ours.poll() is not None:
-            return True
-        if ours is None and not _lives(pid):
-            return True
-        time.sleep(0.01)
-    return False
-
-
-def _lives(pid: int) -> bool:
     try:
-        os.kill(pid, 0)
+        handle = os.pidfd_open(pid)
     except ProcessLookupError:
-        return False
-    except PermissionError:
         return True
-    return True
+    try:
+        poller = select.poll()
+        poller.register(handle, select.POLLIN)
+        return bool(poller.poll(timeout_s * 1000))
+    finally:
+        os.close(handle)

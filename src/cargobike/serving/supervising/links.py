@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -40,22 +41,9 @@ class Process:
 
     def wait(self, timeout_s: float) -> bool:
         """Wait for its end, and tell whether it came."""
-        give_up_at = time.monotonic() + timeout_s
-        while not self.has_ended():
-            if time.monotonic() > give_up_at:
-                return False
-            time.sleep(0.005)
-        return True
-
-    def has_ended(self) -> bool:
-        """Tell whether it has ended."""
-        if self._popen is not None:
-            return self._popen.poll() is not None
-        try:
-            signal.pidfd_send_signal(self._handle, 0)
-        except OSError:
-            return True
-        return False
+        poller = select.poll()
+        poller.register(self._handle, select.POLLIN)
+        return bool(poller.poll(timeout_s * 1000))
 
     def ending(self) -> str:
         """Say how it ended."""

@@ -13,6 +13,7 @@ from cargobike.serving.wire import Load
 
 RATE_WINDOW_S: Final = 1.0
 """Over how long requests per second are counted."""
+_SLACK_S: Final = 1e-6
 
 
 class Scaler:
@@ -70,16 +71,23 @@ class Scaler:
         if scaling.by == "concurrency":
             return (load.waiting + load.at_work) / scaling.target
         if scaling.by == "requests":
-            self._arrived.append((at, load.arrived))
-            while self._arrived[0][0] <= at - RATE_WINDOW_S:
-                self._arrived.popleft()
-            return sum(count for _, count in self._arrived) / RATE_WINDOW_S / scaling.target
+            return self._rate(at, load.arrived) / scaling.target
         # A queue that is twice as long as wanted needs at least one more; one that is much shorter needs fewer.
         ratio = load.longest_wait_s / scaling.target
         if ratio > 1.0:
             return self.replicas + max(1.0, min(self.replicas, self.replicas * (ratio - 1.0)))
         return self.replicas if ratio > 0.25 else self.replicas - 1
 
+    def _rate(self, at: float, arrived: int) -> float:
+        """Return requests per second, over the messages that fill the last second at least."""
+        self._arrived.append((at, arrived))
+        while len(self._arrived) > 2 and self._arrived[1][0] <= at - RATE_WINDOW_S + _SLACK_S:
+            self._arrived.popleft()
+        if len(self._arrived) == 1:
+            return arrived / RATE_WINDOW_S
+        span_s = max(at - self._arrived[0][0], RATE_WINDOW_S)
+        return (sum(count for _, count in self._arrived) - self._arrived[0][1]) / span_s
+
     def _bounded(self, needed: float) -> int:
         most = self.scaling.most
-        return min(max(math.ceil(min(needed, float(most)) - 1e-9), self.scaling.least, 1), most)
+        return min(max(math.ceil(min(needed, float(most)) - 1e-6), self.scaling.least, 1), most)

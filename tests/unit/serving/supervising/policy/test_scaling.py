@@ -35,7 +35,7 @@ def test_load_that_comes_and_goes_faster_than_the_window_does_not_move_it() -> N
 
 def test_requests_per_second_are_counted_over_a_second() -> None:
     scaler = Scaler(Scaling(least=1, most=10, by="requests", target=100), 0.0)
-    for quarter in range(1, 5):
+    for quarter in range(1, 6):
         answer = scaler.see(quarter * 0.25, load(arrived=75))
     assert answer == 3
 
