@@ -48,6 +48,7 @@ _DOORS = frozenset(
         "journals",
         "keras",
         "models",
+        "monitoring",
         "optimizers",
         "products",
         "project",

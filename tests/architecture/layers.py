@@ -46,6 +46,7 @@ LAYERS: dict[str, int] = {
     "features": 3,
     "models": 3,
     "serving": 3,
+    "monitoring": 3,
     "training": 2,
     "analysis": 2,
     "ui": 2,
@@ -159,6 +160,7 @@ LIBRARIES: dict[str, Library] = {
             "estimators/scikit.py",
             "models/*",
             "serving/*",
+            "monitoring/*",
         )
     ),
     "optuna": Library(
@@ -196,7 +198,7 @@ LIBRARIES: dict[str, Library] = {
         "optional, a second to import, and only for who runs on Spark",
     ),
     "pyarrow": Library(
-        ("data/*", "features/*", "store/files/*", "serving/inference_log/*", "serving/commands/log.py"),
+        ("data/*", "features/*", "monitoring/*", "store/files/*", "serving/inference_log/*", "serving/commands/log.py"),
         "optional, and only for programs that read or write tables",
     ),
     "fsspec": Library(

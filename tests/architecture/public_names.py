@@ -50,6 +50,10 @@ PUBLIC: dict[str, str] = {
         "Field ModelVersion Promotion Signature best export_mlflow get history import_mlflow list register remove "
         "remove_alias retain"
     ),
+    "cargobike.monitoring": (
+        "ChangePoint ChangePoints Comparison Figure Judgement Labelled Policy Reference Shift Side State join_labels "
+        "merge_states"
+    ),
     "cargobike.optimizers": (
         "ASHA BOHB CMAES DEHB IDLE NSGA2 TPE Ablation AbstractOptimizer Auto Decision DifferentialEvolution "
         "EvolutionSampler GaussianProcess GridSearch Hyperband Listed ModelSampler OptunaOptimizer "

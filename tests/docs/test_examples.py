@@ -56,6 +56,13 @@ def test_a_function_is_asked_over_http(tmp_path: Path) -> None:
     assert "a mistake  The body is not JSON" in output
 
 
+def test_drift_is_found_with_its_columns_and_its_beginning(tmp_path: Path) -> None:
+    output = run_example(tmp_path, "drift.py")
+    assert "alarm since window 7" in output
+    assert re.search(r"window 12: ALARM.*temperature × pressure", output)
+    assert 600 <= number_after("errors changed since request", output) <= 700
+
+
 def test_digits_trains_when_called_directly(tmp_path: Path) -> None:
     output = run_example(tmp_path, "digits.py", "--direct", "--epochs", "5")
     assert number_after("accuracy", output) > 0.8

@@ -58,6 +58,12 @@ SLOW: dict[str, tuple[str, ...]] = {
         "test_answers_that_are_no_numbers_are_not_sent",
         "test_strangers_on_the_sockets_are_refused",
     ),
+    # A thousand windows and more, and forty references; columns of all kinds at two sizes stay quick.
+    "unit/monitoring/calibrating/test_false_alarms.py": (
+        "test_false_alarms_are_as_many_as_were_asked_for[a size between those that are calibrated]",
+        "test_28_columns_keep_the_rate_and_find_small_shifts",
+        "test_a_window_larger_than_the_reference_keeps_the_rate_over_references",
+    ),
     # Four processes at once, and one kind of death, stay quick.
     "faults/test_lost_commits.py": (
         "test_a_process_that_is_killed_at_any_moment_leaves_whole_batches",

@@ -48,6 +48,8 @@ _SOURCES = {
     "open": "cargobike.data.tables.opening",
     "pack": "cargobike.data.tables.packing",
     "write": "cargobike.data.tables.writing",
+    # Not for users, who have `Loader`: other products read rows through it (`core/registering/keeping.py`).
+    "open_source": "cargobike.data.sources.opening",
 }
 
 if not TYPE_CHECKING:  # otherwise a type checker would accept every name

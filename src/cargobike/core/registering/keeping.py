@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 from cargobike.core.registering.lazy import load
@@ -35,8 +36,44 @@ class KeptTable(Protocol):
         ...
 
 
+class RowSource(Protocol):
+    """Rows of any kind, wherever they lie, in groups that are read one by one."""
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        ...
+
+    @property
+    def schema(self) -> Any:
+        """Names and types of the columns, as an Arrow schema."""
+        ...
+
+    @property
+    def num_rows(self) -> int:
+        """How many rows there are in all."""
+        ...
+
+    @property
+    def groups(self) -> Sequence[Any]:
+        """The groups; each has a number of `rows`."""
+        ...
+
+    def read(self, group: int, columns: Sequence[str] | None = None) -> Any:
+        """Return the rows of one group as an Arrow table; only some columns if asked."""
+        ...
+
+    def close(self) -> None:
+        """Release files and memory."""
+        ...
+
+
 class TableKeeper(Protocol):
     """The door of the product that keeps tables."""
+
+    def open_source(self, given: Any) -> RowSource:
+        """Return the rows that a user means: a name, path or URL, a frame, a table in memory."""
+        ...
 
     def write(self, source: Any, url: str) -> KeptTable:
         """Write rows as the next version of a table, which appears at once or not at all."""

@@ -28,6 +28,7 @@ PRODUCTS: Final = (
     "cargobike.features.product:PRODUCT",
     "cargobike.models.product:PRODUCT",
     "cargobike.serving.product:PRODUCT",
+    "cargobike.monitoring.product:PRODUCT",
     "cargobike.bench.product:PRODUCT",
     "cargobike.cli.product:PRODUCT",
 )

@@ -1,0 +1,21 @@
+"""What monitoring registers."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from cargobike.core.registering.products import Command, Product
+
+PRODUCT: Final = Product(
+    name="monitoring",
+    title="Monitoring",
+    extra="data",
+    commands=(
+        Command(
+            "drift",
+            "cargobike.monitoring.commands.drift",
+            "Compare two tables: does one look like the other?",
+            after="features",
+        ),
+    ),
+)

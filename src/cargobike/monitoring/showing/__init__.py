@@ -1,0 +1,1 @@
+"""Judgements for people: text, notebooks, a page."""
