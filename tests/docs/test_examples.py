@@ -48,6 +48,13 @@ def test_a_football_league_is_kept_as_features(tmp_path: Path) -> None:
     assert "team 3 now: {'team_budget': " in output
 
 
+def test_the_best_trial_becomes_champion_and_then_has_to_be_beaten(tmp_path: Path) -> None:
+    output = run_example(tmp_path, "models.py")
+    assert "registered line:1, error" in output
+    assert "champion is version 1. champion points at no version yet" in output
+    assert "line:2" in run_example(tmp_path, "models.py")
+
+
 def test_a_function_is_asked_over_http(tmp_path: Path) -> None:
     output = run_example(tmp_path, "serving_http.py")
     assert "one row    6" in output
