@@ -11,6 +11,7 @@ from rich.tree import Tree
 
 from cargobike.cli.completing import fitting_in_project
 from cargobike.cli.printing import cell, console, print_json
+from cargobike.cli.terminal import neutralized
 from cargobike.core.errors import CargobikeError, NotFoundError
 from cargobike.core.registering.lazy import load
 from cargobike.core.registering.lineage_trees import Line, trees_of
@@ -20,7 +21,7 @@ from cargobike.store.files import project
 
 
 def _complete(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
-    return fitting_in_project(ctx, lambda: {(thing.id, thing.kind) for thing in _ends(_known())}, incomplete)
+    return fitting_in_project(ctx, lambda: {(thing.id, thing.kind) for thing in _ends(_known([]))}, incomplete)
 
 
 def lineage(
@@ -34,7 +35,10 @@ def lineage(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show what something came from, and what came from it: groups, views, datasets, tables, experiments, models."""
-    edges = _known()
+    problems: list[str] = []
+    edges = _known(problems)
+    for problem in problems:
+        typer.secho(neutralized(problem), fg="yellow", err=True)
     try:
         things = find_things(edges, name, kind)
     except NotFoundError:
@@ -49,6 +53,7 @@ def lineage(
                 "things": [_described(thing, titles) for thing in things],
                 "came_from": [_step(edge, titles) for edge in found.sources],
                 "used_by": [_step(edge, titles) for edge in found.uses],
+                "problems": problems,
             }
         )
         return
@@ -60,8 +65,8 @@ def lineage(
         console().print(tree)
 
 
-def _known() -> list[Edge]:
-    return list(all_edges(project.current()))
+def _known(problems: list[str]) -> list[Edge]:
+    return list(all_edges(project.current(), problems))
 
 
 def _ends(edges: Sequence[Edge]) -> set[Thing]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from cargobike.core.errors import NotFoundError
+from cargobike.core.errors import NotFoundError, StoreError
 from cargobike.core.layout import ProjectFolder
 from cargobike.core.registering import tracing
 from cargobike.core.registering.products import Product
@@ -114,6 +115,25 @@ def test_a_product_whose_libraries_are_missing_is_left_out(monkeypatch: pytest.M
 
     monkeypatch.setattr(tracing, "load", load)
     assert list(all_edges(PROJECT)) == [edge]
+
+
+def test_a_product_that_cannot_answer_is_an_error_unless_problems_are_only_noted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    edge = Edge(Thing("view", "v", "1"), Thing("group", "g", "1"))
+
+    def broken(_: ProjectFolder) -> Iterator[Edge]:
+        yield edge
+        raise StoreError("a manifest cannot be read")
+
+    use(monkeypatch, broken, lambda _: [edge])
+    with pytest.raises(StoreError, match="cannot be read"):
+        lineage_of(PROJECT, "v")
+    with pytest.raises(StoreError, match="cannot be read"):
+        users_of(PROJECT, edge.source)  # what decides whether something may be deleted must not be told too little
+    problems: list[str] = []
+    assert list(all_edges(PROJECT, problems)) == [edge, edge]
+    assert problems == ["What garden.tracing:edges0 knows is missing here: a manifest cannot be read"]
 
 
 def test_things_have_the_pages_that_products_name(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, Literal, NamedTuple
 from urllib.parse import quote
 
-from cargobike.core.errors import NotFoundError, nearest, nearest_names
+from cargobike.core.errors import CargobikeError, NotFoundError, nearest, nearest_names
 from cargobike.core.layout import ProjectFolder
 from cargobike.core.registering.lazy import in_words, load
 from cargobike.core.registering.products import products
@@ -69,8 +69,15 @@ Edges = Callable[[ProjectFolder], Iterable[Edge]]
 """What a product registers: yields the edges of a project that the product knows."""
 
 
-def all_edges(project: ProjectFolder) -> Iterator[Edge]:
-    """Yield what came from what in a project, as all products know it."""
+def all_edges(project: ProjectFolder, problems: list[str] | None = None) -> Iterator[Edge]:
+    """Yield what came from what in a project, as all products know it.
+
+    Args:
+        project: The project.
+        problems: If given, what keeps a product from telling what it knows is added here, and the others are asked all
+            the same: for what is only shown. Without it that is an error: for what decides, such as what may be
+            deleted.
+    """
     for product in products():
         if not product.edges:
             continue
@@ -82,7 +89,12 @@ def all_edges(project: ProjectFolder) -> Iterator[Edge]:
                 raise
             _log.info("%s", problem)  # without its libraries a product has made nothing here
             continue
-        yield from known(project)
+        try:
+            yield from known(project)
+        except (CargobikeError, OSError) as error:
+            if problems is None:
+                raise
+            problems.append(f"What {product.name} knows is missing here: {error}")
 
 
 def lineage_of(project: ProjectFolder, name: str, kind: str = "") -> Lineage:
@@ -141,9 +153,9 @@ def page_of(thing: Thing) -> str:
     return ""
 
 
-def users_of(project: ProjectFolder, thing: Thing) -> list[Edge]:
-    """Return the edges that lead from a thing to what was directly made from it, or serves it."""
-    return [edge for edge in all_edges(project) if edge.source == thing]
+def users_of(project: ProjectFolder, thing: Thing, problems: list[str] | None = None) -> list[Edge]:
+    """Return the edges that lead from a thing to what was directly made from it, or serves it; see `all_edges`."""
+    return [edge for edge in all_edges(project, problems) if edge.source == thing]
 
 
 def _counted(version: str) -> tuple[int, str]:

@@ -128,7 +128,7 @@ def _listed(state: ServerState, words: str, offset: int, limit: int) -> GroupPag
 def _details(state: ServerState, found: Group) -> GroupDetails:
     facts = described(found)
     versions = [one.version for one in all_definitions(storage_of(state.project)) if one.name == found.name]
-    uses = users_of(state.project, Thing("group", found.name, str(found.version)))
+    uses = users_of(state.project, Thing("group", found.name, str(found.version)), problems=[])
     own: dict[str, Any] = {name: facts[name] for name in GroupLine.__struct_fields__}
     return GroupDetails(
         group=GroupLine(**own),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import Annotated
 from urllib.parse import quote
@@ -31,6 +32,8 @@ Kind = Annotated[str, Path(max_length=40, description="`group`, `view`, `dataset
 Name = Annotated[str, Path(max_length=2000, description="Its name.")]
 Version = Annotated[str, Query(max_length=40, description="Its version; by default all.")]
 Limit = Annotated[int, Query(ge=1, le=100_000, description="How many steps to return at most, in each direction.")]
+
+_log = logging.getLogger(__name__)
 
 pages = APIRouter()
 api = APIRouter(tags=["lineage"], responses=REFUSALS)
@@ -63,6 +66,7 @@ class LineageAnswer(Answer):
     used_by: list[Step]
     total_came_from: Annotated[int, Field(ge=0, description="How many steps there are in all.")]
     total_used_by: Annotated[int, Field(ge=0, description="How many steps there are in all.")]
+    problems: Annotated[list[str], Field(description="Why not everything is known; empty if it is.")]
 
 
 class Use(Answer):
@@ -77,7 +81,8 @@ class Use(Answer):
 @sends
 def lineage(state: Server, kind: Kind, name: Name, version: Version = "", limit: Limit = 1000) -> LineageAnswer:
     """Return what something came from, and what came from it, over all products."""
-    edges = list(all_edges(state.project))
+    problems: list[str] = []
+    edges = list(all_edges(state.project, problems))
     things = find_things(edges, Thing(kind, name, version).id, kind)
     found, titles = reached_from(edges, things), titles_of(edges)
     return LineageAnswer(
@@ -86,6 +91,7 @@ def lineage(state: Server, kind: Kind, name: Name, version: Version = "", limit:
         used_by=[_step(edge, titles) for edge in found.uses[:limit]],
         total_came_from=len(found.sources),
         total_used_by=len(found.uses),
+        problems=problems,
     )
 
 
@@ -95,13 +101,14 @@ def lineage_page(state: Server, templates: Pages, kind: Kind, name: Name, versio
 
     Other pages lead here also for what has no lineage yet, so that is no error.
     """
-    edges = list(all_edges(state.project))
+    problems: list[str] = []
+    edges = list(all_edges(state.project, problems))
     wanted = Thing(kind, name, version)
-    problem = ""
     try:
         trees = trees_of(edges, find_things(edges, wanted.id, kind))
     except NotFoundError as error:
-        trees, problem = [Trees(wanted, [], [])], str(error)
+        trees = [Trees(wanted, [], [])]
+        problems.append(str(error))
     return templates.page(
         "lineage.html",
         wanted=wanted,
@@ -109,7 +116,7 @@ def lineage_page(state: Server, templates: Pages, kind: Kind, name: Name, versio
         titles=titles_of(edges),
         page_of=page_of,
         address_of=lineage_address,
-        problem=problem,
+        problems=problems,
     )
 
 
@@ -126,7 +133,10 @@ def kept_thing(thing: Thing, title: str = "") -> KeptThing:
 
 def uses_of(state: ServerState, thing: Thing) -> list[Use]:
     """Return what was directly made from a thing, trained on it or serves it, for its page."""
-    edges = users_of(state.project, thing)
+    problems: list[str] = []
+    edges = users_of(state.project, thing, problems)
+    for problem in problems:
+        _log.warning("%s", problem)
     return [Use(thing=kept_thing(edge.made, edge.title), relation=edge.relation, detail=edge.detail) for edge in edges]
 
 

@@ -87,6 +87,17 @@ def test_what_has_no_lineage_yet_has_a_page_that_says_so(client: TestClient) -> 
     assert answer.text.count("Nothing that is recorded.") == 2
 
 
+def test_a_damaged_thing_hides_nothing_else(client: TestClient, experiment_id: str) -> None:
+    (project.current().root / "views" / "team_value" / "1" / "view.json").write_bytes(b"{")
+    page = client.get("/lineage/dataset/season")
+    assert page.status_code == 200
+    assert "What features knows is missing here" in page.text
+    assert experiment_id in page.text
+    answer = client.get("/api/v1/lineage/dataset/season").json()
+    assert (len(answer["problems"]), answer["total_used_by"]) == (1, 1)
+    assert client.get("/features/teams").status_code == 200
+
+
 def test_names_are_shown_and_never_run(client: TestClient) -> None:
     asked = Asked(feeding=Feeding(kind=HOSTILE, source=HOSTILE, version=HOSTILE[:10], part=HOSTILE))
     folder = project.current().experiment("20270101-000000-evil")
