@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -18,16 +19,17 @@ from cargobike.features.groups.choices import Moment, read_choice
 from cargobike.features.groups.columns import schema_of
 from cargobike.features.groups.commits import Commit, commit_of, commit_with
 from cargobike.features.groups.definitions import newest_revision, revise, table_folder
-from cargobike.features.groups.files import KeysOfFiles, read_rows, read_state
+from cargobike.features.groups.files import MOST_ROWS, KeysOfFiles, read_rows, read_state
 from cargobike.features.groups.inserting import Insertion
+from cargobike.features.groups.piecewise import insert_pieces
 from cargobike.features.groups.reading import dataset_of, snapshot_at
 from cargobike.features.groups.removing import Deletion, read_keys
 from cargobike.features.groups.rows.expecting import Check
 from cargobike.features.groups.rows.fitting import Columns
-from cargobike.features.groups.rows.incoming import TableOf, arrow_of
+from cargobike.features.groups.rows.incoming import TableOf, arrow_of, origin_of, pieces_of
 from cargobike.features.groups.rows.matching import Duplicates
-from cargobike.features.groups.rows.preparing import Rules, prepare
-from cargobike.features.groups.rows.quarantine import forget, put_aside, quarantined_rows
+from cargobike.features.groups.rows.preparing import Rules, needs_all_rows, prepare
+from cargobike.features.groups.rows.quarantine import bad_ones, forget, put_aside, quarantined_rows
 from cargobike.features.groups.upkeep import Compaction, vacuum
 from cargobike.features.online.materializing import Materialized, materialize
 from cargobike.features.online.stores.choosing import read_online, store_of
@@ -143,20 +145,39 @@ class Group:
             bad_rows=read_choice("bad_rows", bad_rows, Literal["refuse", "quarantine"]),
             expectations=tuple(expectations),
         )
-        table, origin = arrow_of(source, self._table_of)
+        pieces = pieces_of(source, self._table_of, MOST_ROWS)
+        if pieces is None:
+            table, origin = arrow_of(source, self._table_of)
+        else:
+            origin, table, following = origin_of(source), next(pieces), next(pieces, None)
+            if following is not None and not any(map(needs_all_rows, (*self._definition.expectations, *expectations))):
+                commit = Commit(operation="insert", source=origin, message=str(message))
+                tables = itertools.chain([table, following], pieces)
+                del table, following  # not to be kept beside those that come after them
+                return self._insert_pieces(tables, rules, commit)
+            if following is not None:
+                table = pa.concat_tables([table, following, *pieces])
         commit = Commit(operation="insert", source=origin, message=str(message))
         if not table.num_rows:
             return msgspec.structs.replace(commit, number=self.commit)
         ready = prepare(self._storage, self._definition, table, rules)
         self._definition = ready.definition
         if ready.bad:
-            name, aside = put_aside(self.log, ready.all_rows, ready.bad)
+            name, aside = put_aside(self.log, bad_ones(ready.all_rows, ready.bad))
             commit = msgspec.structs.replace(commit, quarantine=name, quarantined=aside)
         insertion = Insertion(self.log, ready.definition, ready.rows, self._keys, commit)
         commit = commit_with(self.log, ready.definition, insertion)[1]
         if ready.definition.online:
             self.materialize()
         return commit
+
+    def _insert_pieces(self, tables: Iterator[pa.Table], rules: Rules, commit: Commit) -> Commit:
+        self._definition, made = insert_pieces(
+            self.log, self._definition, tables, rules, keys=self._keys, commit=commit
+        )
+        if self._definition.online:
+            self.materialize()
+        return made
 
     def delete(self, keys: Any, *, message: str = "") -> Commit:
         """Delete all rows of keys, at all times, also those in quarantine; `vacuum` deletes them from the past too.

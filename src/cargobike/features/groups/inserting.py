@@ -12,7 +12,7 @@ from cargobike.features.delta.log import Log, Snapshot
 from cargobike.features.groups.columns import identity_of
 from cargobike.features.groups.commits import Commit, Plan
 from cargobike.features.groups.files import FileKeys, KeysOfFiles, read_rows, write_files
-from cargobike.features.groups.rows.matching import Mask, look_for, same_values
+from cargobike.features.groups.rows.matching import Mask, Wanted, look_for, same_values
 
 
 class Insertion:
@@ -47,7 +47,8 @@ class Insertion:
             keys = self._keys.get(self._log.storage, self._log.folder, file.path, self._definition)
             if not self._wanted.salt and not self._wanted.any_in(keys):
                 continue
-            old, stays, unchanged = self._compared(file, keys)
+            old = read_rows(self._log.storage, self._log.folder, file.path, self._definition)
+            stays, unchanged = compare(self._wanted, old, keys)
             is_known |= unchanged
             if not stays.all():
                 updated += int(np.count_nonzero(~stays))
@@ -64,21 +65,6 @@ class Insertion:
         commit = msgspec.structs.replace(self._commit, files=tuple(file.path for file in own), **counts)
         return Plan([*own, *adds], removes, commit)
 
-    def _compared(self, file: Add, keys: FileKeys) -> tuple[pa.Table, Mask, Mask]:
-        """Return the rows of a file, which of them stay, and which of ours were there already."""
-        old = read_rows(self._log.storage, self._log.folder, file.path, self._definition)
-        found, partners = self._wanted.partners(old, keys)
-        here, ours = old.filter(pa.array(found)), self._rows.take(pa.array(partners))
-        same = np.ones(len(partners), dtype=bool)
-        for name in old.column_names:
-            if name != WRITTEN_AT and name not in self._wanted.names:
-                same &= same_values(here.column(name), ours.column(name))
-        is_known = np.zeros(self._rows.num_rows, dtype=bool)
-        is_known[partners[same]] = True
-        goes = found.copy()
-        goes[found] = ~same
-        return old, ~goes, is_known
-
     def _new_files(self, is_known: Mask) -> list[Add]:
         """Write our rows, unless that was done for an earlier state and the same rows."""
         which = is_known.tobytes()
@@ -89,3 +75,24 @@ class Insertion:
             if len(files) == 1 and not self._wanted.salt and not is_known.any():
                 self._keys.put(files[0].path, FileKeys(self._wanted.hashes, self._wanted.order.astype(np.int32)))
         return self._written[1]
+
+
+def compare(wanted: Wanted, old: pa.Table, keys: FileKeys) -> tuple[Mask, Mask]:
+    """Return which rows of a file stay, and which of the wanted ones were there already, with the same values.
+
+    Args:
+        wanted: The rows that are inserted.
+        old: The rows of the file.
+        keys: Their keys.
+    """
+    found, partners = wanted.partners(old, keys)
+    here, ours = old.filter(pa.array(found)), wanted.rows.take(pa.array(partners))
+    same = np.ones(len(partners), dtype=bool)
+    for name in old.column_names:
+        if name != WRITTEN_AT and name not in wanted.names:
+            same &= same_values(here.column(name), ours.column(name))
+    is_known = np.zeros(wanted.rows.num_rows, dtype=bool)
+    is_known[partners[same]] = True
+    goes = found.copy()
+    goes[found] = ~same
+    return ~goes, is_known

@@ -89,8 +89,14 @@ def is_key_type(kind: Any) -> bool:
     return any(test(kind) for test in tests)
 
 
-def fit(table: pa.Table, definition: Definition, schema: pa.Schema) -> pa.Table:
+def fit(table: pa.Table, definition: Definition, schema: pa.Schema, now_us: int | None = None) -> pa.Table:
     """Return rows with exactly the columns of a group; columns that they lack are null.
+
+    Args:
+        table: The rows.
+        definition: The group.
+        schema: Its columns.
+        now_us: When they are written, in microseconds since 1970; by default now.
 
     Raises:
         InvalidInputError: If values do not fit the types of the group.
@@ -98,7 +104,7 @@ def fit(table: pa.Table, definition: Definition, schema: pa.Schema) -> pa.Table:
     arrays, mistakes = [], []
     for field in schema:
         if field.name == WRITTEN_AT:
-            now = pa.scalar(time.time_ns() // 1000, pa.int64()).cast(TIME)
+            now = pa.scalar(time.time_ns() // 1000 if now_us is None else now_us, pa.int64()).cast(TIME)
             arrays.append(pa.repeat(now, table.num_rows))
         elif field.name not in table.column_names:
             arrays.append(pa.nulls(table.num_rows, field.type))

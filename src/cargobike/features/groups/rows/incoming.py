@@ -5,7 +5,8 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, Final
 
@@ -24,6 +25,8 @@ KINDS: Final = (
 _QUERY: Final = re.compile(r"\s*(select|with|from)\s", re.IGNORECASE)
 _FORMATS: Final = {".parquet": "parquet", ".csv": "csv", ".tsv": "csv", ".json": "json", ".jsonl": "json"}
 
+_BATCH: Final = 1 << 17
+
 TableOf = Callable[[str], Any]
 """Gives the rows that a name in a query stands for; `None` if it is not the name of a group."""
 
@@ -41,14 +44,88 @@ def arrow_of(source: Any, table_of: TableOf = lambda name: None) -> tuple[pa.Tab
     try:
         table, origin = _table_of(source, table_of)
     except (pa.ArrowException, OSError) as error:
-        if isinstance(error, InvalidInputError):
-            raise
-        said = without_credentials(" ".join(str(error).split()))[:500]
-        raise InvalidInputError(f"{_shown(source)} cannot be read: {said}") from error
-    twice = sorted({name for name in table.column_names if table.column_names.count(name) > 1})
+        raise _unreadable(_shown(source), error) from error
+    _check_names(table.column_names)
+    return table, origin
+
+
+def pieces_of(source: Any, table_of: TableOf, most_rows: int) -> Iterator[pa.Table] | None:
+    """Return rows piece by piece, each piece of at most so many; `None` for what is in memory as a whole anyway.
+
+    Args:
+        source: What was given.
+        table_of: Gives the rows of the groups that a query names.
+        most_rows: How many rows a piece may have.
+    """
+    if isinstance(source, pa.RecordBatchReader | ds.Dataset) or (
+        isinstance(source, str | os.PathLike) and type(source).__module__.partition(".")[0] != "pandas"
+    ):
+        return _collected(_batches_of(source, table_of), most_rows, _shown(source))
+    return None
+
+
+def origin_of(source: Any) -> str:
+    """Return what rows that come piece by piece came from."""
+    if isinstance(source, pa.RecordBatchReader | ds.Dataset):
+        return "arrow"
+    is_query = isinstance(source, str) and _QUERY.match(source)
+    return "query" if is_query else without_credentials(os.fspath(source))
+
+
+def _batches_of(source: Any, table_of: TableOf) -> Iterator[pa.RecordBatch]:
+    if isinstance(source, pa.RecordBatchReader):
+        yield pa.RecordBatch.from_pylist([], schema=source.schema)
+        yield from source
+    elif isinstance(source, str) and _QUERY.match(source):
+        with _answered(source, table_of) as answer:
+            reader = answer.to_arrow_reader(_BATCH)
+            yield pa.RecordBatch.from_pylist([], schema=reader.schema)
+            yield from reader
+    else:
+        rows = source if isinstance(source, ds.Dataset) else _of_path(os.fspath(source))
+        yield pa.RecordBatch.from_pylist([], schema=rows.schema)
+        whole = isinstance(source, ds.Dataset) or not isinstance(rows.format, ds.ParquetFileFormat)
+        yield from rows.to_batches(batch_size=_BATCH) if whole else _by_row_group(rows)
+
+
+def _by_row_group(rows: ds.FileSystemDataset) -> Iterator[pa.RecordBatch]:
+    """Read Parquet files one row group after the other: a scan of all would run ahead by up to a gigabyte."""
+    options = ds.ParquetFragmentScanOptions(pre_buffer=False)
+    for fragment in rows.get_fragments():
+        for group in fragment.split_by_row_group(schema=rows.schema):
+            yield from group.to_batches(schema=rows.schema, batch_size=_BATCH, fragment_scan_options=options)
+
+
+def _collected(batches: Iterator[pa.RecordBatch], most_rows: int, shown: str) -> Iterator[pa.Table]:
+    """Put batches together to pieces; there is at least one, which may be empty."""
+    waiting: list[pa.RecordBatch] = []
+    count = 0
+    try:
+        for batch in batches:
+            _check_names(batch.schema.names)
+            while count + batch.num_rows > most_rows:
+                room = most_rows - count
+                yield pa.Table.from_batches([*waiting, batch.slice(0, room)])
+                waiting, count, batch = [], 0, batch.slice(room)  # noqa: PLW2901 - the rest of it
+            waiting.append(batch)
+            count += batch.num_rows
+    except (pa.ArrowException, OSError) as error:
+        raise _unreadable(shown, error) from error
+    if waiting:
+        yield pa.Table.from_batches(waiting)
+
+
+def _unreadable(shown: str, error: Exception) -> Exception:
+    if isinstance(error, InvalidInputError):
+        return error
+    said = without_credentials(" ".join(str(error).split()))[:500]
+    return InvalidInputError(f"{shown} cannot be read: {said}")
+
+
+def _check_names(names: list[str]) -> None:
+    twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise InvalidInputError(f"Several columns have the name {', '.join(map(repr, twice))}; rename them.")
-    return table, origin
 
 
 def _table_of(source: Any, table_of: TableOf) -> tuple[pa.Table, str]:
@@ -77,9 +154,10 @@ def _table_of(source: Any, table_of: TableOf) -> tuple[pa.Table, str]:
         names = dict.fromkeys(str(name) for row in source for name in row)
         return pa.table({name: _column([row.get(name) for row in source]) for name in names}), "rows"
     if isinstance(source, str) and _QUERY.match(source):
-        return _of_query(source, table_of), "query"
+        with _answered(source, table_of) as answer:
+            return answer.to_arrow_table(), "query"
     if isinstance(source, str | os.PathLike):
-        return _of_path(os.fspath(source)), without_credentials(os.fspath(source))
+        return _of_path(os.fspath(source)).to_table(), without_credentials(os.fspath(source))
     raise InvalidInputError(f"{describe(source)} was given as rows; give {KINDS}.")
 
 
@@ -122,7 +200,7 @@ def _column(values: Any) -> Any:
     return pa.array(values, from_pandas=True)
 
 
-def _of_path(path: str) -> pa.Table:
+def _of_path(path: str) -> ds.Dataset:
     """Return the rows of a file, of the files in a folder, or of those that fit a pattern, here or on a storage."""
     if "://" in path and not path.startswith("file://"):
         folder, _, name = path.rstrip("/").rpartition("/")
@@ -154,11 +232,12 @@ def _of_path(path: str) -> pa.Table:
     form: Any = formats.pop()
     if form == "csv" and paths[0].lower().endswith(".tsv"):
         form = ds.CsvFileFormat(pa.csv.ParseOptions(delimiter="\t"))
-    return ds.dataset(paths, format=form, filesystem=filesystem).to_table()
+    return ds.dataset(paths, format=form, filesystem=filesystem)
 
 
-def _of_query(query: str, table_of: TableOf) -> pa.Table:
-    """Return what DuckDB answers to a query; it may read files, and groups by their names."""
+@contextmanager
+def _answered(query: str, table_of: TableOf) -> Iterator[Any]:
+    """Yield what DuckDB answers to a query; it may read files, and groups by their names."""
     try:
         import duckdb  # noqa: PLC0415 - optional, and only for queries
     except ImportError as error:
@@ -174,7 +253,7 @@ def _of_query(query: str, table_of: TableOf) -> pa.Table:
         answer = connection.sql(query)
         if answer is None:
             raise InvalidInputError("The query returns no rows; begin it with SELECT, FROM or WITH.")
-        return answer.to_arrow_table()
+        yield answer
     except duckdb.Error as error:
         said = " ".join(str(error).split())[:500]
         raise InvalidInputError(f"The query cannot be answered: {said}") from error

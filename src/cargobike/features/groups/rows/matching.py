@@ -130,12 +130,26 @@ def without_duplicates(rows: pa.Table, definition: Definition, duplicates: Dupli
     Raises:
         InvalidInputError: If rows with the same key and event time differ, and it was not said which counts.
     """
+    dropped = repeated_rows(rows, definition, duplicates)
+    if not dropped:
+        return rows
+    keep = np.ones(rows.num_rows, dtype=bool)
+    keep[dropped] = False
+    return rows.filter(pa.array(keep))
+
+
+def repeated_rows(rows: pa.Table, definition: Definition, duplicates: Duplicates) -> list[int]:
+    """Return the places of the rows to leave out, so that no two have the same key and event time.
+
+    Raises:
+        InvalidInputError: If rows with the same key and event time differ, and it was not said which counts.
+    """
     names = identity_of(definition)
     hashes = hash_rows([rows.column(name) for name in names])
     order = np.argsort(hashes, kind="stable")
     ordered = hashes[order]
     if not np.any(ordered[1:] == ordered[:-1]):
-        return rows
+        return []
     repeated = np.zeros(len(order), dtype=bool)
     repeated[1:] = ordered[1:] == ordered[:-1]
     repeated[:-1] |= repeated[1:]
@@ -164,9 +178,7 @@ def without_duplicates(rows: pa.Table, definition: Definition, duplicates: Dupli
             'which counts, insert(…, duplicates="last") or duplicates="first", or drop the others before.',
             [*shown, *more],
         )
-    keep = np.ones(rows.num_rows, dtype=bool)
-    keep[dropped] = False
-    return rows.filter(pa.array(keep))
+    return dropped
 
 
 def _alike(rows: pa.Table, first: int, second: int, names: list[str]) -> bool:

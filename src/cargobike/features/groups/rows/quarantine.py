@@ -15,16 +15,12 @@ from cargobike.features.groups.files import new_name
 REASON: Final = "_reason"
 
 
-def put_aside(log: Log, rows: pa.Table, masks: dict[str, Any]) -> tuple[str, int]:
-    """Write the rows that a mask names into a file of their own.
+def bad_ones(rows: pa.Table, masks: dict[str, Any]) -> pa.Table:
+    """Return the rows that are bad, with the reason of each.
 
     Args:
-        log: The log of the group.
         rows: The rows that were to be inserted.
         masks: Which rows are bad, by reason.
-
-    Returns:
-        The name of the file, and how many rows it holds.
     """
     bad = np.zeros(rows.num_rows, dtype=bool)
     reasons = np.full(rows.num_rows, "", dtype=object)
@@ -32,7 +28,15 @@ def put_aside(log: Log, rows: pa.Table, masks: dict[str, Any]) -> tuple[str, int
         marked = np.asarray(mask, dtype=bool)
         bad |= marked
         reasons[marked] = [f"{before}; {reason}" if before else reason for before in reasons[marked]]
-    aside = rows.filter(pa.array(bad)).append_column(REASON, pa.array(reasons[bad], pa.string()))
+    return rows.filter(pa.array(bad)).append_column(REASON, pa.array(reasons[bad], pa.string()))
+
+
+def put_aside(log: Log, aside: pa.Table) -> tuple[str, int]:
+    """Write bad rows into a file of their own.
+
+    Returns:
+        The name of the file, and how many rows it holds.
+    """
     name = new_name()
     _write(log, name, aside)
     return name, aside.num_rows
