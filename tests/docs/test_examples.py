@@ -55,6 +55,13 @@ def test_the_best_trial_becomes_champion_and_then_has_to_be_beaten(tmp_path: Pat
     assert "line:2" in run_example(tmp_path, "models.py")
 
 
+def test_versions_are_released_and_a_broken_one_is_taken_back(tmp_path: Path) -> None:
+    output = run_example(tmp_path, "serving.py")
+    assert "version 2 says 360.0" in output
+    assert "version 1 again says 300.0" in output
+    assert "version 3 was taken back: 100.0% of its requests failed" in output
+
+
 def test_a_function_is_asked_over_http(tmp_path: Path) -> None:
     output = run_example(tmp_path, "serving_http.py")
     assert "one row    6" in output
