@@ -91,7 +91,7 @@ class Hub:
 
     def now_s(self) -> float:
         """Return the time on the desk's clock."""
-        return self._loop.time()
+        return time.monotonic()  # the time of uvloop moves once in a turn, by whole milliseconds
 
     # --- requests -----------------------------------------------------------------------------------------------------
 
