@@ -96,6 +96,7 @@ SLOW: dict[str, tuple[str, ...]] = {
     "unit/data/tables/test_writing.py": ("test_memory_holds_a_piece_of_a_long_stream",),
     "browser/test_tables.py": (),
     "browser/test_lineage_walk.py": (),
+    "browser/test_shipping_pages.py": (),
     "scenario/test_tables_on_storage.py": (
         "test_writers_at_once_get_numbers_without_gaps",
         "test_small_files_on_the_storage_are_packed",

@@ -19,4 +19,6 @@ PRODUCT: Final = Product(
     ),
     models="cargobike.models.keeping",
     edges="cargobike.models.tracing:edges",
+    pages="cargobike.models.pages.section:model_section",
+    thing_pages={"model": "/models/{name}/{version}"},
 )

@@ -31,4 +31,6 @@ PRODUCT: Final = Product(
     ),
     kind="cargobike.serving.kind:DEPLOYMENTS",
     edges="cargobike.serving.tracing:edges",
+    pages="cargobike.serving.pages.section:serving_section",
+    thing_pages={"deployment": "/deployments/{name}"},
 )

@@ -29,6 +29,7 @@ _AGE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(s|min|h|d|w)")
 _UNITS: Final = {"s": 1, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _AT_ONCE: Final = 8
 _TRIES: Final = 3
+_FILES_OF_LAST: Final = 4
 _ORDER: Final = ("at", "request_id", "row")
 
 
@@ -74,6 +75,19 @@ def read_log(
             if not left:  # else files were merged meanwhile, and are listed again
                 raise
     raise AssertionError("unreachable")
+
+
+def read_last(name: str, limit: int, *, project: ProjectFolder | None = None) -> pa.Table:
+    """Return the last rows of a log, the oldest first; only the newest files are opened, of the last two days.
+
+    Files overlap in time where several versions answer; then some of the newest files are read.
+    """
+    storage, folder = storage_of(project or projects.current()), log_folder(name)
+    window = _Window(datetime.now(UTC) - timedelta(days=1), None)
+    newest = sorted(_find(storage, name, window, None), key=lambda file: file.last)[-_FILES_OF_LAST:]
+    chosen = ("request_id", "at", "latency_ms", "version", "status", "row")
+    rows = _read(storage, folder, newest, chosen, _Window(None, None))
+    return rows.slice(max(0, rows.num_rows - limit))
 
 
 def read_moment(name: str, given: Moment | None) -> datetime | None:

@@ -1,0 +1,1 @@
+"""Models in the dashboard: pages and answers of the API."""

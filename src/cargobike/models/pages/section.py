@@ -1,0 +1,94 @@
+"""The part of the dashboard that models provide: versions, metrics over them, aliases, cards."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query
+from starlette.responses import Response
+
+from cargobike.models.pages import describing
+from cargobike.models.pages.answers import ModelDetails, ModelPage, VersionDetails
+from cargobike.models.pages.drawing import charts
+from cargobike.ui.markdown import as_html
+from cargobike.ui.web.answering import REFUSALS, sends
+from cargobike.ui.web.section import Link, Section
+from cargobike.ui.web.start import Server
+from cargobike.ui.web.state import ServerState
+from cargobike.ui.web.templates import Pages
+
+Offset = Annotated[int, Query(ge=0, le=2**31 - 1, description="How many to skip.")]
+Limit = Annotated[int, Query(ge=1, le=1000, description="How many to return at most.")]
+Words = Annotated[str, Query(max_length=200, description="Only models in whose words this occurs.")]
+Name = Annotated[str, Path(max_length=200, description="The model's name.")]
+Number = Annotated[int, Path(ge=1, le=10**9, description="The version.")]
+
+_SHOWN = 200
+
+pages = APIRouter()
+api = APIRouter(tags=["models"], responses=REFUSALS)
+
+
+@api.get("/models")
+@sends
+def models(state: Server, words: Words = "", offset: Offset = 0, limit: Limit = 50) -> ModelPage:
+    """Return the models of the project by name, each in its newest version."""
+    return describing.listed(state.project, words, offset, limit)
+
+
+@pages.get("/models")
+def models_page(state: Server, templates: Pages, words: Words = "") -> Response:
+    """Return the page with the list of models."""
+    shown = describing.listed(state.project, words, 0, 1000)
+    return templates.page("models/models.html", listed=shown, words=words)
+
+
+@api.get("/models/{name}")
+@sends
+def one_model(state: Server, name: Name, offset: Offset = 0, limit: Limit = 50) -> ModelDetails:
+    """Return one model: its versions, the newest first, its aliases and their history."""
+    return describing.details(state.project, name, offset, limit)
+
+
+@api.get("/models/{name}/{version}")
+@sends
+def one_version(state: Server, name: Name, version: Number) -> VersionDetails:
+    """Return one version: its metrics, signature, files, card, what it was made from and what uses it."""
+    return describing.version_details(state.project, name, version)
+
+
+@pages.get("/models/{name}")
+def model_page(state: Server, templates: Pages, name: Name, offset: Offset = 0) -> Response:
+    """Return the page of one model."""
+    shown = describing.details(state.project, name, offset, _SHOWN)
+    metrics = describing.measured(state.project, name)
+    drawn = charts(metrics, shown.aliases.values())
+    return templates.page("models/model.html", shown=shown, charts=drawn, metrics=sorted(metrics)[:8])
+
+
+@pages.get("/models/{name}/{version}")
+def version_page(state: Server, templates: Pages, name: Name, version: Number) -> Response:
+    """Return the page of one version."""
+    shown = describing.version_details(state.project, name, version)
+    return templates.page("models/version.html", shown=shown, card=as_html(shown.card))
+
+
+def model_section(server: ServerState) -> Section:
+    """Make the section of models of one server."""
+    return Section(
+        name="models",
+        holds="models and their versions",
+        links=(Link("Models", "/models", "models"),),
+        pages=pages,
+        api=api,
+        package="cargobike.models.pages",
+        filters={"figure": lambda value: "–" if value is None else f"{value:.6g}", "size": _size},
+    )
+
+
+def _size(count: float) -> str:
+    for unit in ("B", "KB", "MB"):
+        if count < 1024:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1024
+    return f"{count:.1f} GB"

@@ -1,0 +1,131 @@
+"""Deployments as the dashboard shows them."""
+
+from __future__ import annotations
+
+import msgspec
+
+from cargobike.core.errors import CargobikeError, NotFoundError
+from cargobike.core.layout import ProjectFolder
+from cargobike.core.values.times import on_calendar
+from cargobike.serving.handle import Deployment
+from cargobike.serving.kind import DEPLOYMENTS
+from cargobike.serving.pages.answers import (
+    DeploymentDetails,
+    DeploymentLine,
+    DeploymentPage,
+    LastRequests,
+    MomentAnswer,
+    ReplicaAnswer,
+    RequestLine,
+    Tail,
+    TrafficAnswer,
+    VersionAnswer,
+)
+from cargobike.serving.record import all_folders, find_record
+from cargobike.serving.status import Status, Traffic
+from cargobike.serving.supervising.finding import model_name
+
+_MOMENTS = 100
+_NO_TRAFFIC = Traffic()
+
+
+def found(project: ProjectFolder, name: str) -> Deployment:
+    """Return the handle of a deployment.
+
+    Raises:
+        NotFoundError: If there is none with that name.
+    """
+    if not DEPLOYMENTS.id.fullmatch(name):
+        raise NotFoundError(f"There is no deployment {name!r} in this project.", wanted=name)
+    find_record(project, name)
+    return Deployment(name, project)
+
+
+def listed(project: ProjectFolder, words: str, offset: int, limit: int) -> DeploymentPage:
+    """Return a part of the deployments in whose name or model a text occurs, by name."""
+    lines = [_line_of(project, folder.id) for folder in all_folders(project)]
+    wanted = words.strip().lower()
+    fitting = [line for line in lines if wanted in f"{line.name} {line.model}".lower()]
+    fitting.sort(key=lambda line: line.name)
+    return DeploymentPage(fitting[offset : offset + limit], len(fitting), offset, limit)
+
+
+def details(project: ProjectFolder, name: str, *, may_change: bool) -> DeploymentDetails:
+    """Return everything about one deployment."""
+    handle = found(project, name)
+    status, record = handle.status(), find_record(project, name)
+    specification = record.specification
+    settings = {key: msgspec.to_builtins(getattr(specification, key)) for key in ("limits", "scaling", "logging")} | {
+        "view": specification.view,
+        "retry": specification.retry,
+        "tls": bool(specification.tls_certificate),
+    }
+    return DeploymentDetails(
+        deployment=_line(status),
+        model_name=model_name(status.model),
+        previous=status.previous,
+        candidate=status.candidate,
+        routes={str(version): share for version, share in status.routes.items()},
+        shadow=status.shadow,
+        replicas=[ReplicaAnswer(*msgspec.structs.astuple(replica)) for replica in status.replicas],
+        least=status.least,
+        most=status.most,
+        figures=[VersionAnswer(*msgspec.structs.astuple(figures)) for figures in status.figures],
+        last_error=status.last_error,
+        trouble=status.trouble,
+        settings=settings,
+        history=[MomentAnswer(_iso(moment.at), moment.text) for moment in reversed(record.history[-_MOMENTS:])],
+        may_change=may_change and status.state in {"serving", "releasing"},
+    )
+
+
+def tail(project: ProjectFolder, name: str, lines: int) -> Tail:
+    """Return the last lines of what its processes printed."""
+    return Tail(found(project, name).logs(lines=lines))
+
+
+def last_requests(project: ProjectFolder, name: str, limit: int) -> LastRequests:
+    """Return the last requests that were kept, the newest first; only who asked when, and what became of it."""
+    found(project, name)
+    try:
+        from cargobike.serving.inference_log.reading import read_last  # noqa: PLC0415 - needs pyarrow
+
+        rows = read_last(name, limit, project=project).to_pylist()
+    except (CargobikeError, ImportError, OSError) as error:
+        return LastRequests([], str(error))
+    lines = [
+        RequestLine(
+            row["request_id"], row["at"].isoformat(), row["latency_ms"], row["version"], row["status"], row["row"]
+        )
+        for row in reversed(rows)
+    ]
+    return LastRequests(lines, "")
+
+
+def _line_of(project: ProjectFolder, name: str) -> DeploymentLine:
+    try:
+        return _line(Deployment(name, project).status())
+    except (CargobikeError, OSError) as error:
+        words = " ".join(str(error).split())[:200]
+        return DeploymentLine(name, "unreadable", words, 0, "", 0, 0, _traffic(_NO_TRAFFIC))
+
+
+def _line(status: Status) -> DeploymentLine:
+    return DeploymentLine(
+        name=status.name,
+        state=status.state,
+        model=status.model,
+        version=status.version,
+        url=status.url,
+        ready=status.ready,
+        wanted=status.wanted,
+        traffic=_traffic(status.traffic),
+    )
+
+
+def _traffic(traffic: Traffic) -> TrafficAnswer:
+    return TrafficAnswer(**{field: getattr(traffic, field) for field in TrafficAnswer.__struct_fields__})
+
+
+def _iso(at: float) -> str:
+    return on_calendar(at).isoformat(timespec="milliseconds")
