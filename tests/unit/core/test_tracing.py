@@ -20,7 +20,7 @@ KINDS = ("group", "view", "dataset", "table")
 
 
 def thing(number: int) -> Thing:
-    return Thing(KINDS[number % 4], f"n{number // 4}", str(number % 3 or ""))
+    return Thing(KINDS[number % 4], f"n{number // 4}", str(number % 3) if number // 4 else "")
 
 
 graphs = st.lists(st.tuples(st.integers(0, 15), st.integers(0, 15)), max_size=40).map(
@@ -59,7 +59,6 @@ def test_lineage_is_what_a_plain_search_finds(edges: list[Edge], wanted: int) ->
         if begin not in {end for edge in edges for end in edge[:2]}:
             return
         found = lineage_of(PROJECT, begin.id, begin.kind)
-        # A thing without a version is asked for by its name, which means all its versions.
         begins = {
             one for edge in edges for one in edge[:2] if one.kind == begin.kind and begin.id in (one.name, one.id)
         }
@@ -91,6 +90,15 @@ def test_things_are_found_by_name_version_and_kind(monkeypatch: pytest.MonkeyPat
     assert lineage_of(PROJECT, "teams:1", "group").uses == edges[:2]
     for name in ("s3://host:9000/teams", "s3://host:9000/teams:3"):
         assert len(lineage_of(PROJECT, name).uses) == 3
+
+
+def test_a_name_without_a_version_stands_for_the_newest(monkeypatch: pytest.MonkeyPatch) -> None:
+    versions = [Edge(Thing("view", "v", version), Thing("group", "g", "1")) for version in ("2", "10", "9")]
+    serving = Edge(Thing("deployment", "d"), Thing("view", "v"), "serves")
+    use(monkeypatch, lambda _: [serving], lambda _: versions)
+    assert lineage_of(PROJECT, "v:10").uses == [serving._replace(source=Thing("view", "v", "10"))]
+    assert lineage_of(PROJECT, "v:9").uses == []
+    assert [edge.source.name for edge in lineage_of(PROJECT, "d").sources] == ["v", "g"]
 
 
 def test_what_is_unknown_is_refused_with_the_nearest_name(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -72,12 +72,26 @@ Edges = Callable[[ProjectFolder], Iterable[Edge]]
 def all_edges(project: ProjectFolder, problems: list[str] | None = None) -> Iterator[Edge]:
     """Yield what came from what in a project, as all products know it.
 
+    What is named without a version, but has versions, stands for its newest one.
+
     Args:
         project: The project.
         problems: If given, what keeps a product from telling what it knows is added here, and the others are asked all
             the same: for what is only shown. Without it that is an error: for what decides, such as what may be
             deleted.
     """
+    edges = list(_told(project, problems))
+    newest: dict[tuple[str, str], Thing] = {}
+    for thing in {end for edge in edges for end in (edge.made, edge.source) if end.version}:
+        place = thing.kind, thing.name
+        newest[place] = max(newest.get(place, thing), thing, key=lambda one: _counted(one.version))
+    for edge in edges:
+        made, source = (newest.get((end.kind, end.name), end) if not end.version else end for end in edge[:2])
+        yield edge if (made, source) == edge[:2] else edge._replace(made=made, source=source)
+
+
+def _told(project: ProjectFolder, problems: list[str] | None) -> Iterator[Edge]:
+    """Yield the edges of all products as these tell them."""
     for product in products():
         if not product.edges:
             continue
