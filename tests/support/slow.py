@@ -97,6 +97,7 @@ SLOW: dict[str, tuple[str, ...]] = {
     "browser/test_tables.py": (),
     "browser/test_lineage_walk.py": (),
     "browser/test_shipping_pages.py": (),
+    "scenario/test_served_in_a_pod.py": (),
     "scenario/test_tables_on_storage.py": (
         "test_writers_at_once_get_numbers_without_gaps",
         "test_small_files_on_the_storage_are_packed",

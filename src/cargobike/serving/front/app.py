@@ -50,7 +50,7 @@ class App:
         self._access = access
         self._predicting = Predicting(hub, access, log)
         self._names = (hub.specification.name, hub.model)
-        self.metrics = Metrics(hub.desk, hub.specification.name)
+        self.metrics = Metrics(hub.desk, hub.specification.name, None if log is None else log.counts)
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Answer one request."""

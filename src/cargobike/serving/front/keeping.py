@@ -12,7 +12,7 @@ from cargobike.core.signatures import Signature
 from cargobike.serving.front.desk.tickets import Ticket
 from cargobike.serving.front.protocols.rows import RowCodec
 from cargobike.serving.inference_log.log import InferenceLog
-from cargobike.serving.inference_log.sink import Entry
+from cargobike.serving.inference_log.sink import Counts, Entry
 from cargobike.serving.specification import Specification
 
 _log: Final = logging.getLogger(__name__)
@@ -25,6 +25,11 @@ class Log(Protocol):
 
     Guarantees: `take_later` never waits and never raises; what cannot be kept is counted.
     """
+
+    @property
+    def counts(self) -> Counts:
+        """What became of requests."""
+        ...
 
     def take_later(self, request_id: bytes, size: int, entry: Callable[[], Entry]) -> None:
         """Keep one request, which is made into an entry later, in another thread."""

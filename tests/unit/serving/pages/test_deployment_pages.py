@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from starlette.testclient import TestClient
 
@@ -119,6 +121,9 @@ def test_the_last_requests_are_shown_without_their_content(client: TestClient, d
             break
         threading.Event().wait(0.1)
     model_of(LastRequests).model_validate(answer)
+    metrics = httpx.get(f"{deployment.url}/metrics").text
+    assert re.search(r'cargobike_log_requests_total{deployment="digits",outcome="written"} [1-9]', metrics)
+    assert 'cargobike_log_requests_total{deployment="digits",outcome="dropped"} 0' in metrics
     assert answer["requests"][0]["status"] == 200
     assert "123456" not in str(answer)
     assert "front" in client.get("/api/v1/deployments/digits/output").json()["text"]

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from cargobike.serving.front.desk.desk import Desk
 from cargobike.serving.front.desk.tally import BUCKETS, SHORTEST_S, Tally
+from cargobike.serving.inference_log.sink import Counts
 
 
 class Metrics:
@@ -14,9 +15,11 @@ class Metrics:
     Args:
         desk: Where most is counted already.
         deployment: Its name, which all figures carry.
+        logged: What became of requests that were to be logged; `None` if none are.
     """
 
-    def __init__(self, desk: Desk, deployment: str) -> None:
+    def __init__(self, desk: Desk, deployment: str, logged: Counts | None = None) -> None:
+        self._logged = logged
         self._desk = desk
         self._label = f'deployment="{_escaped(deployment)}"'
         self._statuses: dict[int, int] = {}
@@ -47,6 +50,14 @@ class Metrics:
         yield from self._by_version("cargobike_batches_total", "Batches that replicas were given.", "batches")
         yield from self._by_version("cargobike_rows_total", "Rows that replicas were given.", "rows")
         yield from self._by_version("cargobike_predict_seconds_total", "Time of batches at replicas.", "predict_s")
+        if self._logged is not None:
+            name = "cargobike_log_requests_total"
+            yield from _head(name, "counter", "Requests that were to be logged, by what became of them.")
+            yield f'{name}{{{label},outcome="written"}} {self._logged.written}'
+            yield f'{name}{{{label},outcome="dropped"}} {self._logged.dropped}'
+            name = "cargobike_log_failures_total"
+            yield from _head(name, "counter", "Writes of the log that failed, and are tried again.")
+            yield f"{name}{{{label}}} {self._logged.failures}"
         name = "cargobike_request_seconds"
         yield from _head(name, "histogram", "Time from the arrival of a request to its answer.")
         for version, tally in sorted(desk.tallies.items()):
