@@ -13,6 +13,7 @@ from cargobike.core.registering.lazy import lazy_names
 if TYPE_CHECKING:
     from cargobike.core.signatures import Field, Signature
     from cargobike.models.exchanging import export_mlflow, import_mlflow
+    from cargobike.models.flavours.flavour import Flavour, Given, Saved
     from cargobike.models.front import best, get, history, list, remove, remove_alias, retain
     from cargobike.models.promoting import Promotion
     from cargobike.models.registering import register
@@ -20,8 +21,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Field",
+    "Flavour",
+    "Given",
     "ModelVersion",
     "Promotion",
+    "Saved",
     "Signature",
     "best",
     "export_mlflow",
@@ -38,8 +42,11 @@ __all__ = [
 _FRONT = "cargobike.models.front"
 _SOURCES = {
     "Field": "cargobike.core.signatures",
+    "Flavour": "cargobike.models.flavours.flavour",
+    "Given": "cargobike.models.flavours.flavour",
     "ModelVersion": "cargobike.models.version",
     "Promotion": "cargobike.models.promoting",
+    "Saved": "cargobike.models.flavours.flavour",
     "Signature": "cargobike.core.signatures",
     "best": _FRONT,
     "export_mlflow": "cargobike.models.exchanging",

@@ -14,6 +14,7 @@ import pickle
 import pickletools
 import sys
 import sysconfig
+import threading
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
@@ -26,6 +27,8 @@ from cargobike.core.package import PACKAGE_FOLDER
 from cargobike.models.flavours.files import reading
 from cargobike.models.flavours.flavour import Saved
 
+_REGISTERING: Final = threading.Lock()
+"""cloudpickle knows by a global table what goes by value; another thread must not clear it meanwhile."""
 _NOT_OWN: Final = (*{sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib")}, PACKAGE_FOLDER + os.sep)
 
 
@@ -71,23 +74,31 @@ def announced(path: Path, saved: Saved) -> None:
 def dumps(value: Any) -> bytes:
     """Pickle a value; functions and classes of modules that are not installed go by value."""
     own = [module for module in list(sys.modules.values()) if _is_own(module)]
-    known = cloudpickle.list_registry_pickle_by_value()
-    registered = [module for module in own if module.__name__ not in known]
-    for module in registered:
-        cloudpickle.register_pickle_by_value(module)
-    try:
-        with io.BytesIO() as file:
-            _Pickler(file).dump(value)
-            return file.getvalue()
-    finally:
+    with _REGISTERING:
+        known = cloudpickle.list_registry_pickle_by_value()
+        registered = [module for module in own if module.__name__ not in known]
         for module in registered:
-            cloudpickle.unregister_pickle_by_value(module)
+            cloudpickle.register_pickle_by_value(module)
+        try:
+            with io.BytesIO() as file:
+                _Pickler(file).dump(value)
+                return file.getvalue()
+        finally:
+            for module in registered:
+                cloudpickle.unregister_pickle_by_value(module)
 
 
 def libraries_in(data: bytes) -> tuple[str, ...]:
     """Return the installed libraries that a pickle names, without running it."""
-    names = {text.partition(".")[0] for text in _texts(data) if text in sys.modules}
-    return tuple(sorted(name for name in names if _is_library(sys.modules.get(name))))
+    names = {_public_part(text) for text in _texts(data) if text in sys.modules}
+    return tuple(sorted(name for name in names if _is_library(sys.modules.get(name.partition(".")[0]))))
+
+
+def _public_part(module: str) -> str:
+    """Return the part of a module's name that other versions of its library have, too."""
+    parts = module.split(".")
+    private = next((place for place, part in enumerate(parts) if part.startswith("_")), len(parts))
+    return ".".join(parts[: max(private, 1)])
 
 
 def _texts(data: bytes) -> set[str]:

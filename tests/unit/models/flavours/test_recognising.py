@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ import pytest
 import torch
 from sklearn.linear_model import LogisticRegression
 
-from cargobike.core.errors import InvalidInputError
+from cargobike.core.errors import CargobikeError, InvalidInputError, MissingLibraryError
+from cargobike.models.flavours.flavour import Flavour, Given, Saved
 from cargobike.models.flavours.registry import load, recognise, save
 from support.scripts import environment
 
@@ -85,3 +87,62 @@ def test_functions_load_no_framework(tmp_path: Path) -> None:
     answers, modules = json.loads(done.stdout)
     assert answers == [3, 7]
     assert {"torch", "sklearn", "keras", "jax", "onnxruntime", "pandas"} & set(modules) == set()
+
+
+class Growth:
+    def __init__(self, rate: float) -> None:
+        self.rate = rate
+
+
+class GrowthFlavour(Flavour):
+    def recognises(self, model: Any) -> bool:
+        return isinstance(model, Growth)
+
+    def save(self, given: Given, folder: Path) -> Saved:
+        (folder / "rate").write_text(str(given.model.rate))
+        return Saved(flavour="growth")
+
+    def load(self, saved: Saved, folder: Path) -> Any:
+        rate = float((folder / "rate").read_text())
+        return lambda rows: [rate * row for row in rows]
+
+
+def offer(monkeypatch: pytest.MonkeyPatch, where: str) -> None:
+    points = [EntryPoint("growth", where, "cargobike.flavours")]
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: points)
+
+
+def test_a_flavour_of_another_package_is_recognised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    offer(monkeypatch, f"{__name__}:GrowthFlavour")
+    saved = save(Growth(2.0), tmp_path / "model")
+    assert load(saved, tmp_path / "model")([1.0, 3.0]) == [2.0, 6.0]
+
+
+def test_a_flavour_of_another_package_that_is_broken_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    offer(monkeypatch, f"{__name__}:Growth")
+    with pytest.raises(InvalidInputError, match=r"'growth' stands for .* which is not a Flavour"):
+        save(Growth(2.0), tmp_path / "a", flavour="growth")
+    offer(monkeypatch, f"{__name__}:Absent")
+    with pytest.raises(CargobikeError, match=r"registered as .*Absent by an installed package"):
+        save(Growth(2.0), tmp_path / "b", flavour="growth")
+
+
+def test_a_library_that_is_missing_is_named_with_what_brings_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(sys.modules, "cargobike.models.flavours.onnx", raising=False)
+    monkeypatch.setattr("sys.meta_path", [Without("onnxruntime"), *sys.meta_path])
+    monkeypatch.delitem(sys.modules, "onnxruntime", raising=False)
+    with pytest.raises(MissingLibraryError, match=r"flavour 'onnx' needs onnxruntime.*pip install 'cargobike\[onnx\]'"):
+        load(Saved(flavour="onnx"), tmp_path)
+
+
+class Without:
+    """Hides a library."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
+        if name == self.name:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
