@@ -26,6 +26,10 @@ REQUIREMENTS: dict[str, tuple[str, ...]] = {
     "mlserver": ("mlserver==1.7.1 numpy",),
     "litserve": ("torch==2.13.0 litserve==0.2.19 numpy",),
     "bentoml": ("bentoml==1.4.39 numpy",),
+    "alibi-detect": ("alibi-detect==0.13.0",),
+    "frouros": ("frouros==0.9.0",),
+    "river": ("river==0.26.1",),
+    "evidently": ("evidently",),
     "hyperopt": ("setuptools<80", "hyperopt", "pyspark==4.3.0"),
 }
 """What each needs, installed one after the other."""

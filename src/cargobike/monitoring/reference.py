@@ -27,7 +27,7 @@ from cargobike.monitoring.states.making import Made, make
 from cargobike.monitoring.states.state import State
 from cargobike.monitoring.states.summing import Summing
 
-_LOWEST_RATE, _HIGHEST_RATE = 0.001, 0.5
+_LOWEST_RATE, _HIGHEST_RATE = 0.005, 0.5
 
 
 class Reference:
@@ -41,7 +41,7 @@ class Reference:
         table: The rows: a pandas or polars DataFrame, an Arrow table, a dict of arrays, a path, a URL, or the name of
             a table of the project.
         window: How many rows windows will have. Others can be judged too; each new size takes a second or two once.
-        false_alarms: Which part of windows without a shift may raise an alarm, from 0.001 to 0.5.
+        false_alarms: Which part of windows without a shift may raise an alarm, from 0.005 to 0.5.
         seed: The same seed and rows give the same judgements.
         columns: The columns to judge, predictions among them; by default all numbers and categories.
 

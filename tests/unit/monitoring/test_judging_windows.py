@@ -74,6 +74,13 @@ def test_categories_never_seen_before_are_named(reference: Reference) -> None:
     assert "never seen before: x" in repr(judgement)
 
 
+def test_the_lowest_rate_still_sees_what_is_plain_in_any_statistic() -> None:
+    strict = Reference(USUAL, window=100, false_alarms=0.005)
+    assert [shift.feature for shift in strict.judge(rows_of(100, 4, cities="abcxyz")).features] == ["city"]
+    lost = {**rows_of(100, 4), "age": [None] * 30 + list(USUAL["age"][:70])}
+    assert [shift.feature for shift in strict.judge(lost).features] == ["age"]
+
+
 def test_predictions_are_columns_like_others() -> None:
     random = np.random.default_rng(1)
     reference = Reference({"x": random.normal(size=2000), "prediction": random.random(2000)}, columns=["prediction"])
@@ -219,7 +226,7 @@ def test_a_reference_of_nothing_is_refused(given: Any, words: str) -> None:
     ("choices", "words"),
     [
         ({"false_alarms": 0}, "false_alarms=0 was given"),
-        ({"false_alarms": 0.9}, "from 0.001 to 0.5"),
+        ({"false_alarms": 0.9}, "from 0.005 to 0.5"),
         ({"false_alarms": "few"}, "must be a number"),
         ({"window": 0}, "window"),
         ({"window": 1.5}, "window"),

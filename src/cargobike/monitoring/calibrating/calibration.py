@@ -21,8 +21,8 @@ from cargobike.monitoring.states.layout import FARTHEST, Floats, Layout
 
 WINDOWS: Final = 4000
 """How many null windows are drawn at least."""
-_IN_TAIL: Final = 20
-"""How many null windows are to be false alarms, at least, so that their limit is known well."""
+_IN_TAIL: Final = 60
+"""How many null windows are to be false alarms, at least: fewer, and no shift in a light statistic could be rarer."""
 _WEIGHTS: Final = {"means": 20.0, "mean": 4.0, "mmd": 4.0, "correlation": 2.0}
 """By how much a rank counts more than those of the other kinds.
 

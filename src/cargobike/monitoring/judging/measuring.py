@@ -16,7 +16,7 @@ from cargobike.monitoring.judging.marginals import (
 )
 from cargobike.monitoring.judging.windows import Windows
 from cargobike.monitoring.states.fourier import SCALES
-from cargobike.monitoring.states.layout import Floats, Layout
+from cargobike.monitoring.states.layout import FARTHEST, Floats, Layout
 
 PAIRED: Final = " × "
 ALL: Final = "all columns"
@@ -140,7 +140,7 @@ class Measuring:
     def _default_points(self) -> Floats:
         """Return a point in each bin of the reference, for bins without values: the edge at which it begins."""
         edges = np.minimum(self._layout.edges.astype(np.float64), np.finfo(np.float32).max)
-        edges = np.clip(edges, -6.0, 6.0)
+        edges = np.clip(edges, -FARTHEST, FARTHEST)
         first = edges[:, :1] if edges.shape[1] else np.zeros((len(edges), 1))
         return np.concatenate([first, edges], 1)[None]
 
