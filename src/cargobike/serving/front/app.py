@@ -13,7 +13,8 @@ from cargobike.core.version import __version__
 from cargobike.serving.front.desk.problems import Problem, Refused
 from cargobike.serving.front.hub import Hub
 from cargobike.serving.front.keeping import Log
-from cargobike.serving.front.predicting import Predicting
+from cargobike.serving.front.lane import Lane
+from cargobike.serving.front.predicting import Predicting, Reader
 from cargobike.serving.front.protocols import kserve_v1, open_inference, plain
 from cargobike.serving.front.web.access import Access
 from cargobike.serving.front.web.answering import (
@@ -51,6 +52,7 @@ class App:
         self._predicting = Predicting(hub, access, log)
         self._names = (hub.specification.name, hub.model)
         self.metrics = Metrics(hub.desk, hub.specification.name, None if log is None else log.counts)
+        self.lane = Lane(self._predicting, self.metrics)
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -78,7 +80,7 @@ class App:
             if content_type:
                 await self._predicting.stream(request, plain.read, content_type)
                 return None
-            return await self._predicting.predict(request, plain.read)
+            return await self._predict(request, plain.read)
         if path.startswith("/v2"):
             return await self._open_inference(request)
         if path.startswith("/v1/models/"):
@@ -86,6 +88,11 @@ class App:
         if path.startswith("/admin/"):
             return await self._administer(request, path.removeprefix("/admin/"))
         return self._look(request)
+
+    async def _predict(self, request: Request, read: Reader, pinned: int = 0) -> Reply:
+        reply = await self._predicting.predict(request, read, pinned)
+        self.lane.learn(request.path, read, pinned)
+        return reply
 
     def _look(self, request: Request) -> Reply:
         """Answer what can be looked at without a token, and metrics."""
@@ -143,7 +150,7 @@ class App:
         name = self._known_name(match[1])
         if match[2]:
             _check_method(request, "POST")
-            return await self._predicting.predict(request, kserve_v1.read)
+            return await self._predict(request, kserve_v1.read)
         _check_method(request, "GET")
         return json_reply({"name": name, "ready": self._hub.desk.is_ready})
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
@@ -28,6 +29,27 @@ MOST_UNREAD: Final = 10_000
 _encoder: Final = msgspec.json.Encoder()
 
 
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks, since when and until when."""
+
+    client: str
+    arrived_s: float
+    deadline_s: float
+
+    def ticket(self, rows: list[Any], share: float, pinned: int = 0, *, streams: bool = False) -> Ticket:
+        """Return a ticket for rows of this caller."""
+        return Ticket(
+            rows,
+            client=self.client,
+            arrived_s=self.arrived_s,
+            deadline_s=self.deadline_s,
+            share=share,
+            pinned=pinned,
+            streams=streams,
+        )
+
+
 class Predicting:
     """Answers requests for predictions.
 
@@ -45,46 +67,54 @@ class Predicting:
         self._rates = Rates(self._limits.requests_per_s)
         self._loop = asyncio.get_running_loop()
 
+    @property
+    def most_bytes(self) -> int:
+        """The longest body."""
+        return self._limits.body_bytes
+
     async def predict(self, request: Request, read: Reader, pinned: int = 0) -> Reply:
         """Return the answer to a request."""
-        now_s = self._hub.now_s()
-        client = self._admitted(request, now_s)
-        deadline_s = now_s + self._deadline_s(request)
+        caller = self.caller_of(request)
         body = await request.body(self._limits.body_bytes)
-        asked, codec, share = self._read(body, read, pinned)
+        asked, codec, share = self.read(body, read, pinned)
         future: asyncio.Future[None] = self._loop.create_future()
 
         def wake(_: Ticket) -> None:
             if not future.done():
                 future.set_result(None)
 
-        ticket = Ticket(
-            asked.rows,
-            client=client,
-            arrived_s=now_s,
-            deadline_s=deadline_s,
-            share=share,
-            pinned=pinned,
-            on_end=wake,
-        )
-        self._hub.submit(ticket)
+        ticket = caller.ticket(asked.rows, share, pinned)
+        ticket.on_end = wake
+        self.submit(ticket)
         await future
-        if self._log is not None:
-            self._log.take_later(request.id, 600 + 5 * len(body), partial(entry_of, request.id, ticket, codec))
+        self.keep(request, ticket, codec, len(body))
         if ticket.problem is not None:
             raise Refused(ticket.problem)
         return Reply(200, asked.reply(ticket.answers, ticket.version))
+
+    def caller_of(self, request: Request) -> Caller:
+        """Return who asks, and until when; raises `Refused` if the caller may not ask, or not now."""
+        now_s = self._hub.now_s()
+        client = self._admitted(request, now_s)
+        return Caller(client, now_s, now_s + self._deadline_s(request))
+
+    def submit(self, ticket: Ticket) -> None:
+        """Let a request in; raises `Refused` if it is not."""
+        self._hub.submit(ticket)
+
+    def keep(self, request: Request, ticket: Ticket, codec: RowCodec, size: int) -> None:
+        """Log a request that has ended."""
+        if self._log is not None:
+            self._log.take_later(request.id, 600 + 5 * size, partial(entry_of, request.id, ticket, codec))
 
     async def stream(self, request: Request, read: Reader, content_type: bytes) -> None:
         """Send the answer to one row piece by piece, as server-sent events or one JSON value in each line.
 
         A problem before the first piece is answered as usual; one after it is the last piece.
         """
-        now_s = self._hub.now_s()
-        client = self._admitted(request, now_s)
-        deadline_s = now_s + self._deadline_s(request)
+        caller = self.caller_of(request)
         body = await request.body(self._limits.body_bytes)
-        asked, codec, share = self._read(body, read, 0)
+        asked, codec, share = self.read(body, read, 0)
         if len(asked.rows) != 1:
             problem = Problem(422, "too-many-rows", f"{len(asked.rows)} rows were sent; one at a time is streamed.")
             raise Refused(problem)
@@ -96,31 +126,24 @@ class Predicting:
                 self._hub.forget(ticket)
             pieces.put_nowait(encode(_encoder.encode(value)))
 
-        ticket = Ticket(
-            asked.rows,
-            client=client,
-            arrived_s=now_s,
-            deadline_s=deadline_s,
-            share=share,
-            streams=True,
-            on_end=lambda _: pieces.put_nowait(None),
-            on_piece=pass_on,
-        )
+        ticket = caller.ticket(asked.rows, share, streams=True)
+        ticket.on_end = lambda _: pieces.put_nowait(None)
+        ticket.on_piece = pass_on
         self._hub.submit(ticket)
         watch = asyncio.create_task(self._forget_when_gone(request, ticket))
         try:
             await _send_pieces(request, ticket, pieces, content_type)
         finally:
             watch.cancel()
-            if self._log is not None:
-                self._log.take_later(request.id, 600 + 5 * len(body), partial(entry_of, request.id, ticket, codec))
+            self.keep(request, ticket, codec, len(body))
 
     async def _forget_when_gone(self, request: Request, ticket: Ticket) -> None:
         while (await request.receive())["type"] != "http.disconnect":
             pass
         self._hub.forget(ticket)
 
-    def _read(self, body: bytes, read: Reader, pinned: int) -> tuple[Asked, RowCodec, float]:
+    def read(self, body: bytes, read: Reader, pinned: int) -> tuple[Asked, RowCodec, float]:
+        """Return what a body asks for, checked; what reads rows of its version; and the share that chooses it."""
         hub = self._hub
         share = random.random()
         codec = hub.codec(hub.desk.version_for(share, pinned))

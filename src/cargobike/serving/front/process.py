@@ -28,7 +28,6 @@ from cargobike.serving.wire import CONTROL, REPLICAS, FrontConfig
 
 BACKLOG: Final = 2048
 SWEEP_S: Final = 1.0
-KEEP_ALIVE_S: Final = 75
 
 _log: Final = logging.getLogger(__name__)
 
@@ -105,7 +104,6 @@ def _settings(app: App, specification: Specification) -> uvicorn.Config:
         date_header=False,
         proxy_headers=False,
         backlog=BACKLOG,
-        timeout_keep_alive=KEEP_ALIVE_S,
         ssl_certfile=specification.tls_certificate or None,
         ssl_keyfile=specification.tls_key or None,
     )

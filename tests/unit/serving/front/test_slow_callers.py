@@ -11,7 +11,15 @@ import pytest
 import uvicorn
 from uvicorn.server import ServerState
 
-from cargobike.serving.front.web.connections import BODY_S, HEAD_S, LONGEST_HEAD, READ_S, Connection, sweep
+from cargobike.serving.front.web.connections import (
+    BODY_S,
+    HEAD_S,
+    KEEP_ALIVE_S,
+    LONGEST_HEAD,
+    READ_S,
+    Connection,
+    sweep,
+)
 
 Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter, ServerState], Awaitable[None]]
 
@@ -95,8 +103,10 @@ def test_a_connection_that_was_answered_is_not_awaited() -> None:
         for _ in range(2):
             writer.write(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
             await reader.readuntil(b"xx")
-            sweep(state.connections, later(HEAD_S + BODY_S))
+            sweep(state.connections, later(KEEP_ALIVE_S - 1))
         assert len(state.connections) == 1
+        sweep(state.connections, later(KEEP_ALIVE_S + 1))
+        assert await reader.read() == b""
 
     talk(conversation)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hmac
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
@@ -30,7 +31,7 @@ class Access:
 
     def client_of(self, headers: Mapping[bytes, bytes], address: str, scope: Scope) -> str:
         """Return what to call the caller, if it may ask for this; raises `Refused` if not."""
-        if self._is_loopback and not _is_loopback_name(headers.get(b"host", b"").decode("latin-1")):
+        if self._is_loopback and not _is_loopback_name(headers.get(b"host", b"")):
             raise Refused(
                 Problem(421, "wrong-host", "This deployment answers to localhost and 127.0.0.1 only.", closes=True)
             )
@@ -61,7 +62,9 @@ class Access:
         return digest[:16].decode()
 
 
-def _is_loopback_name(host: str) -> bool:
+@functools.lru_cache(maxsize=64)
+def _is_loopback_name(header: bytes) -> bool:
+    host = header.decode("latin-1")
     name = host[: host.index("]") + 1] if host.startswith("[") and "]" in host else host.partition(":")[0]
     return name.strip("[]").lower() in _LOOPBACK
 

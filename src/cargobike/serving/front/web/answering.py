@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 
@@ -41,15 +41,15 @@ class Request:
 
     __slots__ = ("address", "headers", "id", "method", "path", "query", "receive", "send")
 
-    def __init__(self, scope: Message, receive: Receive, send: Send) -> None:
+    def __init__(self, scope: Message, receive: Receive | None = None, send: Send | None = None) -> None:
         self.method: str = scope["method"]
         self.path: str = scope["path"]
         self.query: bytes = scope["query_string"]
         self.headers: dict[bytes, bytes] = dict(scope["headers"])
         client = scope.get("client")
         self.address: str = client[0] if client else ""
-        self.receive = receive
-        self.send = send
+        self.receive = cast(Receive, receive)
+        self.send = cast(Send, send)
         given = self.headers.get(b"x-request-id")
         if given is not None and _REQUEST_ID.fullmatch(given):
             self.id = given
@@ -112,14 +112,19 @@ def problem_body(problem: Problem, request_id: bytes) -> bytes:
     return _encoder.encode(content)
 
 
-async def send_reply(request: Request, reply: Reply) -> None:
-    """Send an answer whole."""
-    headers = [
+def headers_of(reply: Reply, request_id: bytes) -> list[tuple[bytes, bytes]]:
+    """Return the headers of an answer that is sent whole."""
+    return [
         (b"content-type", reply.content_type),
         (b"content-length", str(len(reply.body)).encode()),
-        (b"x-request-id", request.id),
+        (b"x-request-id", request_id),
         *reply.headers,
     ]
+
+
+async def send_reply(request: Request, reply: Reply) -> None:
+    """Send an answer whole."""
+    headers = headers_of(reply, request.id)
     await request.send({"type": "http.response.start", "status": reply.status, "headers": headers})
     await request.send({"type": "http.response.body", "body": reply.body})
 

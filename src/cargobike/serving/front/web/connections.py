@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
-from typing import Any, Final, cast
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 from urllib.parse import unquote
 
 import httptools
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
-from cargobike.serving.front.web.answering import CLOSE
+from cargobike.serving.front.web.answering import CLOSE, Reply, headers_of
+
+if TYPE_CHECKING:
+    from uvicorn._types import HTTPScope
 
 LONGEST_HEAD: Final = 64 << 10
 HEAD_S: Final = 20.0
@@ -19,6 +22,16 @@ BODY_S: Final = 60.0
 """How long a caller may take to send a body."""
 READ_S: Final = 60.0
 """How long a caller may leave an answer unread."""
+KEEP_ALIVE_S: Final = 75.0
+"""How long a connection is kept for the next request."""
+
+
+class Lane(Protocol):
+    """The short way for requests that need no task."""
+
+    def begin(self, scope: dict[str, Any]) -> Callable[[bytes, Exchange], None] | None:
+        """Return what to call with the body of a request; `None` if the application is to answer it."""
+        ...
 
 
 class Connection(HttpToolsProtocol):
@@ -34,9 +47,21 @@ class Connection(HttpToolsProtocol):
         self.unread_since_s = 0.0
         self.is_in_head = True
         self.head_bytes = 0
+        self.idle_since_s = 0.0
+        self.lane: Lane | None = getattr(self.app, "lane", None)
+        self.submit: Callable[[bytes, Exchange], None] | None = None
+
+    def on_message_begin(self) -> None:
+        """Begin a request, with what our application looks at."""
+        self.url = b""
+        self.expect_100_continue = False
+        self.headers = []
+        scope: dict[str, Any] = {"type": "http", "client": self.client, "headers": self.headers}
+        self.scope = cast("HTTPScope", scope)
 
     def data_received(self, data: bytes) -> None:
         """Count what belongs to the head of a request."""
+        self.idle_since_s = 0.0
         if self.is_in_head:
             if not self.awaited_since_s:
                 self.awaited_since_s = self.loop.time()
@@ -69,7 +94,9 @@ class Connection(HttpToolsProtocol):
             on_response=self.on_response_complete,
         )
         if last is None or last.response_complete:
-            self._start_asgi_task(self.cycle, self.app)
+            self.submit = self.lane.begin(cast("dict[str, Any]", scope)) if self.lane is not None else None
+            if self.submit is None:
+                self._start_asgi_task(self.cycle, self.app)
         else:
             self.flow.pause_reading()
             self.pipeline.appendleft((self.cycle, self.app))
@@ -80,6 +107,20 @@ class Connection(HttpToolsProtocol):
         self.is_in_head = True
         self.head_bytes = 0
         self.awaited_since_s = 0.0
+        submit, self.submit = self.submit, None
+        if submit is not None:
+            submit(bytes(self.cycle.body), cast("Exchange", self.cycle))
+
+    def on_response_complete(self) -> None:
+        """Take up the next request, if it came already; otherwise be idle, which `sweep` ends."""
+        self.server_state.total_requests += 1
+        if self.transport.is_closing():
+            return
+        self.flow.resume_reading()
+        if self.pipeline:
+            self._start_asgi_task(*self.pipeline.pop())
+        else:
+            self.idle_since_s = self.loop.time()
 
     def refuse(self, status: bytes, why: bytes) -> None:
         """Answer without the application, and close."""
@@ -114,7 +155,7 @@ class Exchange(RequestResponseCycle):
         body: bytes = message["body"]
         if self.chunked_encoding is None:
             self.chunked_encoding = more
-            head = self._head()
+            head = self._head(self._start["status"], self._start["headers"])
             if self.scope["method"] == "HEAD":
                 body = b""
             body = head + (_chunk(body) if more else body)
@@ -122,19 +163,30 @@ class Exchange(RequestResponseCycle):
             body = _chunk(body) if more else _chunk(body) + b"0\r\n\r\n"
         self.transport.write(body)
         if not more:
-            self.response_complete = True
-            self.message_event.set()
-            if not self.keep_alive:
-                self.transport.close()
-            self.on_response()
+            self._finish()
 
-    def _head(self) -> bytes:
-        lines = [STATUS_LINE[self._start["status"]]]
-        for name, value in self._start["headers"]:
+    def reply(self, reply: Reply, request_id: bytes) -> None:
+        """Write a whole answer, without waiting."""
+        if self.disconnected or self.response_complete:
+            return
+        self.response_started = True
+        self.transport.write(self._head(reply.status, headers_of(reply, request_id)) + reply.body)
+        self._finish()
+
+    def _finish(self) -> None:
+        self.response_complete = True
+        self.message_event.set()
+        if not self.keep_alive:
+            self.transport.close()
+        self.on_response()
+
+    def _head(self, status: int, headers: Sequence[tuple[bytes, bytes]]) -> bytes:
+        lines = [STATUS_LINE[status]]
+        for name, value in headers:
             lines += (name, b": ", value, b"\r\n")
-            if name == b"connection":
-                self.keep_alive = False
-        if not self.keep_alive and CLOSE not in self._start["headers"]:
+        if CLOSE in headers:
+            self.keep_alive = False
+        elif not self.keep_alive:
             lines.append(b"connection: close\r\n")
         if self.chunked_encoding:
             lines.append(b"transfer-encoding: chunked\r\n")
@@ -155,6 +207,8 @@ def sweep(connections: Iterable[Any], now_s: float) -> None:
         if connection.awaited_since_s and now_s - connection.awaited_since_s > patience_s:
             connection.refuse(b"408 Request Timeout", b"the request took too long to arrive")
             connection.awaited_since_s = now_s
+        if connection.idle_since_s and now_s - connection.idle_since_s > KEEP_ALIVE_S:
+            connection.transport.close()
         if not connection.transport.get_write_buffer_size():
             connection.unread_since_s = 0.0
         elif not connection.unread_since_s:
