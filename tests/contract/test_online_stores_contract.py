@@ -344,6 +344,35 @@ def test_passwords_come_from_the_environment_and_are_never_shown(
         server.close()
 
 
+def test_a_large_change_is_completed_little_by_little_and_renamed(
+    redis_server: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = RedisStore(redis_server.url, "large")
+    write(store, {key: row(key) for key in range(5000)})
+    monkeypatch.setattr("cargobike.features.online.stores.redis._MERGED", 100)
+
+    def change(commit: int, *, is_overtaken: bool = False) -> None:
+        with store.writing(NUMBER) as writer:
+            writer.put(range(4900, 5300), [0] * 400, [row(-key) for key in range(4900, 5300)])
+            writer.remove(range(50))
+            writer.finish(state(commit))
+            if is_overtaken:
+                write(store, {9999: row(1)}, commit=7)
+
+    change(1)
+    with closing(store.reader()) as reader:
+        assert (reader.state(), reader.count()) == (state(1), 5300 - 50)
+        assert (reader.get(49), reader.get(50), reader.get(4899), reader.get(5299)) == (
+            None,
+            row(50),
+            row(4899),
+            row(-5299),
+        )
+        with pytest.raises(Overtaken):
+            change(2, is_overtaken=True)
+        assert (reader.state(), reader.get(9999)) == (state(7), row(1))
+
+
 def test_what_a_killed_writer_collected_expires(redis_server: RedisServer) -> None:
     import redis
 

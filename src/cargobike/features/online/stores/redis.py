@@ -2,7 +2,8 @@
 
 The rows of a group are one hash, in which its state lies too: one cannot be lost without the other. A change is
 collected under a name of its own, which expires if its writer dies, and one script then makes it visible, unless
-another writer was first. So nothing has to be locked, and nothing has to be unlocked after a crash.
+another writer was first. So nothing has to be locked, and nothing has to be unlocked after a crash. No script keeps the
+server busy for longer than it may let look-ups wait.
 """
 
 from __future__ import annotations
@@ -30,6 +31,9 @@ _STAGED_S: Final = 3600
 """How long what a writer has collected outlives its last sign of life."""
 _AT_ONCE: Final = 2000
 _READ_AT_ONCE: Final = 10_000
+_FILLED_AT_ONCE: Final = 2000
+_MERGED: Final = 20_000
+"""Changes of more rows are completed by all others, little by little, and renamed: the server answers meanwhile."""
 _STATE: Final = b"state"
 
 _COMMIT: Final = """
@@ -67,6 +71,22 @@ else
 end
 redis.call('UNLINK', staged, gone)
 return 'done'
+"""
+
+_FILL: Final = """
+local live, staged, gone = KEYS[1], KEYS[2], KEYS[3]
+if (redis.call('HGET', live, ARGV[1]) or '') ~= ARGV[2] then return {'overtaken', 0} end
+local some = redis.call('HSCAN', live, ARGV[3], 'COUNT', ARGV[4])
+local added = 0
+for place = 1, #some[2], 2 do
+  local field = some[2][place]
+  if field ~= ARGV[1] and redis.call('SISMEMBER', gone, field) == 0 then
+    added = added + redis.call('HSETNX', staged, field, some[2][place + 1])
+  end
+end
+redis.call('EXPIRE', staged, ARGV[5])
+redis.call('EXPIRE', gone, ARGV[5])
+return {some[1], added}
 """
 
 
@@ -226,6 +246,8 @@ class RedisWriter:
         """
         if not self._after:
             return
+        if not self._is_whole and self._written + self._removed > _MERGED:
+            self._complete()
         names = (self._name, self._staged, self._gone, self._trash)
         given = (_STATE, self._before, self._after, int(self._is_whole), self._written, self._removed)
         answer = self._client("EVAL", _COMMIT, len(names), *names, *given)
@@ -236,6 +258,24 @@ class RedisWriter:
                 f"What was collected on the Redis server at {self._client.address} is gone: it was kept for an "
                 "hour, or the server was restarted. Nothing was changed; call group.materialize() again."
             )
+
+    def _complete(self) -> None:
+        """Add all rows that stay as they are to those that change.
+
+        Raises:
+            Overtaken: If another writer was first.
+        """
+        cursor: bytes = b"0"
+        while True:
+            names = (self._name, self._staged, self._gone)
+            given = (_STATE, self._before, cursor, _FILLED_AT_ONCE, _STAGED_S)
+            cursor, added = self._client("EVAL", _FILL, len(names), *names, *given)
+            if cursor == b"overtaken":
+                raise Overtaken
+            self._written += added
+            if cursor == b"0":
+                break
+        self._is_whole = True
 
     def sweep(self) -> None:
         """Delete what was collected and did not become visible; if that fails, it expires."""
