@@ -26,6 +26,7 @@ from cargobike.experiments.trial.context import current
 
 if TYPE_CHECKING:
     from cargobike.experiments.trial.checkpoints.checkpoint import Checkpoints
+    from cargobike.experiments.trial.models import TrialModels
     from cargobike.training.collectives import Operation
 
 __all__ = ["TrialPaused", "TrialStopped", "all_reduce", "artifact", "barrier", "current", "report"]
@@ -54,6 +55,8 @@ logdir: Path
 """Where to write TensorBoard files; made when first asked for."""
 checkpoint: Checkpoints
 """The trial's checkpoints: `save(state)` and `load()`."""
+model: TrialModels
+"""Keeps models: `save(name, model, …)`; each is registered when the trial has completed."""
 should_stop: bool
 """Whether the trial was asked to stop: for loops that want to end by themselves."""
 
@@ -67,6 +70,7 @@ _ATTRIBUTES = (
     "seed",
     "logdir",
     "checkpoint",
+    "model",
     "should_stop",
 )
 

@@ -434,6 +434,13 @@ DEFERRED: dict[tuple[str, str], str] = {
         "cargobike.experiments.trial.checkpoints.checkpoint",
     ): "only for looking back; who launches need not wait for it",
     ("experiments/results/trial.py", "cargobike.store.files.mirror"): "only for shared storage",
+    (
+        "experiments/driving/models.py",
+        "cargobike.core.registering.modelling",
+    ): "only for train functions that keep models",
+    ("experiments/driving/models.py", "cargobike.experiments.results.trained"): "only for functions that keep models",
+    ("experiments/trial/context.py", "cargobike.experiments.trial.models"): "most functions keep none",
+    ("experiments/driving/keeping.py", "cargobike.experiments.driving.models"): "only for functions that keep models",
     ("experiments/results/trial.py", "cargobike.experiments.results.trained"): "only for trials that become models",
     ("experiments/results/trial.py", "cargobike.core.registering.modelling"): "only for trials that become models",
     ("models/version.py", "cargobike.models.cards"): "needs NumPy, which lists do not",
@@ -498,6 +505,7 @@ DEFERRED: dict[tuple[str, str], str] = {
 
 LONG_FILES: dict[str, str] = {
     "core/facts.py": "all facts of one journal, side by side",
+    "core/record.py": "one fold of all facts, which is read as a whole",
     "experiments/scheduling/scheduler.py": "one state machine, which is read as a whole",
     "experiments/trial/context.py": "what a train function sees, outside an experiment and inside one",
     "testing/stores.py": "one contract suite, read from top to bottom",

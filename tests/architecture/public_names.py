@@ -41,7 +41,8 @@ PUBLIC: dict[str, str] = {
     "cargobike.journals": (
         "EXPERIMENT_FACTS Attempt AttemptLost AttemptStarted CheckpointSaved ExperimentEnded ExperimentRecord "
         "ExperimentResumed "
-        "ExperimentStarted Fact JournalReader JournalWriter Judged OptimizerIdled Reported TrialEnded TrialPaused "
+        "ExperimentStarted Fact JournalReader JournalWriter Judged "
+        "ModelKept OptimizerIdled Reported TrialEnded TrialPaused "
         "TrialResumed TrialSuggested WorkerJoined WorkerLost WorkerSeen fold metrics_of read_header read_journal "
         "read_record seal"
     ),

@@ -93,6 +93,13 @@ SLOW: dict[str, tuple[str, ...]] = {
     # A writer that is killed at each moment; several writers at once stay quick.
     "unit/data/tables/test_many_writers.py": ("test_a_writer_that_is_killed_at_any_moment_leaves_nothing_half",),
     "unit/models/test_many_registrations.py": ("test_a_writer_that_is_killed_at_any_moment_leaves_nothing_half",),
+    "scenario/test_models_from_trials.py": (
+        "test_a_driver_that_is_killed_loses_no_model_and_registers_none_twice[after]",
+        "test_what_a_train_function_keeps_is_registered_when_the_trial_has_completed[0]",
+        "test_of_a_gang_rank_0_keeps_the_model",
+        "test_the_command_line_registers_a_trial",
+        "test_a_checkpoint_becomes_a_model_by_its_factory",
+    ),
     "unit/data/tables/test_writing.py": ("test_memory_holds_a_piece_of_a_long_stream",),
     "browser/test_tables.py": (),
     "browser/test_lineage_walk.py": (),

@@ -353,6 +353,14 @@ class CheckpointSaved(Fact, frozen=True, tag="checkpoint-saved"):
     size_bytes: Whole = 0
 
 
+class ModelKept(Fact, frozen=True, tag="model-kept"):
+    """A train function kept a model with its trial; it is registered under its name when the trial has completed."""
+
+    trial: Count
+    name: str
+    attempt: Count = 1
+
+
 class TrialPaused(Fact, frozen=True, tag="trial-paused"):
     """A trial gave its workers back and may be resumed later."""
 
@@ -409,6 +417,7 @@ AnyFact = (
     | Reported
     | Judged
     | CheckpointSaved
+    | ModelKept
     | TrialPaused
     | TrialEnded
     | ExperimentEnded

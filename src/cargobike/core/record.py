@@ -20,6 +20,7 @@ from cargobike.core.facts import (
     ExperimentStarted,
     Fact,
     Judged,
+    ModelKept,
     OptimizerIdled,
     Reported,
     TrialEnded,
@@ -79,6 +80,7 @@ class ExperimentRecord:
     workers: dict[str, WorkerSeen] = field(default_factory=dict)
     attempts: dict[int, list[Attempt]] = field(default_factory=dict)
     checkpoints: dict[int, list[CheckpointSaved]] = field(default_factory=dict)
+    models: dict[int, list[ModelKept]] = field(default_factory=dict)
     counts: dict[TrialState, int] = field(default_factory=dict)
     best: Trial | None = None
     last_at: float = 0.0
@@ -321,6 +323,10 @@ class ExperimentRecord:
         self._trial(fact).has_checkpoint = True
         self.checkpoints.setdefault(fact.trial, []).append(fact)
 
+    def _model_kept(self, fact: ModelKept) -> None:
+        self._trial(fact)
+        self.models.setdefault(fact.trial, []).append(fact)
+
     @property
     def normal_ending(self) -> tuple[Literal["completed", "failed"], str]:
         """How an experiment ends by itself, and why: if every trial has failed, so has the experiment."""
@@ -372,6 +378,7 @@ _HANDLERS: dict[type[Fact], Callable[[ExperimentRecord, Any], None]] = {
     AttemptLost: ExperimentRecord._attempt_lost,
     Judged: ExperimentRecord._judged,
     CheckpointSaved: ExperimentRecord._checkpoint_saved,
+    ModelKept: ExperimentRecord._model_kept,
     TrialPaused: ExperimentRecord._paused,
     TrialEnded: ExperimentRecord._ended,
     ExperimentEnded: ExperimentRecord._experiment_ended,

@@ -22,6 +22,7 @@ _OF_A_TRIAL = (
     facts.Reported,
     facts.Judged,
     facts.CheckpointSaved,
+    facts.ModelKept,
     facts.TrialPaused,
     facts.TrialEnded,
 )

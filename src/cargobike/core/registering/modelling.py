@@ -177,6 +177,10 @@ class ModelKeeper(Protocol):
         """Keep a model as the next version of its name, which appears at once or not at all."""
         ...
 
+    def check_name(self, name: str) -> str:
+        """Return the name of a model; raises `InvalidInputError` if it can be none."""
+        ...
+
     def pack(self, folder: Path, name: str, model: Any = None, **said: Any) -> None:
         """Write a model and what is said about it into a folder of this machine, to be registered later.
 

@@ -26,7 +26,7 @@ from cargobike.engines.engine import WorkerSpec
 from cargobike.experiments.display.display import Display, choose_display
 from cargobike.experiments.driving.feeding import IndexFeeder
 from cargobike.experiments.driving.interrupt import InterruptWatch
-from cargobike.experiments.driving.keeping import CodeKeeper
+from cargobike.experiments.driving.keeping import CodeKeeper, KeptModels
 from cargobike.experiments.driving.loop import Clock, Loop, Parts
 from cargobike.experiments.driving.optimizer_thread import OptimizerThread
 from cargobike.experiments.driving.request import Callback, Request
@@ -64,9 +64,11 @@ def conduct(request: Request) -> tuple[ExperimentRecord, ExperimentFolder]:
         record = ExperimentRecord(header)
         session = _session(request, record)
         scheduler = Scheduler(request.plan, record)
+        registrar = KeptModels(folder, record)
+        exits.callback(registrar.close)  # after the snapshot, which models refer to
         keeper = _keeper(request, folder)
         exits.callback(keeper.close)
-        stage = _Stage(request, folder, journal, clock, scheduler, session, (keeper,))
+        stage = _Stage(request, folder, journal, clock, scheduler, session, (keeper, registrar))
         _run(stage, exits)
     return record, folder
 
@@ -94,11 +96,13 @@ def take_up(request: Request, folder: ExperimentFolder) -> ExperimentRecord:
             session.change_space(*request.new_space)
         scheduler = Scheduler(request.plan, record)
         scheduler.take_up(replay, clock.now(), request.new_space)
-        keepers: tuple[CodeKeeper, ...] = ()
+        registrar = KeptModels(folder, record)
+        exits.callback(registrar.close)
+        keepers: tuple[Callback, ...] = (registrar,)
         if not folder.snapshot.exists():
             keeper = CodeKeeper(folder, {}, remark="the snapshot was taken when the experiment was taken up again")
             exits.callback(keeper.close)
-            keepers = (keeper,)
+            keepers = (keeper, registrar)
         stage = _Stage(request, folder, journal, clock, scheduler, session, keepers)
         _run(stage, exits)
     return record

@@ -9,17 +9,52 @@ import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cargobike.core.errors import StoreError
 from cargobike.core.facts import AttemptStarted, Fact
 from cargobike.core.layout import ExperimentFolder
+from cargobike.core.record import ExperimentRecord
 from cargobike.core.running.descriptors import FREE_DESCRIPTORS_WITHIN_S, from_reserve, is_out_of_descriptors
+
+if TYPE_CHECKING:
+    from cargobike.experiments.driving.models import ModelRegistrar
 
 log = logging.getLogger(__name__)
 
 HEAD_START_S = 0.2
 PATIENCE_S = 600.0
 _TRY_AGAIN_S = 0.25
+
+
+class KeptModels:
+    """Has models registered once a train function has kept one; most keep none, and need not wait for what does it.
+
+    Args:
+        folder: The experiment's folder.
+        record: What is known of it, also of the past of one that is resumed.
+    """
+
+    def __init__(self, folder: ExperimentFolder, record: ExperimentRecord) -> None:
+        self._folder = folder
+        self._record = record
+        self._registrar: ModelRegistrar | None = None
+
+    def on_facts(self, facts: Sequence[Fact]) -> None:
+        """Pass facts on once there is a model; the first time, all trials that completed before are looked at."""
+        if self._registrar is not None:
+            self._registrar.on_facts(facts)
+        elif self._record.models:
+            from cargobike.experiments.driving.models import ModelRegistrar  # noqa: PLC0415
+
+            self._registrar = ModelRegistrar(self._folder, self._record)
+            self._registrar.catch_up()
+
+    def close(self) -> None:
+        """Wait until all models are registered."""
+        self.on_facts(())  # an experiment that was resumed may have had nothing left to do
+        if self._registrar is not None:
+            self._registrar.close()
 
 
 class CodeKeeper:

@@ -270,7 +270,7 @@ class Loop:
             if trial in self._given.get(worker, ()):
                 self._data_paces.note(worker, trial, attempt, body, self._now)
             return ev.RankActive(at=self._now, worker=worker, trial=trial) if self._ranks else None
-        if isinstance(body, messages.Point | messages.Saved):
+        if isinstance(body, messages.Point | messages.Saved | messages.KeptModel):
             return event_of_report(worker, message, body, at=self._now, project=self._project)
         for other, answer in self._board.take(worker, trial, attempt, body) if self._board is not None else ():
             self._p.server.send(other, wire.Tell(trial, attempt, answer, droppable=True))

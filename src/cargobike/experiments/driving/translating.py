@@ -14,12 +14,12 @@ from cargobike.workers.wire import messages as wire
 def event_of_report(
     worker: str,
     message: wire.Said[messages.FromTrial],
-    body: messages.Point | messages.Saved,
+    body: messages.Point | messages.Saved | messages.KeptModel,
     *,
     at: float,
     project: Path,
-) -> ev.PointsReported | ev.CheckpointWritten:
-    """Return the event of a report or of a checkpoint, whose path a runner knows relative to the project."""
+) -> ev.PointsReported | ev.CheckpointWritten | ev.ModelPacked:
+    """Return the event of a report, a model, or a checkpoint, whose path a runner knows relative to the project."""
     if isinstance(body, messages.Point):
         return ev.PointsReported(
             at=at,
@@ -33,6 +33,8 @@ def event_of_report(
             made_in=body.made_in,
             asks=body.asks,
         )
+    if isinstance(body, messages.KeptModel):
+        return ev.ModelPacked(at=at, worker=worker, trial=message.task, attempt=message.attempt, name=body.name)
     return ev.CheckpointWritten(
         at=at,
         worker=worker,

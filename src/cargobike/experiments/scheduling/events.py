@@ -92,6 +92,15 @@ class CheckpointWritten(Event, frozen=True):
     size_bytes: int = 0
 
 
+class ModelPacked(Event, frozen=True):
+    """A train function kept a model with its trial."""
+
+    worker: str
+    trial: int
+    attempt: int
+    name: str
+
+
 Outcome = Literal["completed", "stopped", "paused", "failed", "lost"]
 
 

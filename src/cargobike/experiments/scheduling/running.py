@@ -179,6 +179,13 @@ class Running:
                 )
             )
 
+    def model_packed(self, event: ev.ModelPacked) -> None:
+        """Record a model that rank 0 has kept."""
+        attempt = self._current(event.trial, event.attempt)
+        if attempt is not None and event.worker in attempt.open and event.worker == attempt.workers[0]:
+            attempt.active_at = event.at
+            self._out.fact(facts.ModelKept(at=event.at, trial=event.trial, name=event.name, attempt=event.attempt))
+
     # -- gangs that stand still ----------------------------------------------------------------------------------
 
     def rank_active(self, event: ev.RankActive) -> None:

@@ -28,7 +28,7 @@ from cargobike.experiments.scheduling.showing import AsSuggested, AsTheyEnd, Sho
 
 NewSpace = tuple[list[dict[str, Any]], Params]
 EndState = Literal["completed", "interrupted", "failed"]
-_FREE_NO_WORKER = frozenset({ev.PointsReported, ev.CheckpointWritten, ev.RankActive, ev.RankQuiet})
+_FREE_NO_WORKER = frozenset({ev.PointsReported, ev.CheckpointWritten, ev.ModelPacked, ev.RankActive, ev.RankQuiet})
 
 
 class Scheduler:
@@ -67,6 +67,7 @@ class Scheduler:
             ev.entry(ev.PointsReported, self._running.points_reported),
             ev.entry(ev.DecisionMade, self._decision_made),
             ev.entry(ev.CheckpointWritten, self._checkpoint_written),
+            ev.entry(ev.ModelPacked, self._running.model_packed),
             ev.entry(ev.RankActive, self._running.rank_active),
             ev.entry(ev.RankQuiet, self._running.rank_quiet),
             ev.entry(ev.AttemptEnded, self._attempt_ended),

@@ -24,6 +24,7 @@ from cargobike.experiments.trial.messages import (
     Drawn,
     ForRunner,
     FromTrial,
+    KeptModel,
     Point,
     Published,
     Saved,
@@ -41,6 +42,7 @@ from cargobike.workers.wire.messages import Assign, Said, Tell
 if TYPE_CHECKING:
     from cargobike.experiments.trial.checkpoints.checkpoint import Checkpoints
     from cargobike.experiments.trial.checkpoints.files import SavedCheckpoint
+    from cargobike.experiments.trial.models import TrialModels
 
 VERDICT_TIMEOUT_S = 600.0
 FILES_TIMEOUT_S = 3600.0
@@ -141,6 +143,13 @@ class Context:
         from cargobike.experiments.trial.artifacts import keep_artifact  # noqa: PLC0415 - most functions keep none
 
         return keep_artifact(path, self.files, name, text)
+
+    @property
+    def model(self) -> TrialModels:
+        """What keeps models with the trial."""
+        from cargobike.experiments.trial.models import TrialModels  # noqa: PLC0415 - most functions keep none
+
+        return TrialModels(None, is_mine=self.rank == 0, announce=lambda _: None)
 
     @property
     def checkpoint(self) -> Checkpoints:
@@ -304,6 +313,13 @@ class TrialContext(Context):
     def files(self) -> Path:
         """Where the trial's artifacts lie: beside the folders of trials, so that an empty one costs little."""
         return self.folder.parent.parent / layout.FILES / self.id
+
+    @property
+    def model(self) -> TrialModels:
+        """What keeps models with the trial, until it has completed."""
+        from cargobike.experiments.trial.models import TrialModels  # noqa: PLC0415 - most functions keep none
+
+        return TrialModels(self.files, is_mine=self._is_recorded, announce=lambda name: self._say(KeptModel(name)))
 
     @property
     def should_stop(self) -> bool:

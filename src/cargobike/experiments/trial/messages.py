@@ -53,6 +53,12 @@ class Saved(TrialMessage, frozen=True, tag="saved"):
     size_bytes: int = 0
 
 
+class KeptModel(TrialMessage, frozen=True, tag="kept-model"):
+    """A model lies packed among the trial's files, under its name."""
+
+    name: str
+
+
 class Drawn(TrialMessage, frozen=True, tag="drawn"):
     """How much a rank has drawn from its data since its attempt began, and how long it had to wait for that."""
 
@@ -98,7 +104,7 @@ class AttemptEnd(msgspec.Struct, frozen=True, array_like=True):
     extras: dict[str, Any] = {}
 
 
-FromTrial = Point | Saved | Drawn | Published | Wanted
+FromTrial = Point | Saved | KeptModel | Drawn | Published | Wanted
 
 
 # -- driver to runner ------------------------------------------------------------------------------------------------
