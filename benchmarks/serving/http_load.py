@@ -1,10 +1,11 @@
 """Requests of one row over HTTP, from `wrk` on the same machine: how many a second, how late, at what cost of CPU.
 
     python benchmarks/serving/http_load.py [--servers ours ours-without-log fastapi mlserver litserve bentoml]
-                                           [--callers 1 16 64] [--seconds 10] [--rounds 3] [--json FILE]
+                                           [--callers 1 16 64] [--seconds 10] [--rounds 3] [--model torch] [--json FILE]
 
-Every server has the same 28-64-64-1 MLP in NumPy with one thread, and one worker; ours has checks, metrics, a token and
-the inference log on. Servers take turns in each round; tables hold medians. `wrk` is a Debian package.
+Every server has the same 28-64-64-1 MLP, in torch or in NumPy, with one thread, and one worker; ours has checks,
+metrics, a token and the inference log on. Servers take turns in each round; tables hold medians. `wrk` is a Debian
+package.
 """
 
 from __future__ import annotations
@@ -86,7 +87,11 @@ SERVERS = {
         "fastapi", (f"{HERE}/servers/fastapi_server.py", "{port}"), "/predict", {"x": example_row()}, "/healthz"
     ),
     "mlserver": Server(
-        "mlserver", ("-m", "mlserver", "start", "{folder}"), "/v2/models/mlp/infer", V2, "/v2/models/mlp/ready"
+        "mlserver",
+        ("-c", "from mlserver.cli import main; main()", "start", "{folder}"),
+        "/v2/models/mlp/infer",
+        V2,
+        "/v2/models/mlp/ready",
     ),
     "litserve": Server(
         "litserve", (f"{HERE}/servers/litserve_server.py", "{port}"), "/predict", {"x": example_row()}, "/health"
@@ -255,8 +260,10 @@ def main() -> None:
     parser.add_argument("--callers", nargs="+", type=int, default=[1, 16, 64])
     parser.add_argument("--seconds", type=int, default=10)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--model", choices=["torch", "numpy"], default="torch")
     parser.add_argument("--json", type=Path)
     asked = parser.parse_args()
+    os.environ["BENCHMARK_MODEL"] = asked.model
     if shutil.which("wrk") is None:
         raise SystemExit("wrk is not installed here: apt-get install wrk")
     print(json.dumps(machine.facts()), f"load {machine.load()}")

@@ -20,10 +20,9 @@ class Api(litserve.LitAPI):
         del device
         self.model = Mlp()
 
-    def decode_request(self, request: dict[str, Any]) -> list[float]:
+    def decode_request(self, request):  # LitServe reads annotations, and takes others for parameters of the address
         """Return the row."""
-        row: list[float] = request["x"]
-        return row
+        return request["x"]
 
     def batch(self, inputs: list[Any]) -> list[Any]:
         """Keep rows as they are."""

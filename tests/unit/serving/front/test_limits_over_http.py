@@ -94,6 +94,30 @@ def test_what_may_not_be_asked_is_refused_before_the_body_is_read(
     assert PREDICT.encode() not in answer
 
 
+def test_requests_that_come_at_once_on_a_connection_are_answered_in_their_order(guarded: Deployment) -> None:
+    def request(age: int) -> bytes:
+        body = msgspec.json.encode({"age": age})
+        head = f"POST /predict HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {PREDICT}\r\n"
+        return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
+
+    post(guarded, "/predict", {"age": 1}, headers=bearer())  # known from now on
+    with socket.create_connection(("127.0.0.1", guarded.port), timeout=20) as connection:
+        connection.sendall(b"".join(request(age) for age in range(1, 5)))
+        answers = b""
+        while answers.count(b"HTTP/1.1 200") < 4 or not answers.endswith(b"4.0"):
+            answers += connection.recv(1 << 16)
+    assert re.findall(rb"\r\n\r\n(\d\.\d)", answers) == [b"1.0", b"2.0", b"3.0", b"4.0"]
+
+
+def test_a_caller_that_leaves_before_the_answer_harms_no_other(guarded: Deployment) -> None:
+    body = msgspec.json.encode({"age": 3})
+    for _ in range(3):
+        with socket.create_connection(("127.0.0.1", guarded.port), timeout=20) as connection:
+            head = f"POST /predict HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {PREDICT}\r\n"
+            connection.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+    assert post(guarded, "/predict", {"age": 3}, headers=bearer()).json() == 3.0
+
+
 def test_a_body_that_does_not_say_how_long_it_is_is_counted(guarded: Deployment) -> None:
     def body() -> Iterator[bytes]:
         for _ in range(100):

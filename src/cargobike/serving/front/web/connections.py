@@ -25,6 +25,9 @@ READ_S: Final = 60.0
 KEEP_ALIVE_S: Final = 75.0
 """How long a connection is kept for the next request."""
 
+_USUAL: Final = b"HTTP/1.1 200 OK\r\ncontent-type: %b\r\ncontent-length: %d\r\nx-request-id: %b\r\n\r\n%b"
+"""What most answers look like."""
+
 
 class Lane(Protocol):
     """The short way for requests that need no task."""
@@ -170,7 +173,10 @@ class Exchange(RequestResponseCycle):
         if self.disconnected or self.response_complete:
             return
         self.response_started = True
-        self.transport.write(self._head(reply.status, headers_of(reply, request_id)) + reply.body)
+        if reply.status == 200 and self.keep_alive and not reply.headers:
+            self.transport.write(_USUAL % (reply.content_type, len(reply.body), request_id, reply.body))
+        else:
+            self.transport.write(self._head(reply.status, headers_of(reply, request_id)) + reply.body)
         self._finish()
 
     def _finish(self) -> None:
