@@ -258,6 +258,40 @@ def test_a_materialization_that_is_killed_leaves_what_was_there(online: bool | s
     view.close()
 
 
+def test_a_group_that_moves_leaves_nothing_where_it_was(online: bool | str) -> None:
+    teams = teams_of(online)
+    view = features.create_view("team_value", features=["budget"])
+    assert view.vector(team_id=1) == {"budget": 1.0}
+
+    teams.update(online="lmdb" if online != "lmdb" else True)
+    assert (teams.verify().checked, features.view("team_value").vector(team_id=1)) == (2, {"budget": 1.0})
+    for call in (lambda: view.vector(team_id=1), lambda: view.vectors([1, 2])):
+        with pytest.raises(StoreError, match=r"not looked up here any more|has no rows of this group \(any more\)"):
+            call()
+    view.close()
+    assert view.vector(team_id=3).states == {"budget": "missing"}
+    view.close()
+    teams.update(online=online)
+    assert (teams.materialize(), view.vector(team_id=1)) == ((0, 0, 0, False), {"budget": 1.0})
+    teams.update(online=False)
+    with pytest.raises(StoreError, match=r"never materialized|not looked up here|has no rows"):
+        features.view("team_value").vector(team_id=1)
+    view.close()
+
+
+def test_deleting_reaches_look_ups_of_groups_that_are_materialized_by_hand() -> None:
+    teams = features.create_group("teams", key="name")
+    teams.insert({"name": ["Zanzibar United", "Rome"], "budget": [1.0, 2.0]})
+    assert teams.materialize().rows == 2
+    teams.delete("Zanzibar United")
+    view = features.create_view("team_value", features=["budget"])
+    assert view.vector(name="Zanzibar United").states == {"budget": "missing"}
+    view.close()
+    files = [path for path in (project.current().root / "features/teams/v1/online").iterdir() if path.is_file()]
+    assert files
+    assert not any(b"Zanzibar" in path.read_bytes() for path in files), "also between the lines"
+
+
 def test_processes_that_insert_at_once_lose_nothing(online: bool | str) -> None:
     teams_of(online)
     program = (

@@ -32,7 +32,7 @@ from cargobike.features.groups.rows.preparing import Rules, needs_all_rows, prep
 from cargobike.features.groups.rows.quarantine import bad_ones, forget, put_aside, quarantined_rows
 from cargobike.features.groups.upkeep import Compaction, vacuum
 from cargobike.features.online.materializing import Materialized, materialize
-from cargobike.features.online.stores.choosing import read_online, store_of
+from cargobike.features.online.stores.choosing import is_materialized, read_online, store_of
 from cargobike.features.online.verifying import Verification, verify
 from cargobike.features.statistics.report import Statistics
 from cargobike.features.statistics.states import make_state, merge_states
@@ -196,7 +196,7 @@ class Group:
         deletion = Deletion(self.log, self._definition, wanted, str(message))
         _, commit = commit_with(self.log, self._definition, deletion)
         forget(self.log, lambda rows: wanted.partners(rows)[0])
-        if self._definition.online and commit.number >= 0:
+        if commit.number >= 0 and (self._definition.online or is_materialized(self._definition, self._storage)):
             self.materialize()
         return msgspec.structs.replace(commit, operation="delete")
 
@@ -261,8 +261,10 @@ class Group:
             description: What it holds.
             tags: Words to find it by.
             owner: Who answers for it.
-            online: As in `create_group`; views that are open go on with what they have opened.
+            online: As in `create_group`. Rows are forgotten where they were looked up before, and views that are open
+                must be opened again.
         """
+        before = self.refresh()
         words: dict[str, Any] = {"description": description, "owner": owner}
         words["tags"] = None if tags is None else tuple(tags)
         if online is not None:
@@ -273,6 +275,9 @@ class Group:
         )
         if online and self.commit >= 0:
             self.materialize()
+        moved = (before.online, before.online_store) != (self._definition.online, self._definition.online_store)
+        if online is not None and moved and (not online or before.online_store != self._definition.online_store):
+            store_of(before, self._storage).drop()
         return self._definition
 
     def refresh(self) -> Definition:

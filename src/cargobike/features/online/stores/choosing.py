@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
@@ -66,11 +67,17 @@ def store_of(definition: Definition, storage: Storage) -> OnlineStore:
 
 
 def is_materialized(definition: Definition, storage: Storage) -> bool:
-    """Tell whether look-ups in a group are possible: its file is on this host, or it was given to a server."""
-    if "://" in definition.online_store:
-        return True
+    """Tell whether look-ups in a group are possible: its rows are on this host, or on its server.
+
+    Raises:
+        StoreError: If its server does not answer.
+    """
     path = file_of(local_root(storage), definition)
-    return (path.with_suffix(".lmdb") if definition.online_store else path).exists()
+    path = path.with_suffix(".lmdb") if definition.online_store else path
+    if "://" not in definition.online_store and not path.exists():
+        return False
+    with closing(store_of(definition, storage).reader()) as reader:
+        return reader.state() is not None
 
 
 def file_of(root: Path, definition: Definition) -> Path:

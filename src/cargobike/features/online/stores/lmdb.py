@@ -73,6 +73,12 @@ class LmdbStore:
             finally:
                 _files.give_back(file)
 
+    def drop(self) -> None:
+        """Forget all rows, if there is a file."""
+        if self.path.exists():
+            with self.writing(()) as writer:
+                writer.clear()
+
 
 class LmdbReader:
     """Finds packed rows in a file.
@@ -92,6 +98,8 @@ class LmdbReader:
         try:
             with self._file.lock, self._file.open().begin() as transaction:
                 row: bytes | None = transaction.get(self._encode(key))
+                if row is None:
+                    _check(transaction)
                 return row
         except struct.error:
             raise OverflowError(key) from None
@@ -104,7 +112,10 @@ class LmdbReader:
         try:
             with self._file.lock, self._file.open().begin() as transaction:
                 get = transaction.get
-                return {key: row for key in keys if key is not None and (row := get(encode(key))) is not None}
+                rows = {key: row for key in keys if key is not None and (row := get(encode(key))) is not None}
+                if len(rows) < len(keys):
+                    _check(transaction)
+                return rows
         except lmdb.Error as error:
             raise StoreError(f"{self._file.path} cannot be read: {error}.") from error
 
@@ -271,6 +282,16 @@ def encoder_of(kinds: Sequence[str]) -> Encode:
     if is_number(kinds):
         return struct.Struct(">q").pack
     return _text if is_text(kinds) else _bounded
+
+
+def _check(transaction: Any) -> None:
+    """Refuse to call a key missing if the whole group is.
+
+    Raises:
+        StoreError: If nothing of the group is looked up here any more.
+    """
+    if transaction.get(_STATE) is None:
+        raise StoreError("This group is not looked up here any more, or never was: open the view again.")
 
 
 def _text(key: str) -> bytes:

@@ -121,6 +121,14 @@ class RedisStore:
         finally:
             client.close()
 
+    def drop(self) -> None:
+        """Forget all rows."""
+        client = _Client(self.address, ANSWER_S)
+        try:
+            client("UNLINK", self.name)
+        finally:
+            client.close()
+
 
 class RedisReader:
     """Finds packed rows on a server.

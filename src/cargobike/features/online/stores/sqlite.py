@@ -51,6 +51,9 @@ class SqliteStore:
             try:
                 connection.execute("PRAGMA journal_mode=WAL")
                 connection.execute("PRAGMA synchronous=NORMAL")
+                connection.execute(
+                    "PRAGMA secure_delete=ON"
+                )  # what was deleted is overwritten: people must be forgotten
                 connection.execute("BEGIN IMMEDIATE")
             except sqlite3.OperationalError as error:
                 raise StoreError(
@@ -59,11 +62,22 @@ class SqliteStore:
             try:
                 connection.execute("CREATE TABLE IF NOT EXISTS state (one INTEGER PRIMARY KEY, value BLOB NOT NULL)")
                 connection.execute(f"CREATE TABLE IF NOT EXISTS rows {_columns(key)}")
-                yield SqliteWriter(connection, key)
+                writer = SqliteWriter(connection, key)
+                yield writer
                 connection.execute("COMMIT")
             except BaseException:
                 connection.execute("ROLLBACK")
                 raise
+            if writer.has_removed:  # and so is what the log of changes still has of it, unless a reader needs that
+                connection.execute("PRAGMA busy_timeout=0")
+                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def drop(self) -> None:
+        """Forget all rows, if there is a file."""
+        if not self.path.exists():
+            return
+        with self.writing(()) as writer:
+            writer.forget()
 
 
 class SqliteReader:
@@ -87,6 +101,8 @@ class SqliteReader:
             some = keys[start : start + _AT_ONCE]
             marks = ",".join("?" * len(some))
             rows.update(self._connection.execute(f"SELECT key, value FROM rows WHERE key IN ({marks})", some))
+        if len(rows) < len(keys):
+            _check(self._connection)
         return rows
 
     def state(self) -> State | None:
@@ -113,6 +129,7 @@ class SqliteWriter:
     def __init__(self, connection: sqlite3.Connection, key: Sequence[str]) -> None:
         self._connection = connection
         self._key = key
+        self.has_removed = False
 
     def state(self) -> State | None:
         """Return what the file holds before the change."""
@@ -129,7 +146,14 @@ class SqliteWriter:
 
     def remove(self, keys: Sequence[Any]) -> None:
         """Forget the rows of keys."""
+        self.has_removed = True
         self._connection.executemany("DELETE FROM rows WHERE key = ?", ((key,) for key in keys))
+
+    def forget(self) -> None:
+        """Forget all rows, and that there were any."""
+        self.has_removed = True
+        self._connection.execute("DELETE FROM rows")
+        self._connection.execute("DELETE FROM state")
 
     def finish(self, state: State) -> None:
         """Say what the file holds after the change."""
@@ -142,9 +166,22 @@ def _getter(connection: sqlite3.Connection) -> Callable[[Any], bytes | None]:
 
     def get(key: Any) -> bytes | None:
         row = execute(_ONE, (key,)).fetchone()
-        return None if row is None else row[0]
+        if row is None:
+            _check(connection)
+            return None
+        return row[0]  # type: ignore[no-any-return]
 
     return get
+
+
+def _check(connection: sqlite3.Connection) -> None:
+    """Refuse to call a key missing if the whole group is.
+
+    Raises:
+        StoreError: If nothing of the group is looked up here any more.
+    """
+    if connection.execute("SELECT 1 FROM state").fetchone() is None:
+        raise StoreError("This group is not looked up here any more, or never was: open the view again.")
 
 
 def _state(connection: sqlite3.Connection) -> State | None:

@@ -48,7 +48,7 @@ class Reader(Protocol):
 
         Raises:
             OverflowError: If no group can have such a key; `UnicodeEncodeError` likewise.
-            StoreError: If the store cannot be reached, or has lost the group.
+            StoreError: If the store cannot be reached, or has nothing of the group any more.
         """
         ...
 
@@ -125,6 +125,14 @@ class OnlineStore(Protocol):
         Raises:
             StoreError: If it cannot be written, or another process is writing it for a minute.
             Overtaken: If another process has changed it since the block began.
+        """
+        ...
+
+    def drop(self) -> None:
+        """Forget all rows, and that there were any: look-ups that are open are refused from then on.
+
+        Raises:
+            StoreError: If it cannot be written.
         """
         ...
 
