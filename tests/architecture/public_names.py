@@ -48,8 +48,8 @@ PUBLIC: dict[str, str] = {
     ),
     "cargobike.keras": "prepare shard",
     "cargobike.models": (
-        "Field Flavour Given ModelVersion Promotion Saved Signature best export_mlflow get history import_mlflow list "
-        "register remove remove_alias retain"
+        "Field Flavour Given ModelVersion Promotion Saved Signature best export_mlflow export_to get history "
+        "import_from import_mlflow list register remove remove_alias retain"
     ),
     "cargobike.monitoring": (
         "ChangePoint ChangePoints Comparison Figure Judgement Labelled Policy Reference Shift Side State join_labels "

@@ -12,6 +12,7 @@ from cargobike.core.registering.lazy import lazy_names
 
 if TYPE_CHECKING:
     from cargobike.core.signatures import Field, Signature
+    from cargobike.models.exchange.front import export_to, import_from
     from cargobike.models.exchanging import export_mlflow, import_mlflow
     from cargobike.models.flavours.flavour import Flavour, Given, Saved
     from cargobike.models.front import best, get, history, list, remove, remove_alias, retain
@@ -29,8 +30,10 @@ __all__ = [
     "Signature",
     "best",
     "export_mlflow",
+    "export_to",
     "get",
     "history",
+    "import_from",
     "import_mlflow",
     "list",
     "register",
@@ -49,9 +52,11 @@ _SOURCES = {
     "Saved": "cargobike.models.flavours.flavour",
     "Signature": "cargobike.core.signatures",
     "best": _FRONT,
+    "export_to": "cargobike.models.exchange.front",
     "export_mlflow": "cargobike.models.exchanging",
     "get": _FRONT,
     "history": _FRONT,
+    "import_from": "cargobike.models.exchange.front",
     "import_mlflow": "cargobike.models.exchanging",
     "list": _FRONT,
     "register": "cargobike.models.registering",

@@ -186,11 +186,10 @@ _DATA = frozenset({"dataset", "table", "group"})
 
 def _trained_on(project: ProjectFolder, experiment: str) -> list[Thing]:
     """Return the data that an experiment was trained on, and the views that training datasets were made of."""
-    try:
-        edges = list(all_edges(project))
-    except (CargobikeError, ImportError) as error:
-        _log.warning("It is not known what %s was trained on: %s", experiment, error)
-        return []
+    problems: list[str] = []
+    edges = list(all_edges(project, problems))
+    if problems:
+        _log.warning("It may not be known what %s was trained on: %s", experiment, "; ".join(problems))
     data = [edge.source for edge in edges if edge.made == Thing("experiment", experiment) and edge.source.kind in _DATA]
     views = [edge.source for edge in edges if edge.made in data and edge.source.kind == "view"]
     return [*data, *views]

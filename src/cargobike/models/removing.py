@@ -6,7 +6,7 @@ import shutil
 import time
 
 from cargobike.core.errors import InvalidInputError, NotFoundError
-from cargobike.core.registering.tracing import Thing, users_of
+from cargobike.core.registering.tracing import Thing, all_edges, users_of
 from cargobike.core.running.accounts import user_name
 from cargobike.models.catalogue.catalogue import Catalogue, Model
 from cargobike.models.facts import VersionRemoved
@@ -35,7 +35,34 @@ def remove_version(catalogue: Catalogue, name: str, version: int, reason: str = 
             f"{name}:{version} is used by the deployment {', '.join(used_by)}. Roll that to another version, or remove "
             "it, and try again."
         )
+    _remove(catalogue, name, version, reason)
+    sweep_dead(catalogue, name)
+    sweep_unlisted(catalogue, name)
 
+
+def retain(catalogue: Catalogue, name: str, keep: int) -> list[int]:
+    """Remove all but the newest versions of a model, and those that are in use; returns the numbers of the removed."""
+    model, summaries = catalogue.summaries(name)
+    there = [version for version, _ in summaries if version not in model.state.removed]
+    older = there[: max(0, len(there) - keep)]
+    if not older:
+        return []
+    served = {edge.source for edge in all_edges(catalogue.project) if edge.made.kind == "deployment"}
+    removed = []
+    for version in older:
+        if model.state.aliases_of(version) or Thing("model", name, str(version)) in served:
+            continue
+        try:
+            _remove(catalogue, name, version, f"only the newest {keep} are kept")
+        except (InvalidInputError, NotFoundError):
+            continue  # in use since, or gone
+        removed.append(version)
+    sweep_dead(catalogue, name)
+    sweep_unlisted(catalogue, name)
+    return removed
+
+
+def _remove(catalogue: Catalogue, name: str, version: int, reason: str) -> None:
     def decide(model: Model) -> VersionRemoved:
         if not 0 < version <= model.versions:
             raise NotFoundError(
@@ -50,27 +77,8 @@ def remove_version(catalogue: Catalogue, name: str, version: int, reason: str = 
             )
         return VersionRemoved(at=time.time(), by=user_name(), version=version, reason=reason)
 
-    token = catalogue.manifest(name, version).token if version else ""
     catalogue.add_fact(name, decide)
-    _delete_files(catalogue, name, token)
-    sweep_dead(catalogue, name)
-    sweep_unlisted(catalogue, name)
-
-
-def retain(catalogue: Catalogue, name: str, keep: int) -> list[int]:
-    """Remove all but the newest versions of a model, and those that are in use; returns the numbers of the removed."""
-    model, summaries = catalogue.summaries(name)
-    there = [version for version, _ in summaries if version not in model.state.removed]
-    removed = []
-    for version in there[: max(0, len(there) - keep)]:
-        if model.state.aliases_of(version):
-            continue
-        try:
-            remove_version(catalogue, name, version, f"only the newest {keep} are kept")
-        except InvalidInputError:
-            continue  # in use since
-        removed.append(version)
-    return removed
+    _delete_files(catalogue, name, catalogue.manifest(name, version).token)
 
 
 def _delete_files(catalogue: Catalogue, name: str, token: str) -> None:

@@ -13,7 +13,7 @@ from cargobike import models, project
 from cargobike.core.errors import GateError, InvalidInputError, NotFoundError, PredictionError, StoreError
 from cargobike.core.layout import ProjectFolder
 from cargobike.core.registering.modelling import model_keeper
-from cargobike.core.registering.tracing import Thing
+from cargobike.core.registering.tracing import Edge, Thing
 from cargobike.models.naming import read_reference
 
 
@@ -183,11 +183,9 @@ def test_retention_keeps_the_newest_and_what_is_in_use(monkeypatch: pytest.Monke
         register()
     register("other")
     models.get("digits:1").promote("champion")
-    served = [Thing("deployment", "digits"), Thing("model", "digits", "2")]
-    monkeypatch.setattr(
-        "cargobike.models.removing.users_of",
-        lambda _, thing: [type("Edge", (), {"made": served[0]})] if thing == served[1] else [],
-    )
+    edge = Edge(Thing("deployment", "digits"), Thing("model", "digits", "2"), "serves")
+    monkeypatch.setattr("cargobike.core.registering.tracing.all_edges", lambda *_: [edge])
+    monkeypatch.setattr("cargobike.models.removing.all_edges", lambda _: [edge])
     with pytest.raises(InvalidInputError, match=r"digits:2 is used by the deployment digits\. Roll that"):
         models.remove("digits:2")
     assert models.retain(keep=2) == ["digits:3", "digits:4"]

@@ -95,6 +95,8 @@ def verify(version: Version, as_json: Json = False) -> None:
 models.command("register")(register)
 models.command("promote")(promote)
 models.command("compare")(compare)
+models.command("export")(export)
+models.command("import")(import_)
 models.command("tag")(tag)
 models.command("note")(note)
 models.command("card")(card)
