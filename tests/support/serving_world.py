@@ -62,6 +62,7 @@ class World:
         """Versions that cannot be loaded, and what they raise; nothing for those that crash."""
         self.ended_fronts = 0
         self._due: list[tuple[float, int, Callable[[], None]]] = []
+        self._routed_at: dict[int, float] = {}
         self._order = itertools.count()
         self._asks = itertools.count(1)
 
@@ -167,6 +168,8 @@ class World:
                     known = {route.version for route in self.routes}
                     if share.version not in known and known and not self.ready(share.version):
                         self.lost.append(f"routed to version {share.version}, which no replica has ready")
+                for version in {*(route.version for route in self.routes), self.shadow}:
+                    self._routed_at[version] = self.now
                 self.routes, self.shadow, self.by = command.routes, command.shadow, command.by
             case events.Expect():
                 self.expected = command
@@ -212,7 +215,13 @@ class World:
         if replica is None or not self.front_is_up or replica.is_connected:
             return
         replica.is_connected = True
-        self.hear(events.ReplicaUp(at=self.now, replica=number, version=replica.version))
+        # It may have requests before the supervisor hears of it.
+        self._later(0.03, lambda: self._said_up(number))
+
+    def _said_up(self, number: int) -> None:
+        replica = self.running.get(number)
+        if replica is not None and replica.is_connected and self.front_is_up:
+            self.hear(events.ReplicaUp(at=self.now, replica=number, version=replica.version))
 
     def _drain(self, number: int) -> None:
         replica = self.running.get(number)
@@ -232,7 +241,8 @@ class World:
         if replica is None:
             return
         has_requests = replica.is_connected and not replica.is_drained and self.front_is_up
-        if has_requests and replica.version in {*(route.version for route in self.routes), self.shadow}:
+        is_routed = replica.version in {*(route.version for route in self.routes), self.shadow}
+        if has_requests and (is_routed or self.now - self._routed_at.get(replica.version, 0.0) < 0.5):
             self.lost.append(f"replica {command.replica} of version {replica.version} was ended with requests")
         reason = "was ended by SIGTERM"
         self._later(0.02, lambda: self.hear(events.ReplicaDown(at=self.now, replica=command.replica, reason=reason)))

@@ -104,13 +104,13 @@ def _tell_imports(seat: Seat, before: Set[str]) -> None:
     """Name the libraries that were imported here, so that the template can import them for the next runner."""
     if len(sys.modules) == len(before):
         return
-    names = [name for name in sys.modules if name not in before and _is_library(name)]
+    names = [name for name in sys.modules if name not in before and is_library(name)]
     if names:
         with contextlib.suppress(OSError):  # the template can do without it
             seat.send(Imported(names[:_MOST_NAMES]))
 
 
-def _is_library(name: str) -> bool:
+def is_library(name: str) -> bool:
     """Tell whether a module is installed or ours: the user's may compute at import, and must not run before a fork."""
     if name.startswith("cargobike."):  # under development it may lie anywhere
         return True

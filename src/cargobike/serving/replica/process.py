@@ -8,6 +8,7 @@ import select
 import signal
 import socket
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -40,11 +41,15 @@ _RETRY_S: Final = 0.05
 _READ_BYTES: Final = 1 << 18
 
 
-def run_replica(config: ReplicaConfig) -> None:
+def run_replica(config: ReplicaConfig, when_loaded: Callable[[], None] | None = None) -> None:
     """Serve one version until the front says that there will be no more, or is gone for longer than `grace_s`.
 
     Blocks. Ends with an error if the model cannot be loaded, or cannot answer its own example: nothing was connected
     then, and no request is lost.
+
+    Args:
+        config: What to serve, and where.
+        when_loaded: Called when the model is loaded and warm.
 
     Raises:
         DeploymentError: If the model cannot be loaded or warmed up.
@@ -53,6 +58,8 @@ def run_replica(config: ReplicaConfig) -> None:
     specification = msgspec.json.decode(config.specification, type=Specification)
     project.use(config.project)
     pipeline, ready = prepare(specification, config)
+    if when_loaded is not None:
+        when_loaded()
     try:
         Replica(pipeline, ready, config).run()
     finally:

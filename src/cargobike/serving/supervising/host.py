@@ -17,6 +17,7 @@ import socket
 import sys
 import time
 import traceback
+from collections.abc import Set
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,24 +28,26 @@ from cargobike.serving.replica.process import run_replica
 from cargobike.serving.supervising.hosting import End, EndHost, Fork, Gone, HostConfig, HostIs, ToHost, Using
 from cargobike.serving.wire import Frames, ReplicaConfig, Said, framed
 from cargobike.workers.processes import adopt_orphans, die_with_parent, end_descendants, volunteer
-from cargobike.workers.runner import open_stream
+from cargobike.workers.runner import is_library, open_stream
 
 _TERM_S: Final = 5.0
 _LOOK_S: Final = 1.0
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 _LONGEST_LOG: Final = 32 << 20
 _LONGEST_ERROR: Final = 16_000
+_LONGEST_IMPORTS: Final = 1 << 20
 _OURS: Final = str(Path(__file__).resolve().parents[2]) + os.sep
 
 
 class _Replica:
     """A replica that was forked."""
 
-    def __init__(self, number: int, version: int, pid: int, words_fd: int) -> None:
+    def __init__(self, number: int, version: int, pid: int, words_fd: int, imports_fd: int) -> None:
         self.number = number
         self.version = version
         self.pid = pid
         self.words_fd = words_fd
+        self.imports_fd = imports_fd
         self.kill_at: float | None = None
 
 
@@ -173,19 +176,33 @@ class Host:
 
     def _fork(self, order: Fork) -> None:
         config = msgspec.msgpack.decode(order.config, type=ReplicaConfig)
+        self._learn_imports()
         words_fd = os.memfd_create("cargobike-replica-error")
+        imports_fd = os.memfd_create("cargobike-replica-imports")
         me = os.getpid()
         pid = os.fork()
         if pid == 0:
             try:
-                self._become_replica(config, words_fd, me)
+                self._become_replica(config, words_fd, imports_fd, me)
             except BaseException:  # noqa: BLE001 - no exception may leave a forked child, only its exit status
                 traceback.print_exc()
             finally:
                 os._exit(1)
-        self._replicas[order.replica] = _Replica(order.replica, config.version, pid, words_fd)
+        self._replicas[order.replica] = _Replica(order.replica, config.version, pid, words_fd, imports_fd)
 
-    def _become_replica(self, config: ReplicaConfig, words_fd: int, parent: int) -> None:
+    def _learn_imports(self) -> None:
+        """Import what replicas have needed, so that the next one finds it there."""
+        for replica in self._replicas.values():
+            names = os.pread(replica.imports_fd, _LONGEST_IMPORTS, 0).decode().split()
+            os.ftruncate(replica.imports_fd, 0)
+            for name in names:
+                if name not in sys.modules:
+                    with contextlib.suppress(Exception):  # the replica that needs it says so
+                        importlib.import_module(name)
+            if names:
+                gc.freeze()
+
+    def _become_replica(self, config: ReplicaConfig, words_fd: int, imports_fd: int, parent: int) -> None:
         os.setpgid(0, 0)
         die_with_parent(parent)
         volunteer()
@@ -195,13 +212,14 @@ class Host:
         self._server.close()
         if self._supervisor is not None:
             self._supervisor.close()
-        others = [replica.words_fd for replica in self._replicas.values()]
+        others = [fd for replica in self._replicas.values() for fd in (replica.words_fd, replica.imports_fd)]
         for fd in (self._wake_fd, self._wake_end, self._config.listener, *others):
             if fd >= 0:
                 os.close(fd)
         _redirect(Path(self._config.logs) / f"replica-{config.replica}.log")
         try:
-            run_replica(config)
+            before = set(sys.modules)
+            run_replica(config, lambda: _tell_imports(imports_fd, before))
         except BaseException as error:
             os.write(words_fd, _words_of(error).encode(errors="replace")[-_LONGEST_ERROR:])
             raise
@@ -239,6 +257,7 @@ class Host:
                 replica = self._replicas.pop(numbers[pid])
                 error = os.pread(replica.words_fd, _LONGEST_ERROR, 0).decode(errors="replace")
                 os.close(replica.words_fd)
+                os.close(replica.imports_fd)
                 self._say(Gone(replica.number, str(process_ending(code)), error))
         if ended:
             # Only replicas should be our children; anything else was left by one that died.
@@ -262,6 +281,12 @@ def _words_of(error: BaseException) -> str:
     shown = "".join(text.format(chain=False)) if text.stack else ""
     last = " ".join(str(error).split()) if error.__cause__ is not None else f"{type(error).__name__}: {error}"
     return f"{shown}{last}"
+
+
+def _tell_imports(fd: int, before: Set[str]) -> None:
+    """Name the installed modules that loading the model has imported; the user's own may compute at import."""
+    names = " ".join(name for name in list(sys.modules) if name not in before and is_library(name))
+    os.write(fd, names.encode()[:_LONGEST_IMPORTS])
 
 
 def _signal(pid: int, number: signal.Signals) -> None:

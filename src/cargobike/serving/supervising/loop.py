@@ -26,6 +26,7 @@ from cargobike.serving.supervising.crew import Crew, Host
 from cargobike.serving.supervising.desk import Desk
 from cargobike.serving.supervising.finding import Version
 from cargobike.serving.supervising.links import Link
+from cargobike.serving.supervising.logs import forget_old_logs
 from cargobike.serving.supervising.policy import events
 from cargobike.serving.supervising.policy.supervisor import Supervisor
 from cargobike.serving.supervising.traffic import TrafficCount
@@ -293,6 +294,7 @@ class Loop:
             case events.Expect():
                 self.crew.tell_front(wire.Expect(command.starting, command.refuse))
             case events.StartReplica():
+                forget_old_logs(self.crew.folder)
                 known = self.versions.get(command.version)
                 self.crew.start_replica(command.replica, command.version, known.libraries if known else ())
             case events.DrainReplica():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
@@ -29,6 +30,8 @@ COME_BACK_S: Final = 10.0
 """How long replicas may take to connect to a new front."""
 DRAIN_S: Final = 60.0
 """How long a replica may take for the requests that it has; beyond what one batch may take."""
+ROUTED_S: Final = 5.0
+"""How long after requests went to a version last a replica of it, of which we have not heard, may have one."""
 HOPELESS: Final = 5
 """After so many deaths in a row, none of them ready before, requests are refused and not kept waiting."""
 
@@ -80,6 +83,7 @@ class Fleet:
     last_number: int = 0
     replicas: dict[int, Replica] = field(default_factory=dict)
     deaths: dict[int, Deaths] = field(default_factory=dict)
+    routed_at: dict[int, float] = field(default_factory=dict)
 
     def adopt(self, at: float, found: Mapping[int, int]) -> None:
         """Take over replicas that run already; they count once they are connected."""
@@ -94,6 +98,10 @@ class Fleet:
     def starting(self, version: int) -> int:
         """Return how many replicas of a version are on their way."""
         return sum(each.version == version and each.state == "starting" for each in self.replicas.values())
+
+    def forget_deaths(self, version: int) -> None:
+        """Give a version that is asked for anew all its attempts."""
+        self.deaths.pop(version, None)
 
     def is_hopeless(self, version: int) -> bool:
         """Tell whether replicas of a version keep dying before they are ready."""
@@ -142,8 +150,9 @@ class Fleet:
         deaths.count = 1 if proven else deaths.count + 1
         deaths.unready = 0 if replica.was_ready else deaths.unready + 1
         deaths.last_error = error or reason
-        longest_s = LONGEST_PAUSE_OF_READY_S if replica.was_ready else LONGEST_PAUSE_S
-        deaths.next_at = at + pause_after(deaths.count, longest_s)
+        # What dies while it serves is asked for now; what dies before that may never be able to serve.
+        of_ready = pause_after(deaths.count, LONGEST_PAUSE_OF_READY_S)
+        deaths.next_at = at + (of_ready if replica.was_ready else max(of_ready, pause_after(deaths.unready)))
         return replica, [Record(fact)]
 
     def lost(self, at: float, number: int, why: str) -> list[Command]:
@@ -197,9 +206,11 @@ class Fleet:
             routed: Versions that requests go to: a replica of these may have a request before we know that it is ready.
         """
         commands: list[Command] = []
+        self.routed_at.update(dict.fromkeys(routed, at))
         versions = {*wanted, *(replica.version for replica in self.replicas.values())}
         for version in sorted(versions):
-            commands += self._settle_version(at, version, wanted.get(version, 0), is_routed=version in routed)
+            is_routed = at - self.routed_at.get(version, -math.inf) < ROUTED_S
+            commands += self._settle_version(at, version, wanted.get(version, 0), is_routed=is_routed)
         return commands
 
     def _settle_version(self, at: float, version: int, wanted: int, *, is_routed: bool) -> list[Command]:

@@ -151,6 +151,8 @@ class Supervisor:
             return [Tell(event.ask, "the deployment is being stopped")]
         match event:
             case RollAsked():
+                if event.version not in self.wanted:
+                    self.fleet.forget_deaths(event.version)
                 return self.release.begin(at, event.version, event.plan, event.ask)
             case PromoteAsked():
                 return self.release.promote(at, event.ask)

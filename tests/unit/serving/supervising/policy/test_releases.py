@@ -79,6 +79,17 @@ def test_a_replica_that_takes_too_long_to_load_is_given_up() -> None:
     assert "died 3 times" in world.finished.error
 
 
+def test_replicas_that_were_killed_in_earlier_rolls_do_not_slow_the_next_one() -> None:
+    world = serving(2)
+    for number in range(20):
+        world.roll(2 - number % 2)
+        world.pass_time(0.2)
+        world.kill(max(world.running))
+        world.pass_time(2.5)
+        assert world.is_routed(Share(2 - number % 2))
+    assert world.lost == []
+
+
 def test_a_second_roll_is_refused_while_the_first_goes_on() -> None:
     world = serving()
     world.roll(2)
