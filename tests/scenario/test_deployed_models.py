@@ -142,7 +142,7 @@ def test_what_is_served_is_known_to_lineage() -> None:
         edges = [edge for edge in all_edges(project.current()) if edge.made == made]
         assert edges == [
             Edge(made, Thing("model", "times", "1"), "serves", "to roll back to"),
-            Edge(made, Thing("model", "times", "2"), "serves", "serves"),
+            Edge(made, Thing("model", "times", "2"), "serves"),
         ]
 
 

@@ -193,6 +193,8 @@ class _Judging:
         value = measured.get(name)
         self.figures[shown] = value
         if value is None:
+            # Also where nothing is compared with it: a misspelt metric must not open the gate for the first champion.
+            self.unknown |= not alias
             subject = alias or "this version"
             self.remarks.append(
                 f"{name} was not measured of {subject}, which has {', '.join(sorted(measured)) or 'no metrics'}"

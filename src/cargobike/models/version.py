@@ -189,6 +189,11 @@ class ModelVersion:
         return self._state.aliases_of(self.version)
 
     @property
+    def all_aliases(self) -> dict[str, int]:
+        """The aliases of its model, and the version that each points at."""
+        return dict(self._state.aliases)
+
+    @property
     def tags(self) -> tuple[str, ...]:
         """Its tags, in alphabetical order."""
         return self._state.tags_of(self.version, self.summary.tags)

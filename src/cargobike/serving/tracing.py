@@ -26,9 +26,9 @@ def _edges_of(name: str, record: DeploymentRecord) -> Iterator[Edge]:
     made = Thing("deployment", name)
     specification = record.specification
     model = model_name(specification.model)
-    roles = {record.previous: "to roll back to", record.candidate: "being brought in", record.current: "serves"}
+    roles = {record.previous: "to roll back to", record.candidate: "being brought in", record.current: ""}
     for version in sorted({*roles, *record.routed} - {0}):
-        detail = "stopped" if record.is_stopped else roles.get(version, "serves")
+        detail = "stopped" if record.is_stopped else roles.get(version, "")
         yield Edge(made, Thing("model", model, str(version)), "serves", detail)
     if specification.view:
         view, _, view_version = specification.view.partition(":")

@@ -42,6 +42,7 @@ OTHERS = {"champion": {"accuracy": 0.8, "val/loss": 0.2}, "old": None}
         ("accuracy > 0.5 or missing > 1", False),
         ("not missing > 1", False),
         ("accuracy > champion.missing", False),
+        ("missing > old.accuracy", False),
     ],
 )
 def test_gates_are_judged(text: str, passes: bool) -> None:

@@ -42,7 +42,7 @@ def ls(
         return
     made = table("MODEL", "ALIASES", "METRICS", "FLAVOUR", "MB", "REGISTERED", "DESCRIPTION", right=("MB",))
     for version in shown:
-        made.add_row(*_row(version))
+        made.add_row(*_row(version, of_all=not name))
     print_table(made)
     if len(shown) < len(versions):
         console().print(f"{len(versions) - len(shown)} more; --all lists them.")
@@ -134,12 +134,16 @@ def _listed(version: ModelVersion) -> dict[str, Any]:
     }
 
 
-def _row(version: ModelVersion) -> list[Any]:
+def _row(version: ModelVersion, *, of_all: bool) -> list[Any]:
+    """Return the cells of a version; with `of_all` it stands for its model, and all aliases of that are named."""
     summary = _summary(version)
+    aliases = version.aliases
+    if of_all:
+        aliases = [f"{alias} ({number})" for alias, number in sorted(version.all_aliases.items())]
     metrics = {name: float(value) for name, value in sorted(summary.metrics.items())}
     return [
         cell(version.reference, "bold"),
-        cell(", ".join(version.aliases)),
+        cell(", ".join(aliases)),
         cell(parameters(metrics)),
         cell(summary.flavour),
         cell("removed" if version.is_removed else f"{summary.size_bytes / 1e6:.1f}"),
