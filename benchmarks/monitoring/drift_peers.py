@@ -6,6 +6,7 @@ Alarms of peers that compare columns are corrected as their documents say (Bonfe
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -85,6 +86,12 @@ def river_adwin() -> dict[str, float]:
     return {"values_per_s": 200_000 / taken_s, "delay": float(np.median(delays)), "found": len(delays), "false": false}
 
 
+def processor_s() -> float:
+    """Return the processor time of this process and of those that it started and that have ended."""
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
+
+
 JUDGES = {"alibi-ks": alibi_ks, "frouros-ks": frouros_ks, "frouros-mmd": frouros_mmd}
 
 
@@ -102,9 +109,9 @@ def main() -> None:
         alarms = 0
         for _ in range(windows):
             window = draw(rows, random)
-            began = time.process_time()
+            began = processor_s()
             alarms += judge(window)
-            cpu_s += time.process_time() - began
+            cpu_s += processor_s() - began
         answer[kind] = alarms / windows
     answer["cpu_ms"] = 1000 * cpu_s / (windows * len(KINDS))
     print(json.dumps(answer))

@@ -30,7 +30,7 @@ from cargobike import monitoring
 ROOT = Path(__file__).resolve().parents[2]
 REFERENCE_ROWS = 100_000
 PEERS = {"alibi-ks": "alibi-detect", "frouros-ks": "frouros", "frouros-mmd": "frouros", "river-adwin": "river"}
-_SLOW = {"frouros-mmd": 10}
+_SLOW = {"frouros-mmd": 6}
 """Peers that need seconds for a window judge only so many of each kind."""
 
 
