@@ -338,14 +338,16 @@ def test_a_server_that_was_away_or_lost_its_data_is_told_from_missing_keys(tmp_p
         server.stop()
         with pytest.raises(StoreError, match=f"The Redis server at {server.url} does not answer"):
             view.vector(team_id=1)
-        with pytest.raises(StoreError, match="does not answer"):
-            teams.materialize()
+        with pytest.raises(
+            StoreError, match=r"Commit 1 .* was made, but look-ups do not see it yet: .*does not answer"
+        ):
+            teams.insert({"team_id": [5], "at": ["2026-02-01"], "budget": [5.0]})
         server.start()  # empty
         for call in (lambda: view.vector(team_id=1), lambda: view.vectors([1, 2])):
             with pytest.raises(StoreError, match=r"has lost or evicted them\. Call group\.materialize"):
                 call()
-        assert teams.materialize() == (0, 2, 0, True)
-        assert view.vector(team_id=1) == {"budget": 1.0}
+        assert teams.materialize() == (1, 3, 0, True)
+        assert [vector["budget"] for vector in view.vectors([1, 5])] == [1.0, 5.0]
         view.close()
     finally:
         project.use(None)
@@ -432,6 +434,17 @@ def test_what_a_killed_writer_collected_expires(redis_server: RedisServer) -> No
         lose()
     assert everything(store, [1, 3]) == {1: row(1)}
     client.close()
+
+
+@pytest.mark.parametrize(("library", "given"), [("lmdb", "lmdb"), ("redis", "redis://host")])
+def test_a_library_that_is_missing_is_named_before_anything_is_made(
+    library: str, given: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, library, None)
+    monkeypatch.delitem(sys.modules, f"cargobike.features.online.stores.{library}")
+    with pytest.raises(ImportError, match=rf"needs {library}.*pip install 'cargobike\[{library}\]'"):
+        features.create_group("teams", key="team_id", online=given)
+    assert features.list_groups() == []
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from cargobike.core.errors import InvalidInputError, nearest
+from cargobike.core.errors import InvalidInputError, StoreError, nearest
 from cargobike.core.values.times import Seconds, read_seconds
 from cargobike.features.definition import WRITTEN_AT, Definition
 from cargobike.features.delta.log import Log
@@ -168,7 +168,7 @@ class Group:
         insertion = Insertion(self.log, ready.definition, ready.rows, self._keys, commit)
         commit = commit_with(self.log, ready.definition, insertion)[1]
         if ready.definition.online:
-            self.materialize()
+            self._bring_online(commit)
         return commit
 
     def _insert_pieces(self, tables: Iterator[pa.Table], rules: Rules, commit: Commit) -> Commit:
@@ -176,8 +176,18 @@ class Group:
             self.log, self._definition, tables, rules, keys=self._keys, commit=commit
         )
         if self._definition.online:
-            self.materialize()
+            self._bring_online(made)
         return made
+
+    def _bring_online(self, commit: Commit) -> None:
+        """Make look-ups see a commit; an error says that it was made all the same."""
+        try:
+            self.materialize()
+        except StoreError as error:
+            raise StoreError(
+                f"Commit {commit.number} of the group {self.name!r} was made, but look-ups do not see it yet: {error} "
+                "Call group.materialize() when that works again."
+            ) from error
 
     def delete(self, keys: Any, *, message: str = "") -> Commit:
         """Delete all rows of keys, at all times, also those in quarantine; `vacuum` deletes them from the past too.
@@ -197,7 +207,7 @@ class Group:
         _, commit = commit_with(self.log, self._definition, deletion)
         forget(self.log, lambda rows: wanted.partners(rows)[0])
         if commit.number >= 0 and (self._definition.online or is_materialized(self._definition, self._storage)):
-            self.materialize()
+            self._bring_online(commit)
         return msgspec.structs.replace(commit, operation="delete")
 
     def materialize(self) -> Materialized:

@@ -27,17 +27,23 @@ def read_online(given: Any) -> tuple[bool, str]:
 
     Raises:
         InvalidInputError: If it is none that we know, or an address with credentials, which all users would see.
+        MissingLibraryError: If the library of the store is not installed.
     """
     if isinstance(given, bool):
         return given, ""
     if not isinstance(given, str):
         raise InvalidInputError(f"online must be {_ALLOWED}; {describe(given)} was given.")
-    if given in {"sqlite", "lmdb"}:
-        return True, "" if given == "sqlite" else given
+    if given == "sqlite":
+        return True, ""
+    if given == "lmdb":
+        _module("lmdb")
+        return True, given
     if "://" not in given:
         close = nearest(given, ["sqlite", "lmdb", "redis"])
         raise InvalidInputError(f"online must be {_ALLOWED}; {given!r} was given.{close}")
-    return True, _address(given)
+    address = _address(given)
+    _module("redis")
+    return True, address
 
 
 def store_of(definition: Definition, storage: Storage) -> OnlineStore:
@@ -52,18 +58,26 @@ def store_of(definition: Definition, storage: Storage) -> OnlineStore:
     """
     if not definition.online_store:
         return SqliteStore(file_of(local_root(storage), definition))
-    kind = "lmdb" if definition.online_store == "lmdb" else "redis"
-    try:
-        module = load(f"cargobike.features.online.stores.{kind}")
-    except ModuleNotFoundError as error:
-        raise in_words(error, f"The store of the group {definition.name}", kind) from error
     store: OnlineStore
-    if kind == "lmdb":
-        store = module.LmdbStore(file_of(local_root(storage), definition).with_suffix(".lmdb"))
+    if definition.online_store == "lmdb":
+        store = _module("lmdb").LmdbStore(file_of(local_root(storage), definition).with_suffix(".lmdb"))
     else:
+        module = _module("redis")
         frame = module.frame_of(without_credentials(storage.url), definition.name, definition.version)
         store = module.RedisStore(_address(definition.online_store), frame)
     return store
+
+
+def _module(kind: str) -> Any:
+    """Return the module of a kind of store, whose library may be missing.
+
+    Raises:
+        MissingLibraryError: If it is; says how to install it.
+    """
+    try:
+        return load(f"cargobike.features.online.stores.{kind}")
+    except ModuleNotFoundError as error:
+        raise in_words(error, f"A group that is looked up in {kind}", kind) from error
 
 
 def is_materialized(definition: Definition, storage: Storage) -> bool:
