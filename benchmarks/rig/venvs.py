@@ -29,7 +29,6 @@ REQUIREMENTS: dict[str, tuple[str, ...]] = {
     "alibi-detect": ("alibi-detect==0.13.0",),
     "frouros": ("frouros==0.9.0",),
     "river": ("river==0.26.1",),
-    "evidently": ("evidently",),
     "hyperopt": ("setuptools<80", "hyperopt", "pyspark==4.3.0"),
 }
 """What each needs, installed one after the other."""
