@@ -28,6 +28,8 @@ from cargobike.serving.wire import CONTROL, REPLICAS, FrontConfig
 
 BACKLOG: Final = 2048
 SWEEP_S: Final = 1.0
+SWITCH_S: Final = 0.001
+"""How long the thread of the inference log may hold the interpreter while a request waits."""
 
 _log: Final = logging.getLogger(__name__)
 
@@ -37,6 +39,7 @@ def main() -> None:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     config = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=FrontConfig)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the supervisor drains first
+    sys.setswitchinterval(SWITCH_S)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(run_front(config))
 
