@@ -3,9 +3,10 @@
     python benchmarks/serving/rolls.py [--rolls 100] [--callers 8] [--kill] [--steps 5] [--json FILE]
 
 Callers send one row after the other on connections that they keep, and try nothing again: what is not answered with 200
-and the right row counts as a failure. `--kill` ends a random replica with SIGKILL during each roll. The second part
-starts with one replica, lets callers begin all at once, and takes the time until four replicas are ready; the model
-sleeps 5 ms a batch, so that a queue forms, and has no libraries to import.
+and the right row counts as a failure. `--kill` ends a random replica with SIGKILL during each roll; the next one begins
+when what was under way is answered, since a request that was at two replicas which died is given up on purpose. The
+second part starts with one replica, lets callers begin all at once, and takes the time until four replicas are ready;
+the model sleeps 5 ms a batch, so that a queue forms, and has no libraries to import.
 """
 
 from __future__ import annotations
@@ -52,6 +53,7 @@ class Callers:
         self.latencies: list[float] = []
         self._address = urlsplit(url).netloc
         self._stop = threading.Event()
+        self._rounds = [0] * count
         self._threads = [threading.Thread(target=self._call, args=(number,)) for number in range(count)]
 
     def __enter__(self) -> Callers:
@@ -63,6 +65,12 @@ class Callers:
         self._stop.set()
         for thread in self._threads:
             thread.join()
+
+    def wait_for_all(self) -> None:
+        """Wait until every request that is under way now has ended."""
+        goals = [count + 2 for count in self._rounds]
+        while any(count < goal for count, goal in zip(self._rounds, goals, strict=True)):
+            time.sleep(0.001)
 
     def _call(self, number: int) -> None:
         connection = http.client.HTTPConnection(self._address, timeout=30)
@@ -80,6 +88,7 @@ class Callers:
                 self.failures.append(repr(error))
                 connection.close()
             self.latencies.append(time.perf_counter() - began)
+            self._rounds[number] += 1
         connection.close()
 
 
@@ -113,6 +122,7 @@ def measure_rolls(rolls: int, callers: int, *, kill: bool) -> dict[str, Any]:
                 took.append(time.perf_counter() - at)
                 if kill:
                     killer.join()
+                    load.wait_for_all()
             seconds = time.perf_counter() - began
     latencies = sorted(load.latencies)
     return {

@@ -95,6 +95,7 @@ class Requests:
         self._retries = retries
         self._stop = threading.Event()
         self._lock = threading.Lock()
+        self._rounds = [0] * threads
         self._threads = [threading.Thread(target=self._ask, args=(number,)) for number in range(threads)]
 
     def __enter__(self) -> Requests:
@@ -112,6 +113,11 @@ class Requests:
         goal = self.answered + more
         wait_until(lambda: self.answered >= goal, timeout_s)
 
+    def wait_for_all(self, timeout_s: float = 30.0) -> None:
+        """Wait until every request that is under way now has ended, and another one of its thread."""
+        goals = [count + 2 for count in self._rounds]
+        wait_until(lambda: all(count >= goal for count, goal in zip(self._rounds, goals, strict=True)), timeout_s)
+
     def _ask(self, number: int) -> None:
         client, count = Client(self._url), number * 1_000_000
         while not self._stop.is_set():
@@ -125,6 +131,7 @@ class Requests:
                 client.close()
             with self._lock:
                 self.slowest_s = max(self.slowest_s, time.monotonic() - began)
+                self._rounds[number] += 1
                 if problem:
                     self.failures.append(problem)
                 else:
