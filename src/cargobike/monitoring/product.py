@@ -14,7 +14,7 @@ PRODUCT: Final = Product(
         Command(
             "drift",
             "cargobike.monitoring.commands.drift",
-            "Compare two tables: does one look like the other?",
+            "Compare two tables; exit code 3 if the second does not look like the first.",
             after="features",
         ),
     ),

@@ -24,13 +24,16 @@ ALARM = 3
 
 
 def drift(
-    reference: Annotated[
-        str, typer.Argument(metavar="REFERENCE", help="What is usual: a path, a URL, a table, a saved reference.")
-    ],
+    reference: Annotated[str, typer.Argument(metavar="REFERENCE", help="What is usual: a path, a URL, a table.")],
     now: Annotated[str, typer.Argument(metavar="NOW", help="What to judge: a path, a URL, a table.")],
     *,
     window: Annotated[
-        int, typer.Option("--window", help="Judge windows of so many rows, one after the other. [default: all rows]")
+        int,
+        typer.Option(
+            "--window",
+            help="Judge windows of so many rows, one after the other. [default: all rows]",
+            show_default=False,
+        ),
     ] = 0,
     alarm: Annotated[
         str, typer.Option("--alarm", metavar="'K of N'", help="How many of how many windows make an alarm.")
@@ -40,7 +43,10 @@ def drift(
     ] = 0.05,
     seed: Annotated[int, typer.Option("--seed", help="The same seed gives the same judgement.", min=0)] = 1,
     columns: Annotated[
-        str, typer.Option("--columns", metavar="A,B,…", help="The columns to judge. [default: all that can be]")
+        str,
+        typer.Option(
+            "--columns", metavar="A,B,…", help="The columns to judge. [default: all that can be]", show_default=False
+        ),
     ] = "",
     report: Annotated[
         Path | None, typer.Option("--report", metavar="FILE", help="Write a page with everything, one file of HTML.")
