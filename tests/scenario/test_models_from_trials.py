@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from cargobike import experiment, models, project, trial
+from cargobike import experiment, features, models, project, trial
 from cargobike.core.errors import InvalidInputError
+from cargobike.core.registering.tracing import Thing, lineage_of
 from cargobike.journals import ModelKept, read_journal
 from support.far_engine import FarEngine
 from support.scripts import environment
@@ -187,3 +188,25 @@ def test_the_command_line_registers_a_trial(tmp_path: Path) -> None:
     )
     assert json.loads(answer.stdout)["training"]["trial"] == number
     assert models.get("again").predict([5.0]) == [5.0]
+
+
+def test_a_model_knows_the_training_dataset_and_the_view_it_came_from() -> None:
+    teams = features.create_group("teams", key="team_id", event_time="at")
+    teams.insert({"team_id": [1, 2], "at": ["2026-01-01"] * 2, "budget": [1.0, 2.0]})
+    view = features.create_view("team_value", features=["budget"], label="value")
+    labels = {"team_id": [1, 2], "at": ["2026-05-01"] * 2, "value": [1.0, 2.0]}
+    dataset = view.create_training_dataset("values", labels)
+
+    def learn(data: Any, factor: float) -> float:
+        trial.model.save("valued", lambda rows: [factor for _ in rows])
+        return factor
+
+    experiment.launch(learn, {"factor": [1.0]}, data=dataset, workers=1, quiet=True)
+    version = models.get("valued")
+    assert [(one.relation, one.kind, one.name, one.version) for one in version.sources[1:]] == [
+        ("trained on", "dataset", "values", "1"),
+        ("made from", "view", "team_value", "1"),
+    ]
+    kinds = {edge.source.kind for edge in version.lineage().sources}
+    assert kinds >= {"experiment", "dataset", "view", "group"}
+    assert Thing("model", "valued", "1") in {edge.made for edge in lineage_of(project.current(), "teams").uses}

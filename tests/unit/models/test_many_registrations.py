@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -258,7 +260,15 @@ _STEPS = st.lists(
 
 @pytest.fixture
 def _no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    connect = sqlite3.connect
+
+    def connect_at_once(*arguments: Any, **options: Any) -> sqlite3.Connection:
+        connection: sqlite3.Connection = connect(*arguments, **options)
+        connection.execute("PRAGMA synchronous = OFF")
+        return connection
+
     monkeypatch.setattr(os, "fsync", lambda _: None)
+    monkeypatch.setattr(sqlite3, "connect", connect_at_once)
 
 
 @pytest.mark.usefixtures("_no_waiting_for_the_disk")
