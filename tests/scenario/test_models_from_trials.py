@@ -64,6 +64,8 @@ def test_what_a_train_function_keeps_is_registered_when_the_trial_has_completed(
     assert [fact.name for fact in facts] == ["scaled"] * 6
     assert best_of(result).register("scaled") == best, "it is registered once"
     assert best_of(result).register("other").predict([1.0]) == [3.0]
+    models.remove(best.reference)
+    assert best_of(result).register("scaled").version == 4, "what was removed is registered anew if it is wanted"
 
 
 def test_a_model_of_a_trial_that_failed_stays_among_its_files() -> None:

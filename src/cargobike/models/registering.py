@@ -89,7 +89,7 @@ def register(
                 "files; or trial=…, such as result.best."
             )
         if (packed := _packed(trained, name)) is not None and not any(said.values()) and factory is None:
-            return register_packed(packed, trained, name=name, project=project)
+            return register_packed(packed, trained, name=name, project=project, even_if_removed=True)
         model, files = _left_by(trained, factory)
     if trained is not None:
         said["metrics"] = {**trained.metrics, **(metrics or {})}
@@ -104,9 +104,16 @@ def register(
 
 
 def register_packed(
-    folder: Path, trained: Trained, *, name: str = "", project: ProjectFolder | None = None
+    folder: Path,
+    trained: Trained,
+    *,
+    name: str = "",
+    project: ProjectFolder | None = None,
+    even_if_removed: bool = False,
 ) -> ModelVersion:
     """Register what a train function has packed, once: again, the version that it became is returned.
+
+    One that was removed since comes back only if it is wanted: a driver that takes over must not bring it back.
 
     Raises:
         StoreError: If the folder holds no packed model.
@@ -115,7 +122,7 @@ def register_packed(
     name = name or said.name
     catalogue = Catalogue(project or trained.project)
     already = _registered(catalogue, name, trained.training)
-    if already is not None:
+    if already is not None and not (already.is_removed and even_if_removed):
         return already
     measured = {**trained.metrics, **unpack_numbers(said.metrics)}
     if trained.requirements:
@@ -165,7 +172,7 @@ def _registered(catalogue: Catalogue, name: str, training: Training) -> ModelVer
     model, summaries = catalogue.summaries(name)
     for version, data in reversed(summaries):
         summary = decode_summary(data)
-        if (summary.experiment, summary.trial, summary.attempt) == mark:
+        if (summary.experiment, summary.trial, summary.attempt) == mark and not summary.imported_from:
             return ModelVersion(catalogue, model, version, summary=data)
     return None
 
