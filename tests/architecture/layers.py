@@ -443,8 +443,6 @@ DEFERRED: dict[tuple[str, str], str] = {
     ("experiments/driving/keeping.py", "cargobike.experiments.driving.models"): "only for functions that keep models",
     ("experiments/results/trial.py", "cargobike.experiments.results.trained"): "only for trials that become models",
     ("experiments/results/trial.py", "cargobike.core.registering.modelling"): "only for trials that become models",
-    ("models/exchange/front.py", "cargobike.models.mlflow.exporting"): "only for MLflow",
-    ("models/exchange/front.py", "cargobike.models.mlflow.importing"): "only for MLflow",
     ("models/version.py", "cargobike.models.cards"): "needs NumPy, which lists do not",
     ("models/version.py", "cargobike.models.flavours.rows"): "needs NumPy, which lists do not",
     ("models/packing.py", "cargobike.models.flavours.rows"): "needs NumPy, which files and functions do not",

@@ -34,7 +34,7 @@ def export(
 
 def import_(
     path: Annotated[Path, typer.Argument(metavar="PATH", help="What export wrote, or a folder of MLflow.")],
-    name: Annotated[str, typer.Option("--name", help="What to call the model; by default what it was called.")] = "",
+    name: Annotated[str, typer.Argument(metavar="[NAME]", help="What to call it; by default what it was called.")] = "",
     as_json: Json = False,
 ) -> None:
     """Take a version from a file or folder into the project; its code is not trusted."""
@@ -44,4 +44,4 @@ def import_(
         return
     console().print(cell(f"{version.reference} ({version.flavour}, {version.fingerprint[:12]})"))
     if version.manifest.runs_code:
-        console().print(cell("Loading it runs code of its files, which needs trust=True or --trust."))
+        console().print(cell("It runs code when it is loaded, and has to be trusted first: trust=True, or --trust."))

@@ -101,8 +101,6 @@ models.command("tag")(tag)
 models.command("note")(note)
 models.command("card")(card)
 models.command("rm")(rm)
-models.command("export")(export)
-models.command("import")(import_)
 
 
 def _summary(version: ModelVersion) -> Summary:

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import os
 import tempfile
 from pathlib import Path
 from typing import Literal
 
-import msgspec
-
 from cargobike.core.errors import InvalidInputError
-from cargobike.core.layout import REQUIREMENTS
 from cargobike.core.values.packed_numbers import unpack_numbers
 from cargobike.models.catalogue.catalogue import Catalogue
 from cargobike.models.exchange.archives import read_archive, write_archive
-from cargobike.models.files import folder_files
+from cargobike.models.exchanging import export_mlflow, import_mlflow
 from cargobike.models.flavours.flavour import Saved
 from cargobike.models.front import get
 from cargobike.models.naming import check_name
-from cargobike.models.record import EXAMPLE, FILES_ONLY, MODEL
 from cargobike.models.version import ModelVersion
 from cargobike.models.writing import Draft, commit_draft
 from cargobike.store.files import project
@@ -39,35 +34,14 @@ def export_to(reference: str, path: str | os.PathLike[str], *, format: Format = 
     Raises:
         InvalidInputError: If something lies there already, or it cannot be written like that.
     """
-    version, target = get(reference), Path(path)
+    target = Path(path)
     if format == "cargobike":
+        version = get(reference)
         write_archive(version.manifest, version.folder(), target)
         return target
     if format != "mlflow":
         raise InvalidInputError(f"format={format!r} was given; allowed are 'cargobike' and 'mlflow'.")
-    if target.exists():
-        raise InvalidInputError(f"{target} is there already; choose another name, or remove it.")
-    if version.flavour == FILES_ONLY:
-        raise InvalidInputError(f"{version.reference} holds files only, which MLflow cannot load.")
-    # Only for MLflow, and it needs a library for YAML.
-    from cargobike.models.mlflow.exporting import export_mlflow  # noqa: PLC0415
-
-    manifest = version.manifest
-    export_mlflow(
-        target,
-        files=version.folder() / MODEL.rstrip("/"),
-        saved=saved_of(version),
-        title=version.reference,
-        signature=manifest.signature,
-        example=version.example,
-        requirements=version.requirements,
-        about={
-            "description": manifest.description,
-            "metrics": msgspec.to_builtins(manifest.metrics),
-            "fingerprint": manifest.fingerprint,
-        },
-    )
-    return target
+    return export_mlflow(reference, target)
 
 
 def import_from(path: str | os.PathLike[str], name: str = "") -> ModelVersion:
@@ -85,22 +59,16 @@ def import_from(path: str | os.PathLike[str], name: str = "") -> ModelVersion:
     source = Path(path)
     if name:
         check_name(name)
+    if (source / _MLMODEL).is_file():
+        if not name:
+            raise InvalidInputError(f"{source} is a folder of MLflow, which does not name the model; give name=….")
+        return import_mlflow(source, name)
     catalogue = Catalogue(project.prepare())
     with tempfile.TemporaryDirectory(prefix="cargobike-model-") as temporary:
         folder = Path(temporary, "files")
         folder.mkdir()
-        is_mlflow = (source / _MLMODEL).is_file()
-        draft = _from_mlflow(source, folder, name) if is_mlflow else _from_archive(source, folder, name)
-        manifest = commit_draft(catalogue, draft)
+        manifest = commit_draft(catalogue, _from_archive(source, folder, name))
     return ModelVersion(catalogue, catalogue.model(manifest.name), manifest.version, manifest=manifest)
-
-
-def saved_of(version: ModelVersion) -> Saved:
-    """Return what the flavour of a version needs to know."""
-    manifest = version.manifest
-    return Saved(
-        flavour=manifest.flavour, details=manifest.details, libraries=manifest.libraries, runs_code=manifest.runs_code
-    )
 
 
 def _from_archive(source: Path, folder: Path, name: str) -> Draft:
@@ -120,24 +88,4 @@ def _from_archive(source: Path, folder: Path, name: str) -> Draft:
         tags=manifest.tags,
         training=manifest.training,
         imported_from=f"{source.name} ({manifest.name}:{manifest.version} of {manifest.user or '?'}@{manifest.host})",
-    )
-
-
-def _from_mlflow(source: Path, folder: Path, name: str) -> Draft:
-    if not name:
-        raise InvalidInputError(f"{source} is a folder of MLflow, which does not name the model; give name=….")
-    # Only for MLflow, and it needs a library for YAML.
-    from cargobike.models.mlflow.importing import import_mlflow  # noqa: PLC0415
-
-    imported = import_mlflow(source, folder / MODEL.rstrip("/"))
-    if imported.example is not None:
-        (folder / EXAMPLE).write_text(json.dumps(imported.example))
-    if imported.requirements:
-        (folder / REQUIREMENTS).write_text(imported.requirements)
-    return Draft(
-        name=name,
-        saved=imported.saved,
-        files=folder_files(folder, links=False),
-        signature=imported.signature,
-        imported_from=f"{source.name} (MLflow)",
     )

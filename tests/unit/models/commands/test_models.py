@@ -77,7 +77,7 @@ def test_versions_are_promoted_tagged_noted_and_removed(registry: Path) -> None:
 
 def test_versions_are_exported_and_imported(registry: Path) -> None:
     said("export", "digits:1", str(registry / "digits.zip"))
-    assert "needs trust=True or --trust" in said("import", str(registry / "digits.zip"), "--name", "borrowed")
+    assert "has to be trusted first" in said("import", str(registry / "digits.zip"), "borrowed")
     assert models.get("borrowed").is_imported
 
 

@@ -57,7 +57,7 @@ def test_a_version_goes_through_mlflows_folder(tmp_path: Path) -> None:
     assert brought.is_imported
     assert brought.predict([3.0], trust=True) == [6.0]
     models.register("words", files=folder / "MLmodel")
-    with pytest.raises(InvalidInputError, match="words:1 holds files only"):
+    with pytest.raises(InvalidInputError, match="words:1 holds files and cannot predict"):
         models.export_to("words", tmp_path / "other", format="mlflow")
     with pytest.raises(InvalidInputError, match="format='onnx' was given"):
         models.export_to("digits", tmp_path / "other", format="onnx")  # type: ignore[arg-type]
