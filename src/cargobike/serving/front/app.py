@@ -12,7 +12,7 @@ from cargobike.core.errors import nearest
 from cargobike.core.version import __version__
 from cargobike.serving.front.desk.problems import Problem, Refused
 from cargobike.serving.front.hub import Hub
-from cargobike.serving.front.keeping import Log
+from cargobike.serving.front.keeping import LogKeeper
 from cargobike.serving.front.lane import Lane
 from cargobike.serving.front.predicting import Predicting, Reader
 from cargobike.serving.front.protocols import kserve_v1, open_inference, plain
@@ -46,7 +46,7 @@ class App:
         log: Where requests and answers are kept, if they are.
     """
 
-    def __init__(self, hub: Hub, access: Access, log: Log | None) -> None:
+    def __init__(self, hub: Hub, access: Access, log: LogKeeper | None) -> None:
         self._hub = hub
         self._access = access
         self._predicting = Predicting(hub, access, log)

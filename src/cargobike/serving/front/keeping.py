@@ -1,63 +1,254 @@
-"""The inference log as the front sees it: a place to put requests and answers that never makes it wait."""
+"""The inference log as the front sees it: a place to put requests and answers that never makes it wait.
+
+What is kept is turned into columns and written by a process of its own, which is started again if it is lost.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import dataclasses
 import logging
+import socket
+import subprocess
+import sys
 import time
+import zlib
 from collections.abc import Callable, Mapping
-from typing import Final, Protocol
+from typing import Final, cast
 
-from cargobike.core.errors import CargobikeError
+import msgspec
+
+from cargobike.core.package import PACKAGE_PARENT
 from cargobike.core.signatures import Signature
 from cargobike.serving.front.desk.tickets import Ticket
-from cargobike.serving.front.protocols.rows import RowCodec
-from cargobike.serving.inference_log.log import InferenceLog
+from cargobike.serving.inference_log.messages import LogConfig, Requests, Signed, from_log
 from cargobike.serving.inference_log.sink import Counts, Entry
 from cargobike.serving.specification import Specification
+from cargobike.serving.wire import Frames, Said, framed
+
+AT_ONCE: Final = 64
+"""How many requests go to the process of the log in one message."""
+LATEST_S: Final = 0.05
+"""How long a request waits for others at most."""
+MOST_BYTES: Final = 64 << 20
+"""The most memory for what the process of the log has not read yet; beyond it requests are dropped, and counted."""
+_FIRST_PAUSE_S: Final = 1.0
+_LONGEST_PAUSE_S: Final = 60.0
+_ALL: Final = 2**32
 
 _log: Final = logging.getLogger(__name__)
 _clock_began_at: Final = time.time() - time.monotonic()
 """When the desk's clock stood at 0: requests are logged with the time of day."""
 
 
-class Log(Protocol):
-    """Keeps requests and answers.
+class LogKeeper:
+    """Hands requests to the process of the inference log; all calls come from the event loop.
 
-    Guarantees: `take_later` never waits and never raises; what cannot be kept is counted.
+    Guarantees: `take` never waits and never raises; what cannot be kept is counted. Requests that were handed over are
+    kept even if the front is killed.
+
+    Args:
+        specification: The deployment, and what of it is kept.
+        project: The project's address.
+        model: The name of the model.
+        signatures: What each version takes and returns; looked into when a version answers for the first time.
+
+    Attributes:
+        counts: What became of requests.
     """
 
-    @property
-    def counts(self) -> Counts:
-        """What became of requests."""
-        ...
+    def __init__(
+        self, specification: Specification, project: str, model: str, signatures: Mapping[int, Signature | None]
+    ) -> None:
+        self._specification = specification
+        self._project = project
+        self._model = model
+        self._signatures = signatures
+        self._below = round(specification.logging.sample * _ALL)
+        self._waiting: list[Entry] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._link: _LogLink | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._starting: asyncio.Task[None] | None = None
+        self._pause_s = _FIRST_PAUSE_S
+        self._is_closing = False
+        self._earlier = Counts()
+        self.counts = Counts()
 
-    def take_later(self, request_id: bytes, size: int, entry: Callable[[], Entry]) -> None:
-        """Keep one request, which is made into an entry later, in another thread."""
-        ...
+    async def start(self) -> None:
+        """Start the process of the log."""
+        loop = asyncio.get_running_loop()
+        ours, theirs = socket.socketpair()
+        with theirs:
+            program = (
+                f"import sys; sys.path.append({PACKAGE_PARENT!r}); "
+                "from cargobike.serving.inference_log.process import main; main()"
+            )
+            config = LogConfig(
+                specification=msgspec.json.encode(self._specification),
+                project=self._project,
+                model=self._model,
+                connection=theirs.fileno(),
+            )
+            process = subprocess.Popen(
+                [sys.executable, "-P", "-c", program], stdin=subprocess.PIPE, pass_fds=(theirs.fileno(),)
+            )
+        assert process.stdin is not None
+        with contextlib.suppress(BrokenPipeError), process.stdin as pipe:
+            pipe.write(msgspec.msgpack.encode(config))
+        self._process = process
+        _, self._link = await loop.create_unix_connection(lambda: _LogLink(self.counted, self._lost), sock=ours)
+        self._hand_over()
 
-    def close(self, within_s: float = 5.0) -> None:
-        """Keep what was taken, and end."""
-        ...
+    def take(self, request_id: bytes, ticket: Ticket) -> None:
+        """Keep a request that has ended."""
+        if self._below < _ALL and zlib.crc32(request_id) >= self._below:
+            return
+        self._waiting.append(_entry_of(request_id, ticket))
+        self.counts.taken += 1
+        if len(self._waiting) >= AT_ONCE:
+            self._hand_over()
+        elif self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(LATEST_S, self._hand_over)
+
+    async def close(self, within_s: float = 20.0) -> None:
+        """Wait until what was taken is kept, as far as that can be done in a time, and end the process of the log."""
+        self._is_closing = True
+        if self._starting is not None:
+            self._starting.cancel()
+        self._hand_over()
+        if self._link is not None:
+            await self._link.finish(within_s)
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._process is not None:
+            await asyncio.to_thread(_await_end, self._process, within_s)
+        if self.counts.dropped:
+            _log.warning("The inference log has dropped %d of %d requests.", self.counts.dropped, self.counts.taken)
+
+    def counted(self, written: int, dropped: int, failures: int) -> None:
+        """Take in what the process of the log says about all that it was given."""
+        self.counts.written = self._earlier.written + written
+        self.counts.lost = self._earlier.lost + dropped
+        self.counts.failures = self._earlier.failures + failures
+        self._pause_s = _FIRST_PAUSE_S
+
+    def _hand_over(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        entries, self._waiting = self._waiting, []
+        if not entries:
+            return
+        link = self._link
+        if link is None or not link.has_room():
+            self.counts.refused += len(entries)
+            return
+        try:
+            for version in {entry[3] for entry in entries} - link.signed:
+                link.signed.add(version)
+                link.send(Signed(version, msgspec.json.encode(self._signatures.get(version))))
+            link.send(Requests(entries))  # type: ignore[arg-type] # rows of several fields are structs, which become maps
+            link.sent += len(entries)
+        except Exception:  # noqa: BLE001 - serving goes on without a log
+            self.counts.refused += len(entries)
+            _log.exception("%d requests cannot be logged.", len(entries))
+
+    def _lost(self) -> None:
+        """Count what was under way, and start the process of the log again after a while."""
+        link, self._link = self._link, None
+        counts = self.counts
+        told = counts.written + counts.lost - self._earlier.written - self._earlier.lost
+        counts.lost += max(0, (link.sent if link is not None else 0) - told)
+        if not self._is_closing:
+            counts.failures += 1
+        self._earlier = dataclasses.replace(counts)
+        if self._is_closing:
+            return
+        _log.warning("The process of the inference log has ended, and is started again in %g s.", self._pause_s)
+        self._starting = asyncio.get_running_loop().create_task(self._start_again(self._pause_s))
+        self._pause_s = min(_LONGEST_PAUSE_S, 2 * self._pause_s)
+
+    async def _start_again(self, pause_s: float) -> None:
+        await asyncio.sleep(pause_s)
+        if self._process is not None:
+            await asyncio.to_thread(_await_end, self._process, 0.0)
+        await self.start()
 
 
-def open_log(
+class _LogLink(asyncio.Protocol):
+    """The connection to one process of the log."""
+
+    def __init__(self, counted: Callable[[int, int, int], None], lost: Callable[[], None]) -> None:
+        self._counted = counted
+        self._lost = lost
+        self._frames = Frames()
+        self._ended = asyncio.Event()
+        self.signed: set[int] = set()
+        self.sent = 0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Remember where to write."""
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's are not of that class
+
+    def data_received(self, data: bytes) -> None:
+        """Take in counts."""
+        for body in self._frames.feed(data):
+            said = from_log.decode(body)
+            self._counted(said.written, said.dropped, said.failures)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Say that the process is gone."""
+        self._ended.set()
+        self._lost()
+
+    def has_room(self) -> bool:
+        """Tell whether the process reads what it is given."""
+        return not self._transport.is_closing() and self._transport.get_write_buffer_size() < MOST_BYTES
+
+    def send(self, message: Said) -> None:
+        """Send a message, now or when there is room."""
+        self._transport.write(framed(message))
+
+    async def finish(self, within_s: float) -> None:
+        """Send no more, and wait until the process has said what became of everything."""
+        if self._transport.is_closing():
+            return
+        self._transport.write_eof()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._ended.wait(), within_s)
+        self._transport.abort()
+
+
+def _await_end(process: subprocess.Popen[bytes], within_s: float) -> None:
+    try:
+        process.wait(within_s)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+async def open_log(
     specification: Specification, project: str, model: str, signatures: Mapping[int, Signature | None]
-) -> Log | None:
-    """Return the log that was asked for; `None` if there is none, or it cannot be opened: requests come first."""
+) -> LogKeeper | None:
+    """Return the log that was asked for, started; `None` if none was."""
     if not specification.logging.sample:
         return None
-    try:
-        return InferenceLog(specification, project, model, signatures)
-    except CargobikeError as error:
-        _log.error("requests are not logged: %s", error)
-        return None
+    keeper = LogKeeper(specification, project, model, signatures)
+    await keeper.start()
+    return keeper
 
 
-def entry_of(request_id: bytes, ticket: Ticket, codec: RowCodec) -> Entry:
+def _entry_of(request_id: bytes, ticket: Ticket) -> Entry:
     """Return a request that has ended as the log keeps it."""
-    at = ticket.arrived_s + _clock_began_at
-    latency_s = ticket.ended_s - ticket.arrived_s
     answers = ticket.answers if ticket.status == 200 else None
-    if ticket.streams and answers is not None:
-        answers = [answers]
-    return request_id.decode(), at, latency_s, ticket.version, ticket.status, codec.plain(ticket.rows), answers
+    return (
+        request_id.decode(),
+        ticket.arrived_s + _clock_began_at,
+        ticket.ended_s - ticket.arrived_s,
+        ticket.version,
+        ticket.status,
+        ticket.rows,
+        [answers] if ticket.streams and answers is not None else answers,
+    )

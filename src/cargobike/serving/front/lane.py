@@ -64,7 +64,7 @@ class Lane:
 class Errand:
     """One request on the short way: called with its body, it answers on the exchange when there is an answer."""
 
-    __slots__ = ("_asked", "_caller", "_codec", "_exchange", "_metrics", "_path", "_predicting", "_request", "_size")
+    __slots__ = ("_asked", "_caller", "_exchange", "_metrics", "_path", "_predicting", "_request")
 
     def __init__(
         self, predicting: Predicting, metrics: Metrics, request: Request, caller: Caller, path: tuple[Reader, int]
@@ -78,9 +78,8 @@ class Errand:
     def __call__(self, body: bytes, exchange: Exchange) -> None:
         """Read a body and let its rows in."""
         self._exchange = exchange
-        self._size = len(body)
         try:
-            self._asked, self._codec, share = self._predicting.read(body, *self._path)
+            self._asked, share = self._predicting.read(body, *self._path)
             ticket = self._caller.ticket(self._asked.rows, share, self._path[1])
             ticket.on_end = self._answer
             self._predicting.submit(ticket)
@@ -91,7 +90,7 @@ class Errand:
 
     def _answer(self, ticket: Ticket) -> None:
         try:
-            self._predicting.keep(self._request, ticket, self._codec, self._size)
+            self._predicting.keep(self._request, ticket)
             if ticket.problem is None:
                 self._send(Reply(200, self._asked.reply(ticket.answers, ticket.version)))
             else:

@@ -6,7 +6,6 @@ import asyncio
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -15,7 +14,7 @@ from cargobike.serving.front.desk.problems import Problem, Refused
 from cargobike.serving.front.desk.routing import share_of
 from cargobike.serving.front.desk.tickets import Ticket
 from cargobike.serving.front.hub import Hub
-from cargobike.serving.front.keeping import Log, entry_of
+from cargobike.serving.front.keeping import LogKeeper
 from cargobike.serving.front.protocols.rows import Asked, RowCodec
 from cargobike.serving.front.web.access import Access
 from cargobike.serving.front.web.answering import Reply, Request, problem_body
@@ -59,7 +58,7 @@ class Predicting:
         log: Where requests and answers are kept, if they are.
     """
 
-    def __init__(self, hub: Hub, access: Access, log: Log | None) -> None:
+    def __init__(self, hub: Hub, access: Access, log: LogKeeper | None) -> None:
         self._hub = hub
         self._access = access
         self._log = log
@@ -76,7 +75,7 @@ class Predicting:
         """Return the answer to a request."""
         caller = self.caller_of(request)
         body = await request.body(self._limits.body_bytes)
-        asked, codec, share = self.read(body, read, pinned)
+        asked, share = self.read(body, read, pinned)
         future: asyncio.Future[None] = self._loop.create_future()
 
         def wake(_: Ticket) -> None:
@@ -87,7 +86,7 @@ class Predicting:
         ticket.on_end = wake
         self.submit(ticket)
         await future
-        self.keep(request, ticket, codec, len(body))
+        self.keep(request, ticket)
         if ticket.problem is not None:
             raise Refused(ticket.problem)
         return Reply(200, asked.reply(ticket.answers, ticket.version))
@@ -102,10 +101,10 @@ class Predicting:
         """Let a request in; raises `Refused` if it is not."""
         self._hub.submit(ticket)
 
-    def keep(self, request: Request, ticket: Ticket, codec: RowCodec, size: int) -> None:
+    def keep(self, request: Request, ticket: Ticket) -> None:
         """Log a request that has ended."""
         if self._log is not None:
-            self._log.take_later(request.id, 600 + 5 * size, partial(entry_of, request.id, ticket, codec))
+            self._log.take(request.id, ticket)
 
     async def stream(self, request: Request, read: Reader, content_type: bytes) -> None:
         """Send the answer to one row piece by piece, as server-sent events or one JSON value in each line.
@@ -114,7 +113,7 @@ class Predicting:
         """
         caller = self.caller_of(request)
         body = await request.body(self._limits.body_bytes)
-        asked, codec, share = self.read(body, read, 0)
+        asked, share = self.read(body, read, 0)
         if len(asked.rows) != 1:
             problem = Problem(422, "too-many-rows", f"{len(asked.rows)} rows were sent; one at a time is streamed.")
             raise Refused(problem)
@@ -135,15 +134,15 @@ class Predicting:
             await _send_pieces(request, ticket, pieces, content_type)
         finally:
             watch.cancel()
-            self.keep(request, ticket, codec, len(body))
+            self.keep(request, ticket)
 
     async def _forget_when_gone(self, request: Request, ticket: Ticket) -> None:
         while (await request.receive())["type"] != "http.disconnect":
             pass
         self._hub.forget(ticket)
 
-    def read(self, body: bytes, read: Reader, pinned: int) -> tuple[Asked, RowCodec, float]:
-        """Return what a body asks for, checked; what reads rows of its version; and the share that chooses it."""
+    def read(self, body: bytes, read: Reader, pinned: int) -> tuple[Asked, float]:
+        """Return what a body asks for, checked, and the share that chooses a version."""
         hub = self._hub
         share = random.random()
         codec = hub.codec(hub.desk.version_for(share, pinned))
@@ -152,7 +151,7 @@ class Predicting:
         if by:
             row = codec.plain(asked.rows[:1])[0]
             share = share_of(row[by]) if isinstance(row, dict) and by in row else share
-        return asked, codec, share
+        return asked, share
 
     def _admitted(self, request: Request, now_s: float) -> str:
         """Return what to call the caller, if it may predict, and may do that now."""

@@ -28,8 +28,6 @@ from cargobike.serving.wire import CONTROL, REPLICAS, FrontConfig
 
 BACKLOG: Final = 2048
 SWEEP_S: Final = 1.0
-SWITCH_S: Final = 0.001
-"""How long the thread of the inference log may hold the interpreter while a request waits."""
 
 _log: Final = logging.getLogger(__name__)
 
@@ -39,7 +37,6 @@ def main() -> None:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     config = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=FrontConfig)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the supervisor drains first
-    sys.setswitchinterval(SWITCH_S)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(run_front(config))
 
@@ -66,7 +63,7 @@ async def run_front(config: FrontConfig) -> None:
         server.should_exit = True
 
     hub = Hub(config, specification, _port_of(listener), end)
-    log = open_log(specification, config.project, hub.model, hub.signatures)
+    log = await open_log(specification, config.project, hub.model, hub.signatures)
     app = App(hub, Access(config.tokens, specification.host), log)
     server = _Server(_settings(app, specification))
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, end, specification.limits.deadline_s)
@@ -85,7 +82,7 @@ async def run_front(config: FrontConfig) -> None:
         for unix_server in sockets:
             unix_server.close()
         if log is not None:
-            log.close()
+            await log.close()
         await asyncio.sleep(0)
 
 

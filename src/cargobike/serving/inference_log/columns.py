@@ -32,7 +32,7 @@ HEAD: Final = (
 )
 """The columns of every file; `input` and `output` hold JSON of what no typed column can hold, and are mostly null."""
 
-_ELEMENTS_AT_ONCE: Final = 8192
+_ELEMENTS_AT_ONCE: Final = 1 << 17
 _UNFIT: Final = (pa.ArrowException, TypeError, ValueError, KeyError, OverflowError)
 _TYPES: Final[dict[Datatype, Any]] = {
     **{name: pa.from_numpy_dtype(np.dtype(other)) for name, other in NUMPY_NAMES.items() if name != "BYTES"},
@@ -46,7 +46,7 @@ class Columns:
 
     Attributes:
         schema: The columns.
-        rows_at_once: How many rows are converted in one go: conversion holds the interpreter, and requests wait.
+        rows_at_once: How many rows are converted in one go, so that it takes little memory.
         row_bytes: About how much memory a row and its answer take before they are converted.
     """
 
@@ -69,40 +69,32 @@ class Columns:
 
     def batch(self, entries: Sequence[Entry]) -> pa.RecordBatch:
         """Return requests as columns, one row for each row of a request; one without rows has a single row."""
-        ids: list[str] = []
-        ats: list[int] = []
-        latencies: list[float] = []
-        statuses: list[int] = []
-        numbers: list[int | None] = []
-        rows: list[Any] = []
-        answers: list[Any] = []
-        for request_id, at, latency_s, _, status, asked, answered in entries:
-            count = len(asked) if asked else 1
-            ids.extend(repeat(request_id, count))
-            ats.extend(repeat(round(at * 1e6), count))
-            latencies.extend(repeat(latency_s * 1e3, count))
-            statuses.extend(repeat(status, count))
-            if asked:
-                numbers.extend(range(count))
-                rows.extend(asked)
-            else:
-                numbers.append(None)
-                rows.append(None)
-            if answered and len(answered) == count:
-                answers.extend(answered)
-            else:
-                answers.extend(repeat(None, count))
-        total = len(ids)
+        ids, ats, latencies, _, statuses, asked, answered = zip(*entries, strict=True)
+        rows = [row for some in asked for row in some or (None,)]
+        answers = [
+            answer
+            for some, got in zip(asked, answered, strict=True)
+            for answer in (got if got and len(got) == len(some or (None,)) else repeat(None, len(some or (None,))))
+        ]
+        counts = np.fromiter((len(some or (None,)) for some in asked), np.int64, len(asked))
+        numbers = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+        has_none = np.repeat(np.fromiter((not some for some in asked), np.bool_, len(asked)), counts)
+        head = [
+            pa.array(ids, pa.string()),
+            pa.array(np.rint(np.array(ats) * 1e6).astype(np.int64)).view(HEAD[1].type),
+            pa.array((np.array(latencies) * 1e3).astype(np.float32)),
+            pa.repeat(pa.scalar(self._model, pa.string()), len(ids)),
+            pa.repeat(pa.scalar(self._version, pa.int32()), len(ids)),
+            pa.array(statuses, pa.int16()),
+        ]
+        if len(rows) > len(ids):
+            requests = pa.array(np.repeat(np.arange(len(ids)), counts))
+            head = [column.take(requests) for column in head]
         input_text, *inputs = self._inputs.arrays(rows)
         output_text, *outputs = self._outputs.arrays(answers)
         arrays = [
-            pa.array(ids, pa.string()),
-            pa.array(ats, pa.int64()).view(HEAD[1].type),
-            pa.array(latencies, pa.float32()),
-            pa.repeat(pa.scalar(self._model, pa.string()), total),
-            pa.repeat(pa.scalar(self._version, pa.int32()), total),
-            pa.array(statuses, pa.int16()),
-            pa.array(numbers, pa.int32()),
+            *head,
+            pa.array(numbers, pa.int32(), mask=has_none),
             input_text,
             output_text,
             *inputs,

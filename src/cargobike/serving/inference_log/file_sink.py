@@ -59,7 +59,7 @@ class FileSink:
         self._tend_at = time.monotonic() + _TEND_EVERY_S
 
     def put(self, entries: Sequence[Entry]) -> None:
-        """Convert requests, a few at a time."""
+        """Convert requests, so many at a time that memory stays bounded."""
         groups: dict[tuple[int, int], list[Entry]] = {}
         for entry in entries:
             groups.setdefault((entry[3], int(entry[1] // _DAY_S)), []).append(entry)
@@ -67,7 +67,6 @@ class FileSink:
             columns = self._columns_of(key[0])
             for some in _pieces(group, columns.rows_at_once):
                 self._convert(key, columns, some)
-                time.sleep(0)  # hands the interpreter to the event loop if that waits for it
 
     def _convert(self, key: tuple[int, int], columns: Columns, entries: Sequence[Entry]) -> None:
         if self._bytes >= MOST_BYTES:

@@ -1,4 +1,4 @@
-"""The inference log of a front: takes every request at once, keeps it a moment later, and never makes one wait."""
+"""The inference log of a deployment: takes requests at once, and keeps them a moment later."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import threading
 import time
 import zlib
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from cargobike.core.errors import InvalidInputError
@@ -31,11 +31,11 @@ _log = logging.getLogger(__name__)
 
 
 class InferenceLog:
-    """Keeps requests and answers; made, used and closed by one thread, the event loop's.
+    """Keeps requests and answers; made, used and closed by one thread.
 
-    `take` appends to a queue and returns: about a microsecond. A thread empties the queue, turns requests into columns
-    in small pieces, so that it holds the interpreter for less than a millisecond, and writes every `flush_s`. Memory is
-    bounded: what finds no room, because the storage is gone or too slow, is dropped and counted.
+    `take` appends to a queue and returns: about a microsecond. A thread empties the queue, turns requests into columns,
+    and writes every `flush_s`. Memory is bounded: what finds no room, because the storage is gone or too slow, is
+    dropped and counted. Deployments run it in a process of its own (`process.py`).
 
     Attributes:
         counts: What became of requests.
@@ -70,7 +70,7 @@ class InferenceLog:
         self._flush_s = specification.logging.flush_s
         self._below = round(specification.logging.sample * _ALL)
         self._columns: dict[int, Columns] = {}
-        self._waiting: deque[Entry | Callable[[], Entry]] = deque()
+        self._waiting: deque[Entry] = deque()
         self._sizes: deque[int] = deque()
         self._bytes_in = 0
         self._bytes_out = 0
@@ -120,23 +120,18 @@ class InferenceLog:
         self._sizes.append(size)
         self._waiting.append((request_id, at, latency_s, version, status, rows, answers))
 
-    def take_later(self, request_id: bytes, size: int, entry: Callable[[], Entry]) -> None:
-        """Keep a request whose entry is made in the log's own thread: even less to do for the one that answers.
-
-        Args:
-            request_id: What the client or the front called it.
-            size: About how many bytes of memory this takes.
-            entry: Makes the entry, from what does not change any more.
-        """
-        if self._thread is None or (self._below < _ALL and zlib.crc32(request_id) >= self._below):
+    def take_all(self, entries: Sequence[Entry], size: int) -> None:
+        """Keep requests of which a sample was taken before; `size` is about how many bytes of memory they take."""
+        if self._thread is None:
             return
-        self.counts.taken += 1
+        self.counts.taken += len(entries)
         if self._bytes_in - self._bytes_out + size > MOST_BYTES:
-            self.counts.refused += 1
+            self.counts.refused += len(entries)
             return
         self._bytes_in += size
-        self._sizes.append(size)
-        self._waiting.append(entry)
+        self._sizes.extend([size // len(entries)] * (len(entries) - 1))
+        self._sizes.append(size - size // len(entries) * (len(entries) - 1))
+        self._waiting.extend(entries)
 
     def close(self, within_s: float = 5.0) -> None:
         """Keep what was taken, as far as that can be done in a time, and end; what is left is counted as dropped."""
@@ -185,14 +180,13 @@ class InferenceLog:
         """Give to the sink what waits now; what comes meanwhile waits for the next time."""
         count = len(self._waiting)
         for start in range(0, count, _AT_ONCE):
-            items = [self._waiting.popleft() for _ in range(min(_AT_ONCE, count - start))]
-            some = [item if isinstance(item, tuple) else item() for item in items]
+            some = [self._waiting.popleft() for _ in range(min(_AT_ONCE, count - start))]
             try:
                 self._sink.put(some)
             except Exception:  # noqa: BLE001 - serving goes on without a log
                 self.counts.lost += len(some)
                 _log.exception("%d requests cannot be logged.", len(some))
-            self._bytes_out += sum(self._sizes.popleft() for _ in items)
+            self._bytes_out += sum(self._sizes.popleft() for _ in some)
 
     def _guarded(self, step: Any) -> bool:
         """Take a step of the sink; the log goes on whatever happens."""

@@ -29,6 +29,10 @@ class Functions:
     after: Step | None = None
 
 
+NO_FUNCTIONS: Final = Functions()
+"""Nothing before the model, and nothing after it."""
+
+
 def pack_functions(before: Step | None, after: Step | None) -> bytes:
     """Return functions as they are kept in a specification; nothing if there are none."""
     if before is None and after is None:
@@ -39,7 +43,7 @@ def pack_functions(before: Step | None, after: Step | None) -> bytes:
 
 def unpack_functions(packed: bytes) -> Functions:
     """Return the functions of a specification, which came from the project's own journal."""
-    return Functions(*cloudpickle.loads(packed)) if packed else Functions()
+    return Functions(*cloudpickle.loads(packed)) if packed else NO_FUNCTIONS
 
 
 class Pipeline:
@@ -57,7 +61,7 @@ class Pipeline:
         predictor: Predictor,
         *,
         signature: Signature | None = None,
-        functions: Functions = Functions(),  # noqa: B008 - it never changes
+        functions: Functions = NO_FUNCTIONS,
         lookup: Lookup | None = None,
     ) -> None:
         self._predictor = predictor
