@@ -131,6 +131,8 @@ LIBRARIES: dict[str, Library] = {
         "only for queries: most rows that are inserted come as frames",
     ),
     "fastapi": Library(("ui/web/*", "*/pages/*")),
+    "google": Library(("serving/front/rpc/*",)),
+    "grpc": Library(("serving/front/rpc/server.py",)),
     "jinja2": Library(("ui/web/templates.py",)),
     "lmdb": Library(("features/online/stores/lmdb.py",)),
     "markupsafe": Library(("experiments/pages/drawing.py",)),
@@ -263,6 +265,7 @@ LIBRARIES: dict[str, Library] = {
 """Every library that the package imports. One that is not here is not used anywhere."""
 
 DEFERRED: dict[tuple[str, str], str] = {
+    ("serving/front/process.py", "cargobike.serving.front.rpc.server"): "an extra; only for gRPC",
     ("serving/pages/describing.py", "cargobike.serving.inference_log.reading"): "needs pyarrow; the rest does not",
     ("serving/commands/shipping.py", "cargobike.serving.commands.kubernetes"): "an extra; only for clusters",
     ("serving/commands/shipping.py", "cargobike.serving.kubernetes.applying"): "an extra; only for clusters",

@@ -18,6 +18,7 @@ import httpx
 import msgspec
 
 from cargobike.serving.specification import Limits, Specification
+from cargobike.serving.supervising.listening import hold_port
 from cargobike.serving.wire import (
     CONTROL,
     Drain,
@@ -66,6 +67,8 @@ class Deployment:
         scheme = "https" if self.specification.tls_certificate else "http"
         self.url = f"{scheme}://127.0.0.1:{self.port}"
         self.errors = Path(self._folder.name) / "errors.log"
+        self._grpc_hold = None if self.specification.grpc_port is None else hold_port("127.0.0.1", 0)
+        self.grpc_port = 0 if self._grpc_hold is None else self._grpc_hold.getsockname()[1]
 
     @property
     def folder(self) -> str:
@@ -82,6 +85,7 @@ class Deployment:
             secret=self._secret,
             tokens=self.tokens,
             grace_s=self.front_grace_s,
+            grpc_port=self.grpc_port,
         )
         self._front = self._start("cargobike.serving.front", config, pass_fds=[self.listener.fileno()])
         self.supervise()
@@ -221,6 +225,8 @@ class Deployment:
             process.kill()
             process.wait(WAIT_S)
         self.listener.close()
+        if self._grpc_hold is not None:
+            self._grpc_hold.close()
         self._folder.cleanup()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import hashlib
+import importlib.util
 import ipaddress
 import os
 import secrets
@@ -13,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from cargobike.core.errors import DeploymentError, InvalidInputError
+from cargobike.core.errors import DeploymentError, InvalidInputError, MissingLibraryError
 from cargobike.core.layout import ProjectFolder
 from cargobike.core.registering.modelling import model_keeper
 from cargobike.serving.handle import Deployment
@@ -43,6 +44,7 @@ def deploy(
     replicas: int | tuple[int, int] | Scaling = 1,
     host: str = "127.0.0.1",
     port: int = 0,
+    grpc: int | None = None,
     view: Any = None,
     before: Rows | None = None,
     after: Rows | None = None,
@@ -65,6 +67,7 @@ def deploy(
         replicas: How many processes predict: a number, the fewest and the most, or a `Scaling`.
         host: The address to listen on. Beyond this machine a token is needed, and made if none is given.
         port: The port; 0 for any that is free.
+        grpc: Another port, for the Open Inference Protocol over gRPC; 0 for any that is free, `None` to do without.
         view: A feature view: requests hold keys, and its features are looked up.
         before: A function from the rows of a request to those that the model takes.
         after: A function from the model's answers to those that callers get.
@@ -82,6 +85,7 @@ def deploy(
     Raises:
         InvalidInputError: If something of this cannot be; lists all mistakes.
         NotFoundError: If there is no such model, version or alias.
+        MissingLibraryError: If gRPC is asked for and not installed.
         DeploymentError: If the model cannot be loaded, the port is taken, or the deployment is being served already.
 
     Example:
@@ -97,6 +101,7 @@ def deploy(
         model="",
         host=_host(host, mistakes),
         port=_port(port, mistakes),
+        grpc_port=None if grpc is None else _port(grpc, mistakes, "grpc"),
         scaling=_scaling(replicas, mistakes),
         limits=_record("limits", limits, Limits, mistakes),
         logging=_logging(log, mistakes),
@@ -109,9 +114,12 @@ def deploy(
         resources=dict(resources or {}),
         environment=dict.fromkeys(environment or {}, ""),
     )
+    if port and port == grpc:
+        mistakes.append(f"port={port!r}, grpc={grpc!r}: HTTP and gRPC need a port each")
     tokens, shown = _tokens(token, host, mistakes)
     if mistakes:
         raise InvalidInputError("This cannot be deployed:", mistakes)
+    _check_libraries(specification)
     reference, version = _model(model, name)
     specification = msgspec.structs.replace(specification, model=reference, version=version)
     local = Local(tokens, dict(environment or {}), _paths())
@@ -185,10 +193,12 @@ def start(name: str, *, detach: bool = False) -> Deployment:
 
     Raises:
         NotFoundError: If there is none with that name.
+        MissingLibraryError: If it speaks gRPC, which is not installed here.
         DeploymentError: If it is being served already, or cannot be.
     """
     project = projects.current()
     record: DeploymentRecord = find_record(project, name)
+    _check_libraries(record.specification)
     return launch_deployment(project, record.specification, None, detach=detach)
 
 
@@ -213,11 +223,24 @@ def _host(host: str, mistakes: list[str]) -> str:
     return "127.0.0.1" if host == "localhost" else host
 
 
-def _port(port: Any, mistakes: list[str]) -> int:
+def _port(port: Any, mistakes: list[str], what: str = "port") -> int:
     if not isinstance(port, int) or isinstance(port, bool) or not 0 <= port <= 65535:
-        mistakes.append(f"port={port!r}: a number from 0 (any that is free) to 65535")
+        mistakes.append(f"{what}={port!r}: a number from 0 (any that is free) to 65535")
         return 0
     return port
+
+
+def _check_libraries(specification: Specification) -> None:
+    """Say now what the front would find out in its own process."""
+    needed = {"grpc": "grpcio", "google.protobuf": "protobuf"} if specification.grpc_port is not None else {}
+    for name, package in needed.items():
+        try:
+            is_there = importlib.util.find_spec(name) is not None
+        except ModuleNotFoundError:
+            is_there = False
+        if not is_there:
+            words = f"gRPC needs {package}, which is not installed: pip install 'cargobike[grpc]'"
+            raise MissingLibraryError(words, name=name)
 
 
 def _scaling(replicas: Any, mistakes: list[str]) -> Scaling:

@@ -68,6 +68,7 @@ class SupervisorStarted(Fact, frozen=True, tag="supervisor-started"):
     host: str
     port: int
     adopted: tuple[int, ...] = ()
+    grpc_port: int = 0
 
 
 class ReleaseStarted(Fact, frozen=True, tag="release-started"):

@@ -63,6 +63,7 @@ class DeploymentRecord(msgspec.Struct):
         least: The fewest replicas, as asked for last.
         most: The most replicas.
         port: The port that it listened on last.
+        grpc_port: The port that it spoke gRPC on last; 0 if it never did.
         last_replica: The highest number that a replica has had.
         is_stopped: Whether it was ended, and not lost.
         history: What happened, in words.
@@ -78,9 +79,26 @@ class DeploymentRecord(msgspec.Struct):
     least: int = 1
     most: int = 1
     port: int = 0
+    grpc_port: int = 0
     last_replica: int = 0
     is_stopped: bool = False
     history: list[Moment] = msgspec.field(default_factory=list)
+
+    @property
+    def url(self) -> str:
+        """Where requests go."""
+        return f"{'https' if self.specification.tls_certificate else 'http'}://{self._host}:{self.port}"
+
+    @property
+    def grpc_address(self) -> str:
+        """Where calls over gRPC go; empty if there are none."""
+        is_spoken = self.specification.grpc_port is not None and self.grpc_port
+        return f"{self._host}:{self.grpc_port}" if is_spoken else ""
+
+    @property
+    def _host(self) -> str:
+        host = self.specification.host
+        return f"[{host}]" if ":" in host else host
 
     def apply(self, fact: AnyServingFact) -> None:
         """Take a fact in."""
@@ -92,6 +110,7 @@ class DeploymentRecord(msgspec.Struct):
                 text = "deployed" if isinstance(fact, DeploymentStarted) else "deployed with other settings"
             case SupervisorStarted():
                 self.port, self.is_stopped = fact.port, False
+                self.grpc_port = fact.grpc_port or self.grpc_port
                 text = f"supervised by process {fact.pid}" + (
                     f", which adopted replicas {', '.join(map(str, fact.adopted))}" if fact.adopted else ""
                 )

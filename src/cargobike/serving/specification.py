@@ -85,6 +85,7 @@ class Specification(msgspec.Struct, frozen=True, kw_only=True):
         version: The version that this meant.
         host: The address that it listens on.
         port: The port; 0 for any that is free.
+        grpc_port: The port for gRPC, 0 for any that is free; `None` if only HTTP is spoken.
         view: The feature view whose features are looked up by the keys in a request; empty if rows come whole.
         functions: Functions before and after the model, pickled: what a user gave as `before` and `after`.
         retry: Whether a request whose replica died may be given to another.
@@ -99,6 +100,7 @@ class Specification(msgspec.Struct, frozen=True, kw_only=True):
     version: int = 0
     host: str = "127.0.0.1"
     port: int = 0
+    grpc_port: int | None = None
     scaling: Scaling = Scaling()
     limits: Limits = Limits()
     logging: Logging = Logging()

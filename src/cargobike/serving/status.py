@@ -60,6 +60,8 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         state: `starting`, `serving`, `releasing` (a version is being brought in), `stopping`, `stopped`, or `lost`: its
             supervisor died and no other has taken over yet.
+        url: Where requests go.
+        grpc_address: Where calls over gRPC go; empty if it is not spoken.
         version: The version that serves; 0 before the first.
         previous: The version before it; 0 if there was none.
         candidate: The version that is being brought in; 0 if there is none.
@@ -76,6 +78,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     model: str
     state: State
     url: str = ""
+    grpc_address: str = ""
     version: int = 0
     previous: int = 0
     candidate: int = 0
@@ -101,6 +104,8 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     def __str__(self) -> str:
         head = f"{self.name}: {self.state}" + (f" at {self.url}" if self.url else "")
         lines = [head, f"  model     {self.model}, version {self.version or MISSING}"]
+        if self.grpc_address:
+            lines.append(f"  grpc      {self.grpc_address}")
         if self.candidate:
             share = self.routes.get(self.candidate)
             how = f"gets {share:.0%}" if share else "shadow" if self.shadow else "starting"

@@ -258,6 +258,7 @@ class FrontConfig(msgspec.Struct, frozen=True, kw_only=True):
         tokens: Who may call: the SHA-256 of each token, and its scopes. Empty: every caller may predict.
         signatures: What versions take and return, as JSON, by version, for the time until a replica has said so.
         grace_s: How long it goes on without a supervisor before it drains and ends.
+        grpc_port: The port for gRPC, which it binds itself; 0 if it is not spoken.
     """
 
     specification: bytes
@@ -268,6 +269,7 @@ class FrontConfig(msgspec.Struct, frozen=True, kw_only=True):
     tokens: dict[str, list[Literal["predict", "administer"]]] = {}
     signatures: dict[int, bytes] = {}
     grace_s: float = 30.0
+    grpc_port: int = 0
 
 
 class ReplicaConfig(msgspec.Struct, frozen=True, kw_only=True):

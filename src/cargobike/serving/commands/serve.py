@@ -36,6 +36,9 @@ def serve(
     name: Annotated[str, typer.Option(help="The deployment's name. [default: the model's]")] = "",
     host: Annotated[str, typer.Option(help="The address to listen on; 0.0.0.0 for all, with a token.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 for any that is free.")] = 0,
+    grpc_port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="Speak gRPC too, on this port; 0 for any that is free.")
+    ] = None,
     replicas: Annotated[str, typer.Option(metavar="N|LEAST:MOST", help="How many processes predict.")] = "1",
     scale_by: Annotated[str, typer.Option(help="What is watched: concurrency, requests, queue.")] = "concurrency",
     target: Annotated[float, typer.Option(help="The value of that for which the number of replicas is right.")] = 32.0,
@@ -78,6 +81,7 @@ def serve(
         asked = Specification(
             name=name or model_name(model),
             model=model,
+            grpc_port=grpc_port,
             scaling=Scaling(least=least, most=most, by=scale_by, target=target),  # type: ignore[arg-type]
             limits=Limits(batch=batch, deadline_s=deadline),
             logging=Logging(sample=log),
@@ -96,6 +100,7 @@ def serve(
             replicas=Scaling(least=least, most=most, by=scale_by, target=target),  # type: ignore[arg-type]
             host=host,
             port=port,
+            grpc=grpc_port,
             view=view or None,
             limits={"batch": batch, "deadline_s": deadline},
             log=log,
@@ -139,6 +144,8 @@ def _say_how(deployment: Deployment, status: Status) -> None:
     typer.echo(f"{deployment.name} serves {status.model}, version {status.version}, at {status.url}")
     header = f" -H 'Authorization: Bearer {deployment.token}'" if deployment.token else ""
     typer.echo(f"  curl {status.url}/predict{header} -d '[ROW, ROW, …]'")
+    if status.grpc_address:
+        typer.echo(f"  {status.grpc_address} speaks gRPC")
     if deployment.token:
         typer.echo("  This is the only time that the token is shown.")
     typer.echo(f"  {status.url}/ is a page to try it; cargobike deployments show {deployment.name}")

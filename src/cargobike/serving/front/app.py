@@ -16,6 +16,7 @@ from cargobike.serving.front.keeping import LogKeeper
 from cargobike.serving.front.lane import Lane
 from cargobike.serving.front.predicting import Predicting, Reader
 from cargobike.serving.front.protocols import kserve_v1, open_inference, plain
+from cargobike.serving.front.served import Served
 from cargobike.serving.front.web.access import Access
 from cargobike.serving.front.web.answering import (
     Message,
@@ -48,11 +49,11 @@ class App:
 
     def __init__(self, hub: Hub, access: Access, log: LogKeeper | None) -> None:
         self._hub = hub
-        self._access = access
-        self._predicting = Predicting(hub, access, log)
-        self._names = (hub.specification.name, hub.model)
+        self.access = access
+        self.predicting = Predicting(hub, access, log)
+        self.served = Served(hub)
         self.metrics = Metrics(hub.desk, hub.specification.name, None if log is None else log.counts)
-        self.lane = Lane(self._predicting, self.metrics)
+        self.lane = Lane(self.predicting, self.metrics)
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -78,7 +79,7 @@ class App:
             _check_method(request, "POST")
             content_type = _stream_type(request)
             if content_type:
-                await self._predicting.stream(request, plain.read, content_type)
+                await self.predicting.stream(request, plain.read, content_type)
                 return None
             return await self._predict(request, plain.read)
         if path.startswith("/v2"):
@@ -90,7 +91,7 @@ class App:
         return self._look(request)
 
     async def _predict(self, request: Request, read: Reader, pinned: int = 0) -> Reply:
-        reply = await self._predicting.predict(request, read, pinned)
+        reply = await self.predicting.predict(request, read, pinned)
         self.lane.learn(request.path, read, pinned)
         return reply
 
@@ -101,7 +102,7 @@ class App:
             return json_reply({"status": "ok"})
         if request.path == "/":
             return try_page()
-        self._access.client_of(request.headers, request.address, "predict")
+        self.access.client_of(request.headers, request.address, "predict")
         if request.path == "/metrics":
             return Reply(200, self.metrics.text(), b"text/plain; version=0.0.4; charset=utf-8")
         if request.path == "/openapi.json":
@@ -127,27 +128,24 @@ class App:
         match = _V2.fullmatch(path)
         if match is None:
             raise Refused(Problem(404, "no-such-path", f"There is nothing at {request.path}."))
-        name = self._known_name(match[1])
-        pinned = self._known_version(match[2])
+        name = self.served.known_name(match[1])
+        pinned = self.served.known_version(match[2])
         if match[3] == "/infer":
             _check_method(request, "POST")
-            return await self._predicting.predict(
+            return await self.predicting.predict(
                 request, lambda body, codec: open_inference.read(body, codec, name), pinned
             )
         _check_method(request, "GET")
         if match[3] == "/ready":
             return self._readiness(pinned)
-        self._access.client_of(request.headers, request.address, "predict")
-        desk = self._hub.desk
-        versions = sorted({*desk.routed, *desk.replicas.values()})
-        codec = self._hub.codec(desk.version_for(0.0, pinned))
-        return json_reply(open_inference.metadata(name, [pinned] if pinned else versions, codec))
+        self.access.client_of(request.headers, request.address, "predict")
+        return json_reply(self.served.metadata(name, pinned))
 
     async def _kserve_v1(self, request: Request) -> Reply:
         match = _V1.fullmatch(request.path)
         if match is None:
             raise Refused(Problem(404, "no-such-path", f"There is nothing at {request.path}."))
-        name = self._known_name(match[1])
+        name = self.served.known_name(match[1])
         if match[2]:
             _check_method(request, "POST")
             return await self._predict(request, kserve_v1.read)
@@ -155,29 +153,14 @@ class App:
         return json_reply({"name": name, "ready": self._hub.desk.is_ready})
 
     def _readiness(self, pinned: int = 0) -> Reply:
-        desk = self._hub.desk
-        is_ready = pinned in desk.replicas.values() if pinned else desk.is_ready
+        is_ready = self.served.is_ready(pinned)
         return json_reply({"ready": is_ready}, 200 if is_ready else 503)
-
-    def _known_name(self, name: str) -> str:
-        if name not in self._names:
-            raise Refused(
-                Problem(404, "no-such-model", f"There is no model {name!r} here.{nearest(name, self._names)}")
-            )
-        return name
-
-    def _known_version(self, text: str | None) -> int:
-        if text is None:
-            return 0
-        if not text.isdecimal() or len(text) > 9:
-            raise Refused(Problem(404, "no-such-version", f"{text[:40]!r} is no version: versions are numbers."))
-        return int(text)
 
     # --- administering ------------------------------------------------------------------------------------------------
 
     async def _administer(self, request: Request, verb: str) -> Reply:
         _check_method(request, "POST")
-        self._access.client_of(request.headers, request.address, "administer")
+        self.access.client_of(request.headers, request.address, "administer")
         if verb not in _VERBS:
             known = ", ".join(_VERBS)
             raise Refused(Problem(404, "no-such-verb", f"{verb[:40]!r} is none of {known}.{nearest(verb, _VERBS)}"))

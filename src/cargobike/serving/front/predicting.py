@@ -75,6 +75,10 @@ class Predicting:
         """Return the answer to a request."""
         caller = self.caller_of(request)
         body = await request.body(self._limits.body_bytes)
+        return Reply(200, await self.answer(request, caller, body, read, pinned))
+
+    async def answer(self, request: Request, caller: Caller, body: bytes, read: Reader, pinned: int = 0) -> bytes:
+        """Return the body of the answer to a request that has arrived whole; dropped when this is cancelled."""
         asked, share = self.read(body, read, pinned)
         future: asyncio.Future[None] = self._loop.create_future()
 
@@ -85,11 +89,16 @@ class Predicting:
         ticket = caller.ticket(asked.rows, share, pinned)
         ticket.on_end = wake
         self.submit(ticket)
-        await future
-        self.keep(request, ticket)
+        try:
+            await future
+        except asyncio.CancelledError:
+            self._hub.forget(ticket)
+            raise
+        finally:
+            self.keep(request, ticket)
         if ticket.problem is not None:
             raise Refused(ticket.problem)
-        return Reply(200, asked.reply(ticket.answers, ticket.version))
+        return asked.reply(ticket.answers, ticket.version)
 
     def caller_of(self, request: Request) -> Caller:
         """Return who asks, and until when; raises `Refused` if the caller may not ask, or not now."""

@@ -56,9 +56,13 @@ async def run_front(config: FrontConfig) -> None:
     listener = socket.socket(fileno=config.listener)
     listener.setblocking(False)
     server: _Server | None = None
+    calls: Any = None
+    ending: list[asyncio.Task[None]] = []
 
     def end(within_s: float) -> None:
         assert server is not None
+        if calls is not None and not ending:
+            ending.append(asyncio.create_task(calls.stop(within_s)))
         server.config.timeout_graceful_shutdown = max(1, round(within_s))
         server.should_exit = True
 
@@ -69,12 +73,19 @@ async def run_front(config: FrontConfig) -> None:
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, end, specification.limits.deadline_s)
     sockets = [await _listen(config.folder, CONTROL, lambda: SupervisorLink(hub))]
     sockets.append(await _listen(config.folder, REPLICAS, lambda: ReplicaLink(hub)))
+    if config.grpc_port:
+        from cargobike.serving.front.rpc.server import start_server  # noqa: PLC0415 - an extra
+
+        calls = await start_server(app, specification, config.grpc_port)
     gc.set_threshold(100_000, 20, 100)
     gc.freeze()  # what is loaded by now stays, and need not be looked at again
     tasks = [asyncio.create_task(hub.watch()), asyncio.create_task(_sweep(server))]
     try:
         await server.serve(sockets=[listener])
+        await asyncio.gather(*ending)
     finally:
+        if calls is not None:
+            await calls.stop(None)
         for task in tasks:
             task.cancel()
         if hub.is_orphan:

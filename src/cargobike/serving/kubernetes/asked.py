@@ -103,6 +103,8 @@ def check_asked(asked: Asked) -> None:
         mistakes.append(
             f"view={specification.view!r}: features are looked up in files of this machine, which pods do not have."
         )
+    if specification.grpc_port is not None:
+        mistakes.append(f"grpc={specification.grpc_port!r}: services on a cluster have a port for HTTP only.")
     if not 1 <= asked.cpu_target <= 100:
         mistakes.append(f"cpu_target is between 1 and 100 percent; {asked.cpu_target} was given.")
     if len(msgspec.json.encode(specification)) > _MOST_CONFIG_BYTES:

@@ -83,6 +83,8 @@ class Crew:
         self.local = Local()
         self.listener: socket.socket | None = None
         self.bind: Callable[[], socket.socket] | None = None
+        self.grpc_port = 0
+        self.grpc_hold: socket.socket | None = None
         self.front: Front | None = None
         self.hosts: list[Host] = []
         self._number = 0
@@ -157,6 +159,7 @@ class Crew:
             secret=self.secret,
             tokens=dict(self.local.tokens),
             grace_s=self.grace_s,
+            grpc_port=self.grpc_port,
         )
         self.front = Front(self._spawn("cargobike.serving.front.__main__", config, "front.log"))
 
@@ -304,8 +307,9 @@ class Crew:
         for one in (self.front, *self.hosts):
             if one is not None and one.link is not None:
                 one.link.close()
-        if self.listener is not None:
-            self.listener.close()
+        for one_socket in (self.listener, self.grpc_hold):
+            if one_socket is not None:
+                one_socket.close()
 
     def _how(self, process: Process, log: str) -> str:
         how = process.ending()

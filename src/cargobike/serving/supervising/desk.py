@@ -174,6 +174,7 @@ class Desk:
             model=loop.record.specification.model,
             state=state,
             url=loop.url,
+            grpc_address=loop.record.grpc_address,
             version=release.current,
             previous=release.previous,
             candidate=release.candidate,

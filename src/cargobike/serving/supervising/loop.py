@@ -346,10 +346,7 @@ class Loop:
     @property
     def url(self) -> str:
         """Where requests go."""
-        specification = self.crew.specification
-        scheme = "https" if specification.tls_certificate else "http"
-        host = f"[{specification.host}]" if ":" in specification.host else specification.host
-        return f"{scheme}://{host}:{self.record.port}"
+        return self.record.url
 
 
 def say_on_stdout(started: Started) -> None:

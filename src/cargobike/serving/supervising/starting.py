@@ -32,6 +32,7 @@ from cargobike.serving.supervising.config import (
 )
 from cargobike.serving.supervising.crew import Crew
 from cargobike.serving.supervising.finding import find_version, model_name
+from cargobike.serving.supervising.listening import listen
 from cargobike.serving.supervising.loop import Loop, say_on_stdout
 from cargobike.serving.supervising.policy import events
 from cargobike.serving.supervising.runtime import SUPERVISOR, prepare_folder, remove_folder, runtime_folder, secret_of
@@ -72,7 +73,7 @@ def _supervise(config: SupervisorConfig, folder: DeploymentFolder) -> None:
             record = _opened(config, folder, journal, is_running=bool(found) or crew.front is not None)
             crew.local = read_local(folder)
             crew.specification = msgspec.structs.replace(record.specification, environment={})
-            _listen(crew, record)
+            listen(crew, record)
             with _control_socket(runtime) as server:
                 loop = Loop(record, crew, journal, server, say_on_stdout)
                 _begin(loop, config, found)
@@ -124,7 +125,12 @@ def _begin(loop: Loop, config: SupervisorConfig, found: dict[int, int]) -> None:
             loop.versions[version] = find_version(f"{model_name(record.specification.model)}:{version}")
     loop.write(
         SupervisorStarted(
-            at=loop.clock.now(), pid=os.getpid(), host=record.specification.host, port=record.port, adopted=tuple(found)
+            at=loop.clock.now(),
+            pid=os.getpid(),
+            host=record.specification.host,
+            port=record.port,
+            adopted=tuple(found),
+            grpc_port=record.grpc_port,
         )
     )
     if config.owner:
@@ -133,40 +139,6 @@ def _begin(loop: Loop, config: SupervisorConfig, found: dict[int, int]) -> None:
     loop.handle(events.Began(at=loop.clock.now(), found=found))
     if (config.specification and wanted != record.current) or not record.current:
         loop.handle(events.RollAsked(at=loop.clock.now(), version=wanted))
-
-
-def _listen(crew: Crew, record: DeploymentRecord) -> None:
-    """Open the listening socket, unless an earlier supervisor's is still there."""
-    specification = record.specification
-    address = specification.host
-
-    def bind(port: int) -> socket.socket:
-        family = socket.AF_INET6 if ":" in address else socket.AF_INET
-        listener = socket.socket(family, socket.SOCK_STREAM)
-        try:
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listener.bind((address, port))
-            listener.listen(2048)
-        except OSError as error:
-            listener.close()
-            raise DeploymentError(
-                f"{specification.name} cannot listen on {address}:{port}: {error.strerror}. Choose another port "
-                "(port=0 takes any that is free), or end what uses it."
-            ) from error
-        return listener
-
-    if crew.listener is None and crew.front is None:
-        if specification.port:
-            crew.listener = bind(specification.port)
-        else:
-            try:
-                crew.listener = bind(record.port)  # the one that callers know
-            except DeploymentError:
-                crew.listener = bind(0)
-    if crew.listener is not None:
-        record.port = crew.listener.getsockname()[1]
-    port = record.port
-    crew.bind = lambda: bind(port)
 
 
 def _control_socket(runtime: Path) -> socket.socket:

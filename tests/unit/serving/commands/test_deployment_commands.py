@@ -33,7 +33,7 @@ def answer(*words: str) -> dict[str, object]:
 def in_background() -> Iterator[dict[str, object]]:
     register("times", Times(1))
     register("times", Times(2))
-    yield answer("serve", "times:1", "--detach", "--replicas", "1:2")
+    yield answer("serve", "times:1", "--detach", "--replicas", "1:2", "--grpc-port", "0")
     if serving.list_deployments():
         serving.deployment("times").stop()
 
@@ -53,11 +53,13 @@ def test_a_deployment_in_the_background_is_listed_rolled_scaled_and_removed(in_b
     assert (shown["state"], shown["candidate"], shown["routes"]) == ("releasing", 2, {"1": 0.5, "2": 0.5})
     text = call("deployments", "show", "times").stdout
     assert "version 2: gets 50%" in text
+    assert f"grpc      {in_background['grpc_address']}" in text
     assert "version 2 is being brought in" in text
     assert answer("deployments", "promote", "times")["version"] == 2
     assert "--- front" in call("deployments", "logs", "times").stdout
     assert call("deployments", "stop", "times").stdout == "times is stopped.\n"
-    assert answer("deployments", "start", "times")["version"] == 2
+    again = answer("deployments", "start", "times")
+    assert (again["version"], again["grpc_address"]) == (2, in_background["grpc_address"])
     assert serving.deployment("times").predict(4) == [2, 4]
     call("deployments", "rm", "times", "--yes")
     assert serving.list_deployments() == []

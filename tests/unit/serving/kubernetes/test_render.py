@@ -176,12 +176,13 @@ def test_all_mistakes_are_said_at_once() -> None:
         image="no image",
         resources={"cpu": "much"},
         view="teams:1",
+        grpc_port=0,
         cpu_target=0,
         functions=b"x" * 10**6,
     )
     with pytest.raises(InvalidInputError, match="This cannot be run on Kubernetes") as caught:
         render(wrong)
-    assert len(caught.value.mistakes) == 7
+    assert len(caught.value.mistakes) == 8
     assert "'500m', '2' or '4Gi'" in str(caught.value)
 
 

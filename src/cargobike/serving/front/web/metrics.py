@@ -23,10 +23,15 @@ class Metrics:
         self._desk = desk
         self._label = f'deployment="{_escaped(deployment)}"'
         self._statuses: dict[int, int] = {}
+        self._codes: dict[str, int] = {}
 
     def count(self, status: int) -> None:
         """Count an answer."""
         self._statuses[status] = self._statuses.get(status, 0) + 1
+
+    def count_call(self, code: str) -> None:
+        """Count an answer over gRPC."""
+        self._codes[code] = self._codes.get(code, 0) + 1
 
     def text(self) -> bytes:
         """Return everything in the text format of Prometheus."""
@@ -37,6 +42,10 @@ class Metrics:
         yield from _head("cargobike_http_answers_total", "counter", "Answers to requests of any kind, by status.")
         for status, number in sorted(self._statuses.items()):
             yield f'cargobike_http_answers_total{{{label},status="{status}"}} {number}'
+        if self._codes:
+            yield from _head("cargobike_grpc_answers_total", "counter", "Answers to calls over gRPC, by code.")
+            for code, number in sorted(self._codes.items()):
+                yield f'cargobike_grpc_answers_total{{{label},code="{code}"}} {number}'
         yield from self._gauge("cargobike_rows_waiting", "Rows that wait for a replica.", desk.waiting)
         yield from self._gauge("cargobike_rows_at_work", "Rows that replicas are working on.", desk.at_work)
         yield from _head("cargobike_replicas", "gauge", "Replicas that are connected, by version.")
