@@ -93,12 +93,14 @@ def _imported_by(source: str) -> Iterator[str]:
     except (SyntaxError, ValueError):
         return
     for node in ast.walk(tree):
-        names = []
         if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-        for name in names:
-            top = name.partition(".")[0]
-            if top not in sys.stdlib_module_names and top != "cargobike" and _file_of(top)[0] is not None:
-                yield name
+            yield from (alias.name for alias in node.names if _may_be_own(alias.name))
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level and _may_be_own(node.module):
+            yield node.module
+            if _file_of(node.module)[1]:  # only a package has modules in it; looking in another would import it
+                yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def _may_be_own(name: str) -> bool:
+    top = name.partition(".")[0]
+    return top not in sys.stdlib_module_names and top != "cargobike" and _file_of(top)[0] is not None

@@ -78,6 +78,13 @@ def test_libraries_of_another_environment_stay_too(
     assert not [name for name in own_modules() if name.startswith("mine_library")]
 
 
+def test_a_module_is_not_imported_in_order_to_find_it(project: Path) -> None:
+    write(project, mine_train="def train(x):\n    from mine_heavy import X\n", mine_heavy="raise SystemExit(3)\n")
+    importlib.import_module("mine_train")
+    assert {"mine_train", "mine_heavy"} <= own_modules().keys()
+    assert "mine_heavy" not in sys.modules
+
+
 def test_a_package_that_cannot_be_imported_here_is_left_out(project: Path) -> None:
     write(project, mine_broken__part="X = 1\n", mine_train="def train(x):\n    from mine_broken.part import X\n")
     (project / "mine_broken" / "__init__.py").write_text("raise AssertionError('not on this system')\n")
