@@ -16,6 +16,7 @@ from typing import Any
 
 import httpx
 import msgspec
+import psutil
 
 from cargobike.serving.specification import Limits, Specification
 from cargobike.serving.supervising.listening import hold_port
@@ -55,6 +56,7 @@ class Deployment:
         self._secret = secrets.token_hex(8)
         self._front: subprocess.Popen[bytes] | None = None
         self._replicas: dict[int, subprocess.Popen[bytes]] = {}
+        self._logs: list[psutil.Process] = []
         self._control: socket.socket | None = None
         self._frames = Frames()
         self.heard: list[FromFront] = []
@@ -190,8 +192,7 @@ class Deployment:
     def kill_front(self) -> None:
         """Kill the front, as a machine short of memory does."""
         assert self._front is not None
-        self._front.kill()
-        self._front.wait(WAIT_S)
+        self._end(self._front)
         self.leave_alone()
 
     def kill_replica(self, number: int) -> None:
@@ -213,6 +214,12 @@ class Deployment:
         assert self._front is not None
         return self._front.wait(WAIT_S)
 
+    def _end(self, process: subprocess.Popen[bytes]) -> None:
+        if process.poll() is None:
+            self._logs += psutil.Process(process.pid).children()
+        process.kill()
+        process.wait(WAIT_S)
+
     def close(self) -> None:
         """End everything."""
         if self._control is not None:
@@ -222,8 +229,8 @@ class Deployment:
                 pass
             self._control.close()
         for process in [*self._replicas.values(), *([self._front] if self._front else [])]:
-            process.kill()
-            process.wait(WAIT_S)
+            self._end(process)
+        psutil.wait_procs(self._logs, WAIT_S)  # they write what they were given before they end
         self.listener.close()
         if self._grpc_hold is not None:
             self._grpc_hold.close()
