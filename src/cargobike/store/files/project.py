@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -181,7 +182,7 @@ def _local_copy(url: str) -> Path:
     place = ProjectFolder(root)
     if not place.remote_url.exists():
         root.mkdir(parents=True, exist_ok=True)
-        aside = place.remote_url.with_name(f".{place.remote_url.name}.{os.getpid()}")
+        aside = place.remote_url.with_name(f".{place.remote_url.name}.{os.getpid()}.{threading.get_ident()}")
         aside.touch(mode=0o600)  # an address may hold a password
         aside.write_text(url + "\n")
         aside.replace(place.remote_url)

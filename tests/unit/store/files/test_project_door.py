@@ -3,6 +3,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -188,3 +190,16 @@ def test_the_door_is_light() -> None:
     program = "import sys; from cargobike import project; print(sorted({'sqlalchemy', 'zmq'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+def test_threads_may_ask_for_a_new_copy_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(30):
+        monkeypatch.setenv("CARGOBIKE_PROJECT", f"s3://bucket/{number}")
+        both_ask = threading.Barrier(4)
+
+        def ask(_: int, both_ask: threading.Barrier = both_ask) -> Path:
+            both_ask.wait(30)
+            return project.current().root
+
+        with ThreadPoolExecutor(4) as threads:
+            assert len(set(threads.map(ask, range(4)))) == 1
