@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -14,26 +13,11 @@ from cargobike.core.errors import StoreError
 from cargobike.store.files.storages import open_storage
 
 
-@pytest.fixture(
-    params=["moto", pytest.param("seaweed", marks=pytest.mark.slow), pytest.param("hdfs", marks=pytest.mark.slow)]
-)
-def place(
-    request: pytest.FixtureRequest,
-    storage_url: Callable[[str], str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> str:
-    url = storage_url(request.param)
-    monkeypatch.setenv("CARGOBIKE_CACHE", str(tmp_path / "here"))
-    monkeypatch.setenv("CARGOBIKE_PROJECT", url)
-    return url
-
-
 def triple(rows: list[Any]) -> list[Any]:
     return [3 * row for row in rows]
 
 
-def test_a_registry_lives_on_the_storage(place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_registry_lives_on_the_storage(project_there: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def write(number: int) -> list[int]:
         versions = [models.register("digits", triple, metrics={"accuracy": number + turn / 10}) for turn in range(2)]
         return [version.version for version in versions]
@@ -52,7 +36,7 @@ def test_a_registry_lives_on_the_storage(place: str, tmp_path: Path, monkeypatch
     assert champion.verify() == []
     assert [version.version for version in models.list("digits")] == [4, 3, 2, 1]
     assert models.retain(keep=1) == [f"digits:{number}" for number in range(1, 4) if number != best.version]
-    storage = open_storage(place)
+    storage = open_storage(project_there)
     tokens = {entry.path.split("/")[3] for entry in storage.list("models/digits/files", deep=True)}
     assert tokens == {champion.manifest.token, models.get("digits:4").manifest.token}
     assert not list(storage.list("models/digits/writing"))

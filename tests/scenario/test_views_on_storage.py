@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -14,22 +13,6 @@ from cargobike.core.errors import StoreError
 from support.redis_server import RedisServer
 
 DAY = datetime(2026, 5, 1, tzinfo=UTC)
-
-
-@pytest.fixture(
-    params=["moto", pytest.param("seaweed", marks=pytest.mark.slow), pytest.param("hdfs", marks=pytest.mark.slow)]
-)
-def project_there(
-    request: pytest.FixtureRequest,
-    storage_url: Callable[[str], str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> str:
-    """Return a project on a storage, used by this process."""
-    address = storage_url(request.param)
-    monkeypatch.setenv("CARGOBIKE_CACHE", str(tmp_path / "here"))
-    monkeypatch.setenv("CARGOBIKE_PROJECT", address)
-    return address
 
 
 def test_features_are_joined_kept_and_looked_up_from_the_storage(

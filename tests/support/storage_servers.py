@@ -111,7 +111,23 @@ def project_url(
     monkeypatch: pytest.MonkeyPatch,
 ) -> str:
     """Return a project on a real storage, used by this process."""
-    address = storage_url(request.param)
+    return _used(storage_url(request.param), tmp_path, monkeypatch)
+
+
+@pytest.fixture(
+    params=["moto", pytest.param("seaweed", marks=pytest.mark.slow), pytest.param("hdfs", marks=pytest.mark.slow)]
+)
+def project_there(
+    request: pytest.FixtureRequest,
+    storage_url: Callable[[str], str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> str:
+    """Return a project on each kind of storage, used by this process; the quickest of them is no real one."""
+    return _used(storage_url(request.param), tmp_path, monkeypatch)
+
+
+def _used(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setenv("CARGOBIKE_CACHE", str(tmp_path / "here"))
     monkeypatch.setenv("CARGOBIKE_PROJECT", address)
     return address
