@@ -13,7 +13,6 @@ import socket
 import subprocess
 import sys
 import time
-import zlib
 from collections.abc import Callable, Mapping
 from typing import Final, cast
 
@@ -23,7 +22,7 @@ from cargobike.core.package import PACKAGE_PARENT
 from cargobike.core.signatures import Signature
 from cargobike.serving.front.desk.tickets import Ticket
 from cargobike.serving.inference_log.messages import LogConfig, Requests, Signed, from_log
-from cargobike.serving.inference_log.sink import Counts, Entry
+from cargobike.serving.inference_log.sink import Counts, Entry, Sample
 from cargobike.serving.specification import Specification
 from cargobike.serving.wire import Frames, Said, framed
 
@@ -35,7 +34,6 @@ MOST_BYTES: Final = 64 << 20
 """The most memory for what the process of the log has not read yet; beyond it requests are dropped, and counted."""
 _FIRST_PAUSE_S: Final = 1.0
 _LONGEST_PAUSE_S: Final = 60.0
-_ALL: Final = 2**32
 
 _log: Final = logging.getLogger(__name__)
 _clock_began_at: Final = time.time() - time.monotonic()
@@ -65,7 +63,7 @@ class LogKeeper:
         self._project = project
         self._model = model
         self._signatures = signatures
-        self._below = round(specification.logging.sample * _ALL)
+        self._sample = Sample(specification.logging.sample)
         self._waiting: list[Entry] = []
         self._timer: asyncio.TimerHandle | None = None
         self._link: _LogLink | None = None
@@ -103,7 +101,7 @@ class LogKeeper:
 
     def take(self, request_id: bytes, ticket: Ticket) -> None:
         """Keep a request that has ended."""
-        if self._below < _ALL and zlib.crc32(request_id) >= self._below:
+        if not self._sample.keeps(request_id):
             return
         self._waiting.append(_entry_of(request_id, ticket))
         self.counts.taken += 1

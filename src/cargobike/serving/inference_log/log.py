@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import threading
 import time
-import zlib
 from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -16,7 +15,7 @@ from cargobike.core.signatures import Signature
 from cargobike.serving.inference_log.columns import Columns
 from cargobike.serving.inference_log.file_sink import FileSink
 from cargobike.serving.inference_log.places import log_folder
-from cargobike.serving.inference_log.sink import Counts, Entry, Sink
+from cargobike.serving.inference_log.sink import Counts, Entry, Sample, Sink
 from cargobike.serving.specification import Logging, Specification
 from cargobike.store.files.storages import open_storage
 
@@ -25,7 +24,6 @@ MOST_BYTES: Final = 64 << 20
 _LOOK_EVERY_S: Final = 0.25
 _STORAGE_TIMEOUT_S: Final = 5.0
 _AT_ONCE: Final = 1024
-_ALL: Final = 2**32
 
 _log = logging.getLogger(__name__)
 
@@ -68,7 +66,7 @@ class InferenceLog:
         self._signatures = signatures
         self._redact = specification.logging.redact
         self._flush_s = specification.logging.flush_s
-        self._below = round(specification.logging.sample * _ALL)
+        self._sample = Sample(specification.logging.sample)
         self._columns: dict[int, Columns] = {}
         self._waiting: deque[Entry] = deque()
         self._sizes: deque[int] = deque()
@@ -78,7 +76,7 @@ class InferenceLog:
         self._closing = threading.Event()
         self._thread: threading.Thread | None = None
         self._closed_at = 0.0
-        if not self._below:
+        if not specification.logging.sample:
             return
         self._sink = sink or self._chosen_sink(specification, project_url)
         self._thread = threading.Thread(target=self._run, name="inference-log", daemon=True)
@@ -107,18 +105,12 @@ class InferenceLog:
             answers: One for each row; `None` if there are none.
             size: About how many bytes of memory this takes; by default what the signature suggests.
         """
-        if self._thread is None or _place_of(request_id) >= self._below:
+        if not self._sample.keeps(request_id.encode("utf-8", "surrogatepass")):
             return
         if not size:
             columns = self._columns.get(version) or self._columns_of(version)
             size = columns.row_bytes * (len(rows) if rows else 1)
-        self.counts.taken += 1
-        if self._bytes_in - self._bytes_out + size > MOST_BYTES:
-            self.counts.refused += 1
-            return
-        self._bytes_in += size
-        self._sizes.append(size)
-        self._waiting.append((request_id, at, latency_s, version, status, rows, answers))
+        self.take_all([(request_id, at, latency_s, version, status, rows, answers)], size)
 
     def take_all(self, entries: Sequence[Entry], size: int) -> None:
         """Keep requests of which a sample was taken before; `size` is about how many bytes of memory they take."""
@@ -215,8 +207,3 @@ def check_logging(logging_: Logging) -> None:
         mistakes.append(f"topic={logging_.topic!r} needs kafka='host:port', the servers of a broker.")
     if mistakes:
         raise InvalidInputError("The inference log cannot be kept like this:", mistakes)
-
-
-def _place_of(request_id: str) -> int:
-    """Return a number below 2**32 that is the same for equal ids, on every host and in every process."""
-    return zlib.crc32(request_id.encode("utf-8", "surrogatepass"))

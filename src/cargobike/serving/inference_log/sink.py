@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
+
+_ALL: Final = 2**32
 
 Entry = tuple[str, float, float, int, int, "Sequence[Any] | None", "Sequence[Any] | None"]
 """A request: its id, when it came (seconds since 1970), how long it took (seconds), version, status, rows, answers."""
+
+
+class Sample:
+    """Chooses a share of all requests by their ids: the same ones on every host and in every process."""
+
+    def __init__(self, share: float) -> None:
+        self._below = round(share * _ALL)
+
+    def keeps(self, request_id: bytes) -> bool:
+        """Tell whether a request is one of them."""
+        return self._below == _ALL or zlib.crc32(request_id) < self._below
 
 
 @dataclass(slots=True)

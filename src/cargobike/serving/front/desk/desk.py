@@ -61,7 +61,7 @@ class Desk:
         self.refused = 0
         self.tallies: defaultdict[int, Tally] = defaultdict(Tally)
         self.drained: list[int] = []
-        """Replicas that were told to drain and have nothing left; whoever reads this empties it."""
+        """Replicas that were told to drain and have nothing left; reading this empties it."""
 
     # --- requests -----------------------------------------------------------------------------------------------------
 

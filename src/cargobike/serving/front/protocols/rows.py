@@ -92,7 +92,7 @@ class RowCodec:
         return self._checked(rows)
 
     def plain(self, rows: Sequence[Any]) -> list[Any]:
-        """Return rows as plain values, as logs and keys need them."""
+        """Return rows as plain values, as keys need them."""
         if len(self.inputs) > 1:
             plain: list[Any] = msgspec.to_builtins(rows)
             return plain
