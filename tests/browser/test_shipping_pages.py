@@ -75,7 +75,7 @@ def _roll(browser: Browser, address: str, deployment: serving.Deployment) -> Non
     expect(page.locator("[data-state]")).to_have_text("serving")
     page.get_by_label("Bring in").fill("digits:3")
     page.get_by_role("button", name="Roll", exact=True).click()
-    assert deployment.status().version == 2, "whoever says no changes nothing"
+    assert deployment.status().version == 2, "a no changes nothing"
     page.get_by_role("button", name="Roll", exact=True).click()
     expect(page.locator("[data-version]")).to_have_text("3")
     assert deployment.status().version == 3

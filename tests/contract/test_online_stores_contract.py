@@ -168,7 +168,7 @@ def test_of_two_writers_one_comes_after_the_other(store: OnlineStore) -> None:
         thread.start()
     for thread in threads:
         thread.join(120)
-    assert sorted(counts) == list(range(1, 46))  # nobody wrote over another
+    assert sorted(counts) == list(range(1, 46))  # no process wrote over another
     assert len(everything(store, range(100))) == 46
 
 
