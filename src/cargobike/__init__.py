@@ -50,6 +50,7 @@ _DOORS = frozenset(
         "models",
         "monitoring",
         "optimizers",
+        "pipelines",
         "products",
         "project",
         "results",

@@ -41,6 +41,7 @@ LAYERS: dict[str, int] = {
     "sklearn": 5,
     "spark": 5,
     "estimators": 4,
+    "pipelines": 4,
     "experiments": 3,
     "data": 3,
     "features": 3,

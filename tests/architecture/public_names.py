@@ -60,6 +60,7 @@ PUBLIC: dict[str, str] = {
         "EvolutionSampler GaussianProcess GridSearch Hyperband Listed ModelSampler OptunaOptimizer "
         "PopulationBasedTraining RandomSampler RandomSearch Sampler Sobol Suggestion optimizer_names"
     ),
+    "cargobike.pipelines": "",
     "cargobike.project": (
         "ExperimentFolder ExperimentRow Index ProjectFolder TrialRow Where current experiment_ids find_experiment "
         "open_index path prepare use"

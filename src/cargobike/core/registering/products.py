@@ -29,6 +29,7 @@ PRODUCTS: Final = (
     "cargobike.models.product:PRODUCT",
     "cargobike.serving.product:PRODUCT",
     "cargobike.monitoring.product:PRODUCT",
+    "cargobike.pipelines.product:PRODUCT",
     "cargobike.bench.product:PRODUCT",
     "cargobike.cli.product:PRODUCT",
 )
@@ -79,6 +80,12 @@ class Product:
     """The `ViewKeeper` that looks up features for other products: a module with its functions."""
     edges: str = ""
     """The `Edges` that it knows: a function that yields what was made from what in a project."""
+    logs: str = ""
+    """The `LogKeeper` by which other products follow what deployments were asked: a module with its functions."""
+    triggers: Mapping[str, str] = field(default_factory=dict)
+    """What looks whether something happened that sets off a pipeline: the path of a `Look` by the trigger's kind."""
+    opened: Mapping[str, str] = field(default_factory=dict)
+    """What opens things that a pipeline keeps by reference: the path of a function `(id, project)` by their kind."""
     pages: str = ""
     """What gives the web server its pages and routes."""
     find_page: str = ""

@@ -1,0 +1,73 @@
+"""What deployments were asked and what they answered, followed by other products while it is written.
+
+The product that serves models registers a `LogKeeper` (`Product.logs`); the one that watches them reads through it, and
+knows neither files nor brokers.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol
+
+from cargobike.core.layout import ProjectFolder
+from cargobike.core.registering.lazy import load
+from cargobike.core.registering.products import products
+
+
+class Stretch(NamedTuple):
+    """Rows of a log that were not read before.
+
+    Attributes:
+        rows: A `pyarrow.Table` with the columns of an inference log: `request_id`, `at`, `latency_ms`, `model`,
+            `version`, `status`, `row`, `input.<field>` and `output.<field>`.
+        position: Where to go on; plain text, to be kept together with whatever was made of the rows, so that each row
+            counts once, whenever a reader is killed.
+        more: Whether there are more rows already.
+        dropped: How many requests of this stretch could not be kept by the log.
+    """
+
+    rows: Any
+    position: str
+    more: bool
+    dropped: int = 0
+
+
+class Follower(Protocol):
+    """Reads a log from a position on. Every row comes once, also where files are merged or written late."""
+
+    def read(self, position: str, most: int) -> Stretch:
+        """Return the next rows, at most about `most`; none if there is nothing new.
+
+        Args:
+            position: What the last stretch said; empty for the beginning of what is kept.
+            most: How many rows are wanted at once.
+
+        Raises:
+            StoreError: If the log cannot be reached now; the same call may succeed later.
+        """
+        ...
+
+    def end(self) -> str:
+        """Return the position behind everything that is there now: for those who only want what comes."""
+        ...
+
+    def close(self) -> None:
+        """Close what is open."""
+        ...
+
+
+class LogKeeper(Protocol):
+    """The door of the product that logs requests."""
+
+    def follow(self, deployment: str, project: ProjectFolder) -> Follower:
+        """Return a follower of the log of a deployment, wherever that lies.
+
+        Raises:
+            NotFoundError: If there is no such deployment.
+        """
+        ...
+
+
+def log_keeper() -> LogKeeper:
+    """Return the door of the product that logs requests."""
+    keeper: LogKeeper = next(load(product.logs) for product in products() if product.logs)
+    return keeper
