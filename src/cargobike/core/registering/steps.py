@@ -5,7 +5,8 @@ asked to make the call: it records it, keeps its result by reference, and does n
 
 A result is kept by reference if it has a method `kept_as()` that returns a `Kept`; the product that has its kind
 registers what opens it again (`Product.opened`). A call that was begun by a process that was killed can be found
-again: what it makes records `step_token()`, by which its `recover` finds it.
+again: what it makes records `step_token()`, by which its `recover` finds it. A pipeline calls `recover` before it makes
+a call that was begun and has no recorded end, inside `stepping(None, token)`, with the token that the call had.
 """
 
 from __future__ import annotations
@@ -46,8 +47,9 @@ class OwnCall(NamedTuple):
 
     Attributes:
         name: What people write: `models.register`.
-        recover: The `module:name` of a function `(token, project)` that returns what a call with that token made, or
-            goes on with what it began; `None` if it made nothing. Empty if the call may be made again.
+        recover: The `module:name` of a function `(token, project, *args, **kwargs)`, with the arguments of the call,
+            that returns what a call with that token made, or goes on with what it began; `None` if it is to be made
+            again. Empty if a call may be made again as it is, since that changes nothing.
     """
 
     name: str
