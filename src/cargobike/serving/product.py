@@ -31,6 +31,7 @@ PRODUCT: Final = Product(
     ),
     kind="cargobike.serving.kind:DEPLOYMENTS",
     edges="cargobike.serving.tracing:edges",
+    logs="cargobike.serving.inference_log.following",
     pages="cargobike.serving.pages.section:serving_section",
     thing_pages={"deployment": "/deployments/{name}"},
 )

@@ -55,8 +55,40 @@ class Follower(Protocol):
         ...
 
 
+class Logged(NamedTuple):
+    """What is known of a deployment's log.
+
+    Attributes:
+        model: The name of the model that is served; empty if that is not known here.
+        version: The version that serves, or 0.
+        sample: The share of requests that is kept.
+        redacted: Fields whose values are left out.
+        url: Where the files lie; empty if that is the project. It may hold credentials.
+        folder: The folder of the files.
+        kafka: The servers of the broker, if the log goes there instead.
+        topic: Its topic.
+    """
+
+    model: str = ""
+    version: int = 0
+    sample: float = 1.0
+    redacted: tuple[str, ...] = ()
+    url: str = ""
+    folder: str = ""
+    kafka: str = ""
+    topic: str = ""
+
+
 class LogKeeper(Protocol):
     """The door of the product that logs requests."""
+
+    def about(self, deployment: str, project: ProjectFolder) -> Logged:
+        """Return what is known of the log of a deployment.
+
+        Raises:
+            NotFoundError: If there is no such deployment.
+        """
+        ...
 
     def follow(self, deployment: str, project: ProjectFolder) -> Follower:
         """Return a follower of the log of a deployment, wherever that lies.

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from cargobike.core.errors import CargobikeError
 from cargobike.serving.inference_log.columns import Columns
 from cargobike.serving.inference_log.parquet import encode
-from cargobike.serving.inference_log.places import day_of, file_name
+from cargobike.serving.inference_log.places import day_of, file_name, new_writer
 from cargobike.serving.inference_log.sink import Counts, Entry
 from cargobike.serving.inference_log.upkeep import tidy
 from cargobike.store.files.storage import Storage
@@ -51,6 +51,7 @@ class FileSink:
         self._open: dict[tuple[int, int], list[pa.RecordBatch]] = {}
         self._requests: dict[tuple[int, int], int] = {}
         self._sealed: deque[_Sealed] = deque()
+        self._writer, self._files = new_writer(), 0
         self._bytes = 0
         self._told_of = 0
         self._is_failing = False
@@ -113,7 +114,9 @@ class FileSink:
             data = encode(rows, dropped - self._told_of)
             self._told_of = dropped
             span = pc.min_max(rows.column("at").cast(pa.int64())).as_py()
-            path = f"{self._folder}/{day_of(span['min'])}/{file_name(span['min'], span['max'], key[0])}"
+            self._files += 1
+            name = file_name(span["min"], span["max"], key[0], self._writer, self._files)
+            path = f"{self._folder}/{day_of(span['min'])}/{name}"
             self._sealed.append(_Sealed(path, data, self._requests.pop(key)))
             self._bytes += len(data) - sum(batch.nbytes for batch in batches)
         self._open = {}

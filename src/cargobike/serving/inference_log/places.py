@@ -1,12 +1,13 @@
 """Where the files of an inference log lie, and what their names tell: a window of time is found without opening any.
 
 ```
-deployments/<name>/log/<date>/<first>-<last>-v<version>-<token>.parquet
-deployments/<name>/log/<date>/merged/…                   files that stand for several others
-deployments/<name>/log/<date>/merges/<number>.json       which do, created only if absent
+deployments/<name>/log/<date>/<first>-<last>-v<version>-<writer>-<number>.parquet
+deployments/<name>/log/<date>/merged/<first>-<last>-v<version>-<token>.parquet     files that stand for several others
+deployments/<name>/log/<date>/merges/<number>.json                                 which do, created only if absent
 ```
 
 All times are UTC; `first` and `last` are times of that day, to the microsecond, and the requests of a file lie between.
+Each process that writes draws a name of its own and numbers its files, so that a reader can tell which it has read.
 """
 
 from __future__ import annotations
@@ -24,13 +25,19 @@ DEPLOYMENTS: Final = "deployments"
 MERGED: Final = "merged/"
 MERGES: Final = "merges"
 _DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
-_FILE: Final = re.compile(r"(?:merged/)?(\d{12})-(\d{12})-v(\d{1,9})-[0-9a-f]{8}\.parquet")
+_FILE: Final = re.compile(
+    r"(?:merged/)?(\d{12})-(\d{12})-v(\d{1,9})-([0-9a-f]{8}(?:[0-9a-f]{4})?)(?:-(\d{1,12}))?\.parquet"
+)
 _MERGE: Final = re.compile(rf"{MERGES}/(\d{{1,9}})\.json")
 _MOST_DAYS: Final = 31
 
 
 class LogFile(NamedTuple):
-    """A file of the log; `name` is its path in the folder of its day."""
+    """A file of the log; `name` is its path in the folder of its day, `writer` the process that wrote it.
+
+    Files of earlier versions of Cargobike, and those that stand for others, have a name of their own instead of that of
+    a writer, and the number 0.
+    """
 
     day: date
     name: str
@@ -38,6 +45,8 @@ class LogFile(NamedTuple):
     last: datetime
     version: int
     size: int
+    writer: str
+    number: int
 
 
 class Day(NamedTuple):
@@ -61,9 +70,23 @@ def log_folder(deployment: str) -> str:
     return f"{DEPLOYMENTS}/{deployment}/log"
 
 
-def file_name(first_us: int, last_us: int, version: int) -> str:
-    """Return a new name for a file with the requests of a stretch of one day, in microseconds since 1970."""
-    return f"{_clock(first_us)}-{_clock(last_us)}-v{version}-{secrets.token_hex(4)}.parquet"
+def new_writer() -> str:
+    """Return a name for a process that writes files, or for a file that stands for others."""
+    return secrets.token_hex(6)
+
+
+def file_name(first_us: int, last_us: int, version: int, writer: str, number: int = 0) -> str:
+    """Return the name of a file with the requests of a stretch of one day.
+
+    Args:
+        first_us: When the first request came, in microseconds since 1970.
+        last_us: When the last one came.
+        version: The version of the model that answered them.
+        writer: The process that writes it, as `new_writer` named it.
+        number: Which of its files that is, from 1; 0 for a file that stands for others.
+    """
+    last = f"-{number}" if number else ""
+    return f"{_clock(first_us)}-{_clock(last_us)}-v{version}-{writer}{last}.parquet"
 
 
 def day_of(at_us: int) -> date:
@@ -97,7 +120,7 @@ def _day(day: date, entries: Iterable[tuple[str, int]]) -> Day:
     for name, size in entries:
         if match := _FILE.fullmatch(name):
             first, last = (_on(day, text) for text in match.group(1, 2))
-            files.append(LogFile(day, name, first, last, int(match[3]), size))
+            files.append(LogFile(day, name, first, last, int(match[3]), size, match[4], int(match[5] or 0)))
         elif match := _MERGE.fullmatch(name):
             merges.append(int(match[1]))
     return Day(day, tuple(sorted(files, key=lambda file: (file.first, file.name))), tuple(sorted(merges)))

@@ -15,11 +15,13 @@ from typing import Final
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from cargobike.core.errors import StoreError
 from cargobike.serving.inference_log.parquet import dropped_in, encode
-from cargobike.serving.inference_log.places import MERGED, MERGES, Day, LogFile, file_name, list_days
+from cargobike.serving.inference_log.pieces import PIECES, Piece, Pieces, pieces_in, set_of
+from cargobike.serving.inference_log.places import MERGED, MERGES, Day, LogFile, file_name, list_days, new_writer
 from cargobike.store.files.storage import Storage
 
 GRACE_S: Final = 600.0
@@ -36,10 +38,12 @@ class Merges(msgspec.Struct, frozen=True):
     Attributes:
         merged: The files that stand for others, by their names in the folder of the day.
         replaced: When each file that may still be there was replaced, in seconds since 1970.
+        holds: The pieces in each of the files that stand for others, for readers who have read some of them.
     """
 
     merged: list[str] = []
     replaced: dict[str, float] = {}
+    holds: dict[str, Pieces] = {}
 
 
 class Tidied(msgspec.Struct, frozen=True):
@@ -119,21 +123,25 @@ def _tidy_day(storage: Storage, folder: str, day: Day, *, whole: bool) -> Tidied
     place = f"{folder}/{day.day}"
     merged = written = 0
     plans = _plan(visible(day, merges), whole=whole)
-    made = [(_merge(storage, place, files), files) for files in plans]
+    made = [(*_merge(storage, place, files), files) for files in plans]
     there = {file.name for file in day.files}
     old = [name for name, at in merges.replaced.items() if time.time() - at > GRACE_S]
     if made:
-        gone = {file.name for _, files in made for file in files}
+        gone = {file.name for _, _, files in made for file in files}
         record = Merges(
-            [*(name for name in merges.merged if name not in gone), *(name for name, _ in made)],
+            [*(name for name in merges.merged if name not in gone), *(name for name, _, _ in made)],
             {
                 **{name: at for name, at in merges.replaced.items() if name in there},
                 **dict.fromkeys(sorted(gone), time.time()),
             },
+            {
+                **{name: held for name, held in merges.holds.items() if name not in gone},
+                **{name: held for name, held, _ in made},
+            },
         )
         number = (day.merges[-1] if day.merges else 0) + 1
         if not storage.create(_record(folder, day.day, number), msgspec.json.encode(record)):
-            storage.delete(*(f"{place}/{name}" for name, _ in made))
+            storage.delete(*(f"{place}/{name}" for name, _, _ in made))
             return Tidied()
         merged, written = len(gone), len(made)
     leftovers = _leftovers(day, merges)
@@ -174,19 +182,23 @@ def _plan(files: Iterable[LogFile], *, whole: bool) -> list[list[LogFile]]:
     return [plan for plan in plans if len(plan) > 1]
 
 
-def _merge(storage: Storage, place: str, files: Sequence[LogFile]) -> str:
-    tables = []
+def _merge(storage: Storage, place: str, files: Sequence[LogFile]) -> tuple[str, Pieces]:
+    """Write a file with the rows of others, a piece behind the other; return its name and which pieces it holds."""
+    tables: list[pa.Table] = []
+    pieces: list[Piece] = []
     for file in files:
         data = storage.read(f"{place}/{file.name}")
         if data is None:
             raise StoreError(f"{storage}/{place}/{file.name} was deleted while it was merged with others.")
-        tables.append(pq.read_table(pa.BufferReader(data)))
+        table = pq.read_table(pa.BufferReader(data))
+        pieces += pieces_in(file, table, f"{storage}/{place}/{file.name}")
+        tables.append(table)
     rows = pa.concat_tables([table.replace_schema_metadata() for table in tables], promote_options="default")
-    rows = rows.sort_by([("at", "ascending"), ("request_id", "ascending"), ("row", "ascending")])
-    ats = rows.column("at").cast(pa.int64())
-    name = MERGED + file_name(ats[0].as_py(), ats[-1].as_py(), files[0].version)
+    rows = rows.replace_schema_metadata({PIECES: msgspec.json.encode(pieces)}).combine_chunks()
+    span = pc.min_max(rows.column("at").cast(pa.int64())).as_py()
+    name = MERGED + file_name(span["min"], span["max"], files[0].version, new_writer())
     storage.write(f"{place}/{name}", encode(rows, sum(dropped_in(table.schema) for table in tables)))
-    return name
+    return name, set_of(pieces)
 
 
 def _record(folder: str, day: date, number: int) -> str:
