@@ -54,7 +54,9 @@ def test_a_pod_serves_its_version_and_answers_what_it_has_before_it_ends(tmp_pat
     asked = msgspec.json.decode(config["data"]["deployment.json"], type=Specification)
     assert (asked.model, asked.version) == ("digits:1", 1)
     port = free_port()
-    local = msgspec.structs.replace(asked, host="127.0.0.1", port=port)
+    assert asked.limits.leave_s > 0
+    limits = msgspec.structs.replace(asked.limits, leave_s=0.2)
+    local = msgspec.structs.replace(asked, host="127.0.0.1", port=port, limits=limits)
     (tmp_path / "deployment.json").write_bytes(msgspec.json.encode(local))
     (tmp_path / "tokens").mkdir()
     (tmp_path / "tokens" / "predict").write_text(f"{TOKEN}\n")

@@ -13,7 +13,8 @@ from cargobike.core.errors import DeploymentError, InvalidInputError, WaitError
 from cargobike.core.layout import ProjectFolder
 from cargobike.serving.facts import Plan
 from cargobike.serving.predicting import Client
-from cargobike.serving.record import DeploymentFolder, Moment, find_record, folder_of
+from cargobike.serving.record import DeploymentFolder, Moment, find_record, folder_of, read_record
+from cargobike.serving.specification import Limits
 from cargobike.serving.status import Status
 from cargobike.serving.supervising.calling import call
 from cargobike.serving.supervising.launching import await_end
@@ -23,6 +24,7 @@ from cargobike.serving.supervising.runtime import runtime_folder
 from cargobike.store.files.locking import holds_lock
 
 _BEYOND_S: Final = 60.0
+_END_S: Final = 30.0
 _LOOK_S: Final = 0.2
 
 Judge = Callable[[Status], bool | None]
@@ -163,9 +165,19 @@ class Deployment:
         """Return the last lines that its processes printed: of all replicas, or of one."""
         return read_logs(self.folder, replica=replica, lines=lines)
 
-    def stop(self, *, timeout_s: float = 60.0) -> None:
-        """Answer what is there, and end all its processes; does nothing if it does not run."""
+    def stop(self, *, timeout_s: float | None = None) -> None:
+        """Answer what is there, and end all its processes; does nothing if it does not run.
+
+        Args:
+            timeout_s: How long at most; by default as long as requests may take, and half a minute.
+
+        Raises:
+            DeploymentError: If it has not ended by then.
+        """
         pid = self._pid
+        if timeout_s is None:
+            record = read_record(self.folder)
+            timeout_s = _END_S + (Limits() if record is None else record.specification.limits).stop_s
         with contextlib.suppress(ConnectionError):
             pid = int(call(self._runtime, "status")["pid"])
             call(self._runtime, "stop", {}, timeout_s)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import msgspec
+
+_STOP_S: Final = 30.0
 
 ScaleBy = Literal["concurrency", "requests", "queue"]
 
@@ -42,6 +44,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
         predict_s: How long a replica may take for a batch; then it is ended and replaced.
         requests_per_s: The most requests of one token, or one address, in a second; 0 for any number.
         memory_bytes: The most memory of a replica; one with more is replaced. 0 for any.
+        leave_s: How long requests are still taken after it was told to end: it says that it is not ready, and asks
+            callers to come back on another connection. For what stands behind a load balancer.
     """
 
     batch: int = 64
@@ -52,6 +56,12 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     predict_s: float = 60.0
     requests_per_s: float = 0.0
     memory_bytes: int = 0
+    leave_s: float = 0.0
+
+    @property
+    def stop_s(self) -> float:
+        """How long requests that are there may take when everything is to end: none is cut off before its deadline."""
+        return self.leave_s + max(_STOP_S, self.deadline_s)
 
 
 class Logging(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,6 +97,7 @@ class Specification(msgspec.Struct, frozen=True, kw_only=True):
         port: The port; 0 for any that is free.
         grpc_port: The port for gRPC, 0 for any that is free; `None` if only HTTP is spoken.
         view: The feature view whose features are looked up by the keys in a request; empty if rows come whole.
+        view_project: The address of the project that has the view; empty for the deployment's own.
         functions: Functions before and after the model, pickled: what a user gave as `before` and `after`.
         retry: Whether a request whose replica died may be given to another.
         tls_certificate: A file; with `tls_key` requests are encrypted.
@@ -105,6 +116,7 @@ class Specification(msgspec.Struct, frozen=True, kw_only=True):
     limits: Limits = Limits()
     logging: Logging = Logging()
     view: str = ""
+    view_project: str = ""
     functions: bytes = b""
     retry: bool = True
     tls_certificate: str = ""

@@ -56,6 +56,14 @@ class ViewKeeper(Protocol):
         """
         ...
 
+    def bound_to_host(self, view: str, project: ProjectFolder) -> dict[str, str]:
+        """Return the groups of a view whose rows other hosts cannot look up, each with where they are.
+
+        Raises:
+            NotFoundError: If there is no such view.
+        """
+        ...
+
 
 def view_keeper() -> ViewKeeper:
     """Return the door of the product that keeps features."""

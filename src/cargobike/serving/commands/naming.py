@@ -35,3 +35,16 @@ def bounds(text: str) -> tuple[int, int]:
     if not least.isdigit() or (colon and not most.isdigit()):
         raise typer.BadParameter(f"{text!r} was given; write a number, or the fewest and the most, such as 1:4.")
     return int(least), int(most) if colon else max(1, int(least))
+
+
+def read_resources(text: str) -> dict[str, str]:
+    """Read `cpu=2,memory=4Gi`.
+
+    Example:
+        >>> read_resources("cpu=2,memory=4Gi")
+        {'cpu': '2', 'memory': '4Gi'}
+    """
+    pairs = [part.strip().partition("=") for part in text.split(",") if part.strip()]
+    if wrong := ["".join(pair) for pair in pairs if not pair[0] or not pair[2]]:
+        raise typer.BadParameter(f"{wrong[0]!r} was given; write names and quantities, such as cpu=2,memory=4Gi.")
+    return {name: value for name, _, value in pairs}

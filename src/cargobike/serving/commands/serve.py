@@ -16,7 +16,7 @@ from cargobike.cli.printing import print_json
 from cargobike.cli.terminal import is_terminal
 from cargobike.core import settings
 from cargobike.core.errors import InvalidInputError
-from cargobike.serving.commands.naming import bounds
+from cargobike.serving.commands.naming import bounds, read_resources
 from cargobike.serving.commands.shipping import Shipping, ship
 from cargobike.serving.deploying import deploy
 from cargobike.serving.handle import Deployment
@@ -62,13 +62,27 @@ def serve(
     image: Annotated[str, typer.Option(help="With --render, --apply: the image. [default: MODEL:VERSION]")] = "",
     context: Annotated[str, typer.Option(help="With --apply: the context of the kubeconfig.")] = "",
     namespace: Annotated[str, typer.Option("--namespace", "-n", help="With --render, --apply: the namespace.")] = "",
+    environment: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="With --render, --apply: a variable of pods, whose value a Secret has."),
+    ] = None,
+    resources: Annotated[
+        str, typer.Option(metavar="NAME=QUANTITY,…", help="With --render, --apply: what a pod needs.")
+    ] = "",
+    pod_metrics: Annotated[
+        bool, typer.Option("--pod-metrics", help="With --render, --apply: scale by --scale-by, not by processor use.")
+    ] = False,
+    pull_model: Annotated[
+        bool, typer.Option("--pull-model", help="With --render, --apply: pods take the model from the project.")
+    ] = False,
     specification: Annotated[Path | None, typer.Option(hidden=True, help="In a pod: what to serve.")] = None,
     tokens: Annotated[Path, typer.Option(hidden=True, help="In a pod: a folder with tokens.")] = Path("tokens"),
+    pull: Annotated[str, typer.Option(hidden=True, help="In a pod: the project that has the model.")] = "",
 ) -> None:
     """Serve a model until Ctrl-C, in the background, or on Kubernetes."""
     if specification is not None:
         with _interrupted_by_signals():
-            _serve_until_signal(start_in_pod(specification, tokens))
+            _serve_until_signal(start_in_pod(specification, tokens, pull))
         return
     if not model:
         raise typer.BadParameter("name a model: `cargobike serve digits@champion`")
@@ -78,6 +92,8 @@ def serve(
         raise InvalidInputError("--tls-certificate and --tls-key need each other.")
     least, most = bounds(replicas)
     if render or apply:
+        if token:
+            raise InvalidInputError("--token: on a cluster the Secret NAME-tokens has them, and no manifest does.")
         asked = Specification(
             name=name or model_name(model),
             model=model,
@@ -89,9 +105,23 @@ def serve(
             tls_certificate=tls_certificate,
             tls_key=tls_key,
             trust=trust,
+            resources=read_resources(resources),
+            environment=dict.fromkeys(environment or [], ""),
         )
-        ship(asked, Shipping(render, output, apply, image, context, namespace))
+        ship(asked, Shipping(render, output, apply, image, context, namespace, pull_model, pod_metrics))
         return
+    for_clusters = {
+        "--output": bool(output),
+        "--image": bool(image),
+        "--context": bool(context),
+        "--namespace": bool(namespace),
+        "--environment": bool(environment),
+        "--resources": bool(resources),
+        "--pod-metrics": pod_metrics,
+        "--pull-model": pull_model,
+    }
+    if given := [name for name, is_given in for_clusters.items() if is_given]:
+        raise InvalidInputError(f"{', '.join(given)}: for clusters only; say --render kubernetes, or --apply.")
     token = token or settings.take_serve_token()
     with _interrupted_by_signals():
         deployment = deploy(

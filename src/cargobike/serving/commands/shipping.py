@@ -10,9 +10,10 @@ import typer
 
 from cargobike.cli.printing import cell, console
 from cargobike.core.errors import InvalidInputError
+from cargobike.core.registering.looking_up import view_keeper
 from cargobike.core.registering.modelling import KeptModel, model_keeper
-from cargobike.serving.kubernetes.asked import Asked, object_name
-from cargobike.serving.kubernetes.render import Target, render
+from cargobike.serving.kubernetes.asked import Asked, Target, object_name
+from cargobike.serving.kubernetes.render import render
 from cargobike.serving.kubernetes.writing import as_yaml, write
 from cargobike.serving.specification import Specification
 from cargobike.store.files import project
@@ -32,6 +33,8 @@ class Shipping(NamedTuple):
     image: str = ""
     context: str = ""
     namespace: str = ""
+    pulls_model: bool = False
+    uses_metrics: bool = False
 
 
 def ship(specification: Specification, shipping: Shipping) -> None:
@@ -44,11 +47,15 @@ def ship(specification: Specification, shipping: Shipping) -> None:
     target = read_target(shipping.target or "kubernetes")
     model = model_keeper().get(specification.model)
     specification = msgspec.structs.replace(specification, version=model.version)
+    here = project.current()
     asked = Asked(
         specification=specification,
         image=shipping.image or f"{object_name(specification.name)}:{model.version}",
         namespace=shipping.namespace,
-        log_url=without_credentials(shared_url(project.current())),
+        project_url=without_credentials(shared_url(here)),
+        pulls_model=shipping.pulls_model,
+        bound_groups=view_keeper().bound_to_host(specification.view, here) if specification.view else {},
+        uses_metrics=shipping.uses_metrics,
     )
     if shipping.target:
         render_and_write(asked, model, target, shipping.output)
@@ -96,6 +103,10 @@ def read_target(text: str) -> Target:
 
 
 def _extras(asked: Asked) -> tuple[str, ...]:
-    extras = ["serving", "kafka" if asked.specification.logging.kafka else ""]
-    extras.append(_STORAGE_EXTRAS.get(asked.log_url.partition("://")[0], ""))
-    return tuple(extra for extra in extras if extra)
+    specification = asked.specification
+    extras = ["serving"]
+    extras += ["grpc"] if specification.grpc_port is not None else []
+    extras += ["kafka"] if specification.logging.kafka else []
+    extras += ["features", "redis"] if specification.view else []
+    storages = {_STORAGE_EXTRAS.get(url.partition("://")[0]) for url in (asked.project_url, specification.logging.url)}
+    return (*extras, *sorted(storage for storage in storages if storage))

@@ -55,6 +55,11 @@ class App:
         self.metrics = Metrics(hub.desk, hub.specification.name, None if log is None else log.counts)
         self.lane = Lane(self.predicting, self.metrics)
 
+    @property
+    def is_leaving(self) -> bool:
+        """Whether callers are to come back on another connection."""
+        return self._hub.is_leaving
+
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Answer one request."""
         if scope["type"] != "http":

@@ -78,6 +78,8 @@ class Hub:
         self._supervisor: SupervisorLink | None = None
         self._alone_since_s = self.now_s()
         self.is_orphan = False
+        self.is_leaving = False
+        """Whether this front is about to end, and still takes requests."""
         self._is_dispatching = False
         self._told: dict[int, Tally] = {}
         self._told_counts = (0, 0)

@@ -22,7 +22,7 @@ from cargobike.serving.front.hub import Hub
 from cargobike.serving.front.keeping import open_log
 from cargobike.serving.front.links import ReplicaLink, SupervisorLink
 from cargobike.serving.front.web.access import Access
-from cargobike.serving.front.web.connections import Connection, sweep
+from cargobike.serving.front.web.connections import Connection, part, sweep
 from cargobike.serving.specification import Specification
 from cargobike.serving.wire import CONTROL, REPLICAS, FrontConfig
 
@@ -61,6 +61,12 @@ async def run_front(config: FrontConfig) -> None:
 
     def end(within_s: float) -> None:
         assert server is not None
+        leave_s = specification.limits.leave_s
+        if leave_s > 0 and not hub.is_leaving:
+            hub.is_leaving = True
+            part(server.server_state.connections)
+            asyncio.get_running_loop().call_later(leave_s, end, max(1.0, within_s - leave_s))
+            return
         if calls is not None and not ending:
             ending.append(asyncio.create_task(calls.stop(within_s)))
         server.config.timeout_graceful_shutdown = max(1, round(within_s))

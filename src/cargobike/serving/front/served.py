@@ -37,8 +37,10 @@ class Served:
         return int(text)
 
     def is_ready(self, pinned: int = 0) -> bool:
-        """Tell whether a request would meet a replica."""
+        """Tell whether a request would meet a replica; none is to come when this front is about to end."""
         desk = self._hub.desk
+        if self._hub.is_leaving:
+            return False
         return pinned in desk.replicas.values() if pinned else desk.is_ready
 
     def metadata(self, name: str, pinned: int = 0) -> dict[str, Any]:

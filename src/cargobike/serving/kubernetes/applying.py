@@ -30,8 +30,10 @@ def apply(cluster: Cluster, asked: Asked, manifests: Sequence[Manifest] | None =
     if missing:
         lines = "\n".join(f"  {_how_to_make(name, asked, cluster.namespace)}" for name in missing)
         raise DeploymentError(f"Before {asked.name} can run, the namespace {cluster.namespace} needs:\n{lines}")
-    for manifest in manifests or render(asked):
-        cluster.apply(manifest)
+    wanted = manifests or render(asked)
+    for manifest in wanted:
+        cluster.apply(_with_pods_as_they_are(cluster, manifest))
+    _forget_others(cluster, asked.name, wanted)
     _forget_configurations(cluster, asked.name)
 
 
@@ -133,12 +135,42 @@ def remove(cluster: Cluster, name: str) -> list[str]:
     """
     known = object_name(name)
     deleted = [f"{kind} {known}" for kind in _NAMED if _delete_if_known(cluster, kind, known)]
+    if _is_ours(cluster.get("Service", f"{known}-grpc")) and cluster.delete("Service", f"{known}-grpc"):
+        deleted.append(f"Service {known}-grpc")
     for config in _configurations(cluster, known):
         if cluster.delete("ConfigMap", config):
             deleted.append(f"ConfigMap {config}")
     if not deleted:
         raise NotFoundError(f"There is no deployment {name!r} in the namespace {cluster.namespace}.", wanted=name)
     return deleted
+
+
+def _with_pods_as_they_are(cluster: Cluster, manifest: Manifest) -> Manifest:
+    """Return a Deployment with as many pods as it has, where an autoscaler is to decide.
+
+    A field that was applied before and is left out now goes back to its default, which would end all pods but one.
+    """
+    if manifest["kind"] != "Deployment" or "replicas" in manifest["spec"]:
+        return manifest
+    live = cluster.get("Deployment", manifest["metadata"]["name"])
+    if live is None:
+        return manifest
+    return {**manifest, "spec": {**manifest["spec"], "replicas": max(1, int(live["spec"].get("replicas", 1)))}}
+
+
+def _forget_others(cluster: Cluster, name: str, wanted: Sequence[Manifest]) -> None:
+    """Delete what an earlier specification needed and this one does not: an autoscaler, a Service for gRPC."""
+    kept = {(one["kind"], one["metadata"]["name"]) for one in wanted}
+    if ("Deployment", name) not in kept:
+        return
+    for kind, one in (("HorizontalPodAutoscaler", name), ("Service", f"{name}-grpc")):
+        if (kind, one) not in kept and _is_ours(cluster.get(kind, one)):
+            cluster.delete(kind, one)
+
+
+def _is_ours(one: Object | None) -> bool:
+    labels = ((one or {}).get("metadata") or {}).get("labels") or {}
+    return bool(labels.get("app.kubernetes.io/managed-by") == "cargobike")
 
 
 def _delete_if_known(cluster: Cluster, kind: str, name: str) -> bool:

@@ -10,25 +10,30 @@ from typing import Final
 
 import msgspec
 
-from cargobike.core.errors import InvalidInputError
+from cargobike.core.errors import DeploymentError, InvalidInputError, StoreError
+from cargobike.core.layout import ProjectFolder
+from cargobike.core.registering.modelling import model_keeper
 from cargobike.serving.deploying import launch_deployment
 from cargobike.serving.handle import Deployment
 from cargobike.serving.specification import Specification
 from cargobike.serving.supervising.config import Local, Scope
 from cargobike.store.files import project
+from cargobike.store.history.environment import without_credentials
 
 _SCOPES: Final[dict[str, list[Scope]]] = {"predict": ["predict"], "administer": ["predict", "administer"]}
 _SHORTEST: Final = 16
 
 
-def start_in_pod(specification: Path, tokens: Path) -> Deployment:
+def start_in_pod(specification: Path, tokens: Path, pull: str = "") -> Deployment:
     """Serve what a file says, to callers whose tokens lie in a folder; ends with this process.
 
     Args:
         specification: A `Specification` as JSON.
         tokens: A mounted Secret: files `predict` and `administer`, with a token in each line.
+        pull: The address of a project that the model is copied from first; empty if it is here.
 
     Raises:
+        NotFoundError: If that project has no such version of the model.
         InvalidInputError: If the file cannot be understood, a token is too short, or there is none.
         DeploymentError: If the model cannot be served.
     """
@@ -46,7 +51,21 @@ def start_in_pod(specification: Path, tokens: Path) -> Deployment:
         environment={name: os.environ[name] for name in asked.environment},
         paths=tuple(os.path.abspath(path) for path in sys.path),
     )
-    return launch_deployment(project.prepare(), asked, local, detach=False)
+    here = project.prepare()
+    if pull:
+        _pull(asked.model, pull, here)
+    return launch_deployment(here, asked, local, detach=False)
+
+
+def _pull(model: str, source: str, here: ProjectFolder) -> None:
+    """Copy a version of a model into the pod's own project; what a container that was restarted has, stays."""
+    project.use(source)
+    try:
+        model_keeper().get(model).copy_to(here)
+    except StoreError as error:
+        raise DeploymentError(f"{model} cannot be taken from {without_credentials(source)}: {error}") from error
+    finally:
+        project.use(here.root)
 
 
 def read_tokens(folder: Path) -> dict[str, list[Scope]]:

@@ -5,8 +5,21 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import msgspec
+
 from cargobike.core import settings
-from cargobike.serving.kubernetes.asked import CONFIG, PORT, PRE_STOP_S, PROJECT, SPECIFICATION, TLS, TOKENS, Asked
+from cargobike.serving.kubernetes.asked import (
+    CONFIG,
+    GRPC_PORT,
+    LEAVE_S,
+    PORT,
+    PRE_STOP_S,
+    PROJECT,
+    SPECIFICATION,
+    TLS,
+    TOKENS,
+    Asked,
+)
 from cargobike.serving.specification import Specification
 
 Manifest = dict[str, Any]
@@ -69,8 +82,9 @@ def pod_spec(asked: Asked, config_map: str, container: str = "server") -> Manife
 
 
 def grace_s(specification: Specification) -> int:
-    """Return how long a pod may take to end: it is taken out of the service, then answers what it has."""
-    return PRE_STOP_S + math.ceil(specification.limits.deadline_s) + 10
+    """Return how long a pod may take to end: it is taken out of the service, takes its leave, answers what it has."""
+    inside = msgspec.structs.replace(specification.limits, leave_s=float(LEAVE_S))
+    return PRE_STOP_S + math.ceil(inside.stop_s) + 10
 
 
 def _container(asked: Asked, name: str) -> Manifest:
@@ -78,8 +92,8 @@ def _container(asked: Asked, name: str) -> Manifest:
     return {
         "name": name,
         "image": asked.image,
-        "args": ["--specification", f"{CONFIG}/{SPECIFICATION}", "--tokens", TOKENS],
-        "ports": [{"name": "http", "containerPort": PORT, "protocol": "TCP"}],
+        "args": _arguments(asked),
+        "ports": _ports(specification),
         "env": [
             {"name": settings.PROJECT, "value": PROJECT},
             {"name": "HOME", "value": _SCRATCH},
@@ -105,9 +119,23 @@ def _container(asked: Asked, name: str) -> Manifest:
             {"name": "tokens", "mountPath": TOKENS, "readOnly": True},
             *([{"name": "tls", "mountPath": TLS, "readOnly": True}] if specification.tls_certificate else []),
             {"name": "deployments", "mountPath": f"{PROJECT}/deployments"},
+            *([{"name": "models", "mountPath": f"{PROJECT}/models"}] if asked.pulls_model else []),
             {"name": "tmp", "mountPath": _SCRATCH},
         ],
     }
+
+
+def _arguments(asked: Asked) -> list[str]:
+    arguments = ["--specification", f"{CONFIG}/{SPECIFICATION}", "--tokens", TOKENS]
+    return [*arguments, "--pull", asked.project_url] if asked.pulls_model else arguments
+
+
+def _ports(specification: Specification) -> list[Manifest]:
+    """Return the doors of the front. One probe is enough for both: they are one process, and gRPC is open first."""
+    ports: list[Manifest] = [{"name": "http", "containerPort": PORT, "protocol": "TCP"}]
+    if specification.grpc_port is not None:
+        ports.append({"name": "grpc", "containerPort": GRPC_PORT, "protocol": "TCP"})
+    return ports
 
 
 def _resources(specification: Specification) -> Manifest:
@@ -135,5 +163,6 @@ def _volumes(asked: Asked, config_map: str) -> list[Manifest]:
         {"name": "tokens", "secret": {"secretName": asked.tokens}},
         *tls,
         {"name": "deployments", "emptyDir": {}},
+        *([{"name": "models", "emptyDir": {}}] if asked.pulls_model else []),
         {"name": "tmp", "emptyDir": {}},
     ]

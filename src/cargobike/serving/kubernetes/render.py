@@ -4,35 +4,49 @@ from __future__ import annotations
 
 import hashlib
 import math
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import msgspec
 
-from cargobike.serving.kubernetes.asked import SPECIFICATION, Asked, check_asked, in_pod
+from cargobike.serving.kubernetes.asked import GRPC_PORT, PORT, SPECIFICATION, Asked, Target, check_asked, in_pod
+from cargobike.serving.kubernetes.kserve import inference_service
 from cargobike.serving.kubernetes.pods import Manifest, labels, pod_spec, selector
+from cargobike.serving.kubernetes.scaling import autoscaler
 
-Target = Literal["kubernetes", "kserve"]
 MODEL: Final = "cargobike.dev/model"
 """The annotation that says which version is served."""
-_SCALE_METRICS: Final = {"concurrency": "concurrency", "requests": "rps", "queue": "concurrency"}
+
+_GRPC: Final[Manifest] = {
+    "name": "grpc",
+    "port": GRPC_PORT,
+    "targetPort": "grpc",
+    "protocol": "TCP",
+    "appProtocol": "grpc",
+}
 
 
 def render(asked: Asked, target: Target = "kubernetes") -> list[Manifest]:
     """Return the objects of a deployment, in the order in which they are to be created.
 
     For `kubernetes`: a ConfigMap, a Deployment, a Service, a PodDisruptionBudget, and a HorizontalPodAutoscaler if the
-    number of replicas may change. For `kserve`: the ConfigMap and an InferenceService. Secrets are only referred to.
+    number of replicas may change; with gRPC another Service, without an address of its own. For `kserve`: the ConfigMap
+    and an InferenceService. Secrets are only referred to.
 
     Raises:
         InvalidInputError: If a cluster could not run it.
     """
-    check_asked(asked)
+    check_asked(asked, target)
     config_map = _config_map(asked)
+    name = config_map["metadata"]["name"]
     if target == "kserve":
-        return [config_map, _inference_service(asked, config_map["metadata"]["name"])]
-    scaling = asked.specification.scaling
-    objects = [config_map, _deployment(asked, config_map["metadata"]["name"]), _service(asked), _budget(asked)]
-    return [*objects, _autoscaler(asked)] if scaling.most > max(1, scaling.least) else objects
+        return [config_map, inference_service(asked, name, _metadata(asked), _annotations(asked))]
+    objects = [config_map, _deployment(asked, name), _service(asked), _budget(asked)]
+    objects += [_grpc_service(asked)] if asked.specification.grpc_port is not None else []
+    return [*objects, autoscaler(asked, _metadata(asked))] if _is_scaled(asked) else objects
+
+
+def _is_scaled(asked: Asked) -> bool:
+    return asked.specification.scaling.most > asked.specification.scaling.least
 
 
 def _metadata(asked: Asked, name: str = "", **more: Any) -> Manifest:
@@ -67,12 +81,12 @@ def _deployment(asked: Asked, config_map: str) -> Manifest:
         # A pod ends only when another has become ready in its place.
         "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}},
         "template": {
-            "metadata": {"labels": labels(asked), "annotations": _annotations(asked)},
+            "metadata": {"labels": labels(asked), "annotations": {**_annotations(asked), **_scraping(asked)}},
             "spec": pod_spec(asked, config_map),
         },
     }
-    if specification.scaling.most <= max(1, specification.scaling.least):
-        spec["replicas"] = max(1, specification.scaling.least)  # else the autoscaler decides
+    if not _is_scaled(asked):
+        spec["replicas"] = specification.scaling.least  # else the autoscaler decides
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -82,13 +96,36 @@ def _deployment(asked: Asked, config_map: str) -> Manifest:
 
 
 def _service(asked: Asked) -> Manifest:
-    port = {"name": "http", "port": 443 if asked.specification.tls_certificate else 80, "targetPort": "http"}
+    http: Manifest = {"name": "http", "port": 443 if asked.specification.tls_certificate else 80, "targetPort": "http"}
+    ports = [{**http, "protocol": "TCP"}]
+    ports += [_GRPC] if asked.specification.grpc_port is not None else []
     return {
         "apiVersion": "v1",
         "kind": "Service",
         "metadata": _metadata(asked),
-        "spec": {"type": "ClusterIP", "selector": selector(asked), "ports": [{**port, "protocol": "TCP"}]},
+        "spec": {"type": "ClusterIP", "selector": selector(asked), "ports": ports},
     }
+
+
+def _grpc_service(asked: Asked) -> Manifest:
+    """Return a name that stands for the addresses of all pods.
+
+    A connection of gRPC lasts, and all its calls go to one pod; so it is the callers who spread them, and must know all
+    pods. Calls can also go to the Service with an address, where each connection meets one of them.
+    """
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": _metadata(asked, f"{asked.name}-grpc"),
+        "spec": {"type": "ClusterIP", "clusterIP": "None", "selector": selector(asked), "ports": [_GRPC]},
+    }
+
+
+def _scraping(asked: Asked) -> dict[str, str]:
+    """Return what Prometheus looks for, by the convention of its charts; the token is its own to bring."""
+    scheme = "https" if asked.specification.tls_certificate else "http"
+    plain = {"scrape": "true", "path": "/metrics", "port": str(PORT), "scheme": scheme}
+    return {f"prometheus.io/{key}": value for key, value in plain.items()}
 
 
 def _budget(asked: Asked) -> Manifest:
@@ -97,55 +134,4 @@ def _budget(asked: Asked) -> Manifest:
         "kind": "PodDisruptionBudget",
         "metadata": _metadata(asked),
         "spec": {"maxUnavailable": 1, "selector": {"matchLabels": selector(asked)}},
-    }
-
-
-def _autoscaler(asked: Asked) -> Manifest:
-    scaling = asked.specification.scaling
-    return {
-        "apiVersion": "autoscaling/v2",
-        "kind": "HorizontalPodAutoscaler",
-        "metadata": _metadata(asked),
-        "spec": {
-            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": asked.name},
-            "minReplicas": max(1, scaling.least),
-            "maxReplicas": scaling.most,
-            "metrics": [
-                {
-                    "type": "Resource",
-                    "resource": {
-                        "name": "cpu",
-                        "target": {"type": "Utilization", "averageUtilization": asked.cpu_target},
-                    },
-                }
-            ],
-            # More load is answered at once; less only when it lasts, as on one machine.
-            "behavior": {
-                "scaleUp": {"stabilizationWindowSeconds": 0},
-                "scaleDown": {"stabilizationWindowSeconds": min(3600, math.ceil(scaling.window_s))},
-            },
-        },
-    }
-
-
-def _inference_service(asked: Asked, config_map: str) -> Manifest:
-    specification = asked.specification
-    scaling = specification.scaling
-    pod = pod_spec(asked, config_map, container="kserve-container")
-    return {
-        "apiVersion": "serving.kserve.io/v1beta1",
-        "kind": "InferenceService",
-        "metadata": _metadata(asked, annotations=_annotations(asked)),
-        "spec": {
-            "predictor": {
-                "minReplicas": scaling.least,
-                "maxReplicas": scaling.most,
-                "scaleMetric": _SCALE_METRICS[scaling.by],
-                "scaleTarget": max(1, round(scaling.target)),
-                "timeout": math.ceil(specification.limits.deadline_s),
-                "annotations": _annotations(asked),
-                "labels": labels(asked),
-                **pod,
-            }
-        },
     }

@@ -11,9 +11,9 @@ import yaml
 from cargobike.core.errors import InvalidInputError
 from cargobike.core.layout import EXPERIMENTS, ProjectFolder
 from cargobike.core.registering.modelling import KeptModel
+from cargobike.serving.kubernetes.asked import Target
 from cargobike.serving.kubernetes.dockerfile import PACKAGES, REQUIREMENTS, clean_lock, dockerfile
 from cargobike.serving.kubernetes.pods import Manifest
-from cargobike.serving.kubernetes.render import Target
 
 _IGNORED: Final = (
     "# Nothing but what the Dockerfile copies reaches the image.\n*\n!packages\n!project\n!requirements.txt\n"

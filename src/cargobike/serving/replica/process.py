@@ -77,7 +77,9 @@ def prepare(specification: Specification, config: ReplicaConfig) -> tuple[Pipeli
     reference = f"{model_name(specification.model)}:{config.version}"
     try:
         model = model_keeper().get(reference)
-        lookup = view_keeper().open_lookup(specification.view, project.current()) if specification.view else None
+        place = specification.view_project
+        owner = project.at(place) if place else project.current()
+        lookup = view_keeper().open_lookup(specification.view, owner) if specification.view else None
         pipeline = Pipeline(
             model.predictor(trust=specification.trust),
             signature=model.signature,

@@ -50,6 +50,15 @@ def current() -> ProjectFolder:
     return ProjectFolder(_folder(settings.project_url()) if settings.project_url() else _nearest())
 
 
+def at(url: str) -> ProjectFolder:
+    """Return the project at an address, without choosing it for this process.
+
+    Raises:
+        InvalidInputError: If it cannot be a project.
+    """
+    return ProjectFolder(_folder(read_path("url", url)))
+
+
 def lies_above() -> bool:
     """Tell whether the project in use was not chosen, but found in a folder above the working directory."""
     return _chosen is None and not settings.project_url() and current().root.parent != Path.cwd()

@@ -13,6 +13,7 @@ from cargobike import features, project
 from cargobike.core.errors import InvalidInputError, NotFoundError, StoreError
 from cargobike.core.layout import ProjectFolder
 from cargobike.core.registering.looking_up import view_keeper
+from support.redis_server import RedisServer
 
 
 def per_seat(budget: np.ndarray, seats: np.ndarray) -> np.ndarray:
@@ -100,3 +101,18 @@ def test_what_cannot_be_looked_up_is_said(folder: ProjectFolder) -> None:
         view_keeper().open_lookup("value", folder, dataset="other:1")
     with pytest.raises(StoreError, match="never materialized"):
         view_keeper().open_lookup("unprepared", folder)
+
+
+def test_groups_that_other_hosts_cannot_look_up_are_told_with_where_they_are(
+    folder: ProjectFolder, redis_server: RedisServer
+) -> None:
+    features.create_view("value", features=["budget", "country"])
+    where = {"teams": "in files of each host", "cities": "in files of each host"}
+    assert view_keeper().bound_to_host("value:1", folder) == where
+    features.group("teams").update(online=redis_server.url)
+    features.group("cities").update(online=False)
+    bound = view_keeper().bound_to_host("value", folder)
+    assert bound["cities"] == "not kept for look-ups"
+    assert "a socket of this host" in bound["teams"], "a server on this host is out of the reach of others"
+    with pytest.raises(NotFoundError, match="valeu"):
+        view_keeper().bound_to_host("valeu", folder)

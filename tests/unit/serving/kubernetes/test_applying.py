@@ -201,7 +201,7 @@ def test_errors_of_the_server_are_in_words(
 ) -> None:
     mock.refuses["deployments"] = (code, "no")
     with pytest.raises(error, match=words):
-        apply(cluster, asked())
+        apply(cluster, asked(scaling=THREE))
 
 
 def test_contexts_and_namespaces_are_chosen(mock: MockCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -225,3 +225,19 @@ def test_a_server_that_is_gone_is_named(tmp_path: Path) -> None:
     with pytest.raises(DeploymentError, match=r"The API server http://127.0.0.1:\d+ does not answer"):
         status(cluster, "digits")
     cluster.close()
+
+
+def test_an_autoscaler_that_comes_later_finds_all_pods_and_one_that_is_not_wanted_goes(
+    mock: MockCluster, cluster: Cluster
+) -> None:
+    apply(cluster, asked(3, scaling=THREE))
+    apply(cluster, asked(4, scaling=Scaling(least=1, most=6), grpc_port=0))
+    assert mock.names("horizontalpodautoscalers") == ["digits"]
+    assert mock.names("services") == ["digits", "digits-grpc"]
+    assert status(cluster, "digits").wanted == 3, "and not the one that Kubernetes takes for a field that is left out"
+    apply(cluster, asked(5, scaling=THREE))
+    assert mock.names("horizontalpodautoscalers") == []
+    assert mock.names("services") == ["digits"]
+    apply(cluster, asked(5, scaling=THREE, grpc_port=0))
+    assert "Service digits-grpc" in remove(cluster, "digits")
+    assert mock.names("services") == []

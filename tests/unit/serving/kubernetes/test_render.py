@@ -22,16 +22,23 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "gpu": {"resources": {"nvidia.com/gpu": 1, "memory": "16Gi"}},
     "secrets": {"environment": {"API_KEY": "sesame"}, "pull_secret": "registry", "tokens_secret": "shared"},
     "tls": {"tls_certificate": "/home/me/cert.pem", "tls_key": "/home/me/key.pem"},
-    "placed": {"namespace": "models", "service_account": "reader", "log_url": "s3://bucket/team"},
-    "to zero": {"scaling": Scaling(least=0, most=3)},
+    "placed": {"namespace": "models", "service_account": "reader", "project_url": "s3://bucket/team"},
+    "grpc": {"grpc_port": 0},
+    "view": {"view": "teams:1", "project_url": "s3://bucket/team", "environment": {"CARGOBIKE_REDIS_PASSWORD": ""}},
+    "pulled": {"pulls_model": True, "project_url": "s3://bucket/team", "environment": {"AWS_SECRET_ACCESS_KEY": ""}},
+    "concurrency": {"uses_metrics": True, "scaling": Scaling(least=1, most=9, target=12)},
+    "requests": {"uses_metrics": True, "scaling": Scaling(least=1, most=9, by="requests", target=0.5)},
+    "queue": {"uses_metrics": True, "scaling": Scaling(least=1, most=9, by="queue", target=0.05)},
 }
+KSERVE = {name: more for name, more in VARIANTS.items() if not {"uses_metrics", "grpc_port"} & set(more)}
+TO_ZERO: dict[str, Any] = {"scaling": Scaling(least=0, most=3, by="requests", target=50), "pull_secret": "registry"}
 
 
 def by_kind(manifests: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     return {manifest["kind"]: manifest for manifest in manifests}
 
 
-EVERYTHING = {**VARIANTS["secrets"], **VARIANTS["tls"], **VARIANTS["placed"], **VARIANTS["many"]}
+EVERYTHING = {name: value for variant in VARIANTS.values() for name, value in variant.items()}
 CASES = [
     *((variant, "1.31.0") for variant in VARIANTS),
     *(("everything", one) for one in ("1.25.0", "1.28.0", "1.37.0")),
@@ -53,26 +60,102 @@ def test_the_validator_sees_mistakes() -> None:
         kubernetes_validate.validate(deployment, "1.31.0", strict=True)
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("variant", [*KSERVE, "to zero"])
 def test_the_pod_of_an_inference_service_is_valid(variant: str) -> None:
-    config, service = render(asked(**VARIANTS[variant]), "kserve")
+    config, service = render(asked(**KSERVE.get(variant, TO_ZERO)), "kserve")
     assert (config["kind"], service["kind"], service["apiVersion"]) == (
         "ConfigMap",
         "InferenceService",
         "serving.kserve.io/v1beta1",
     )
     predictor = dict(service["spec"]["predictor"])
-    scaling = asked(**VARIANTS[variant]).specification.scaling
-    assert (predictor.pop("minReplicas"), predictor.pop("maxReplicas")) == (scaling.least, scaling.most)
-    assert (predictor.pop("scaleMetric"), predictor.pop("scaleTarget"), predictor.pop("timeout")) == (
-        "concurrency",
-        32,
-        30,
-    )
-    predictor.pop("annotations"), predictor.pop("labels")
+    for field in ("minReplicas", "maxReplicas", "scaleMetric", "scaleTarget", "timeout", "annotations", "labels"):
+        predictor.pop(field)
     assert predictor["containers"][0]["name"] == "kserve-container"
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}, "spec": predictor}
     kubernetes_validate.validate(pod, "1.31.0", strict=True)
+
+
+def test_kserve_scales_to_zero_with_knative_and_by_processors_without() -> None:
+    service = render(asked(**TO_ZERO), "kserve")[1]
+    predictor = service["spec"]["predictor"]
+    assert service["metadata"]["annotations"]["serving.kserve.io/deploymentMode"] == "Knative"
+    assert [predictor[one] for one in ("minReplicas", "maxReplicas", "scaleMetric", "scaleTarget")] == [0, 3, "rps", 50]
+    refused = {"terminationGracePeriodSeconds", "automountServiceAccountToken", "topologySpreadConstraints"}
+    assert not {*refused, "securityContext"} & set(predictor)
+    (container,) = predictor["containers"]
+    assert not {"lifecycle", "startupProbe"} & set(container)
+    assert container["ports"] == [{"name": "http1", "containerPort": 8080, "protocol": "TCP"}]
+    assert container["securityContext"]["runAsNonRoot"]
+    assert container["readinessProbe"]["httpGet"]["port"] == 8080
+    service = render(asked(), "kserve")[1]
+    assert service["metadata"]["annotations"]["serving.kserve.io/deploymentMode"] == "Standard"
+    assert (service["spec"]["predictor"]["scaleMetric"], service["spec"]["predictor"]["scaleTarget"]) == ("cpu", 70)
+
+
+def test_what_kserve_cannot_do_is_refused() -> None:
+    wrong = asked(
+        grpc_port=0,
+        uses_metrics=True,
+        scaling=Scaling(least=0, most=3, by="queue"),
+        tls_certificate="/c.pem",
+        tls_key="/k.pem",
+    )
+    with pytest.raises(InvalidInputError, match="KServe routes to one port") as caught:
+        render(wrong, "kserve")
+    assert len(caught.value.mistakes) == 4
+
+
+def test_only_kserve_scales_to_zero() -> None:
+    with pytest.raises(InvalidInputError, match=r"0:3: .* at least one pod; say 1:3, or .*--render kserve"):
+        render(asked(scaling=Scaling(least=0, most=3)))
+
+
+def test_grpc_has_ports_and_a_name_for_all_pods() -> None:
+    manifests = render(asked(grpc_port=0))
+    inside = msgspec.json.decode(manifests[0]["data"]["deployment.json"], type=Specification)
+    assert (inside.port, inside.grpc_port) == (8080, 8081)
+    container = by_kind(manifests)["Deployment"]["spec"]["template"]["spec"]["containers"][0]
+    assert {"name": "grpc", "containerPort": 8081, "protocol": "TCP"} in container["ports"]
+    services = {one["metadata"]["name"]: one["spec"] for one in manifests if one["kind"] == "Service"}
+    assert [port["port"] for port in services["digits"]["ports"]] == [80, 8081]
+    assert services["digits-grpc"]["clusterIP"] == "None"
+    assert [port["targetPort"] for port in services["digits-grpc"]["ports"]] == ["grpc"]
+
+
+@pytest.mark.parametrize(
+    ("variant", "name", "value"),
+    [
+        ("concurrency", "cargobike_rows_in_flight", "12"),
+        ("requests", "cargobike_requests_per_second", "500m"),
+        ("queue", "cargobike_longest_wait_seconds", "50m"),
+    ],
+)
+def test_the_number_of_pods_follows_our_figures_if_the_cluster_has_them(variant: str, name: str, value: str) -> None:
+    (metric,) = by_kind(render(asked(**VARIANTS[variant])))["HorizontalPodAutoscaler"]["spec"]["metrics"]
+    assert metric["type"] == "Pods"
+    assert metric["pods"] == {"metric": {"name": name}, "target": {"type": "AverageValue", "averageValue": value}}
+
+
+def test_a_view_is_read_from_the_project_by_pods() -> None:
+    wanted = asked(**VARIANTS["view"])
+    inside = msgspec.json.decode(render(wanted)[0]["data"]["deployment.json"], type=Specification)
+    assert (inside.view, inside.view_project) == ("teams:1", "s3://bucket/team")
+    with pytest.raises(InvalidInputError, match=r"view='teams:1': pods read .* --project s3://bucket/path"):
+        render(asked(view="teams:1"))
+    bound = {**VARIANTS["view"], "bound_groups": {"players": "in files of each host"}}
+    with pytest.raises(InvalidInputError, match=r"rows of the group players are in files .*update\(online='redis://"):
+        render(asked(**bound))
+
+
+def test_a_model_is_pulled_into_a_volume_of_the_pod() -> None:
+    pod = by_kind(render(asked(**VARIANTS["pulled"])))["Deployment"]["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert container["args"][-2:] == ["--pull", "s3://bucket/team"]
+    assert {"name": "models", "mountPath": "/srv/cargobike/models"} in container["volumeMounts"]
+    assert {"name": "models", "emptyDir": {}} in pod["volumes"]
+    with pytest.raises(InvalidInputError, match="pods cannot pull the model: the project must be on storage"):
+        render(asked(pulls_model=True))
 
 
 def test_no_secret_is_in_a_manifest_and_where_they_come_from_is() -> None:
@@ -135,7 +218,11 @@ def logging_inside(**more: Any) -> dict[str, Any]:
 
 def test_files_in_a_pod_end_with_it_so_the_log_goes_where_all_pods_reach() -> None:
     assert logging_inside()["sample"] == 0.0
-    assert logging_inside(log_url="s3://bucket/team") == {**logging_inside(), "url": "s3://bucket/team", "sample": 1.0}
+    assert logging_inside(project_url="s3://bucket/team") == {
+        **logging_inside(),
+        "url": "s3://bucket/team",
+        "sample": 1.0,
+    }
     assert logging_inside(logging=Logging(kafka="kafka:9092", sample=0.5))["sample"] == 0.5
 
 
@@ -157,9 +244,6 @@ def test_the_autoscaler_decides_alone_about_the_number_of_pods() -> None:
     fixed = by_kind(render(asked(scaling=Scaling(least=3, most=3))))
     assert "HorizontalPodAutoscaler" not in fixed
     assert fixed["Deployment"]["spec"]["replicas"] == 3
-    assert (
-        by_kind(render(asked(scaling=Scaling(least=0, most=2))))["HorizontalPodAutoscaler"]["spec"]["minReplicas"] == 1
-    )
 
 
 @pytest.mark.parametrize(
@@ -175,15 +259,21 @@ def test_all_mistakes_are_said_at_once() -> None:
         name="d" * 60,
         image="no image",
         resources={"cpu": "much"},
+        environment={"not a name": ""},
         view="teams:1",
-        grpc_port=0,
+        logging=Logging(url="s3://me:sesame@bucket/team"),
+        scaling=Scaling(least=4, most=2, by="request", target=0),  # type: ignore[arg-type]
         cpu_target=0,
         functions=b"x" * 10**6,
     )
     with pytest.raises(InvalidInputError, match="This cannot be run on Kubernetes") as caught:
         render(wrong)
-    assert len(caught.value.mistakes) == 8
-    assert "'500m', '2' or '4Gi'" in str(caught.value)
+    assert len(caught.value.mistakes) == 12
+    for words in ("'500m', '2' or '4Gi'", "Did you mean 'requests'", "the fewest come first"):
+        assert words in str(caught.value)
+    assert "sesame" not in str(caught.value)
+    with pytest.raises(InvalidInputError, match=r"the name '../up' must be letters"):
+        render(asked(name="../up"))
 
 
 def test_manifests_are_one_file_that_reads_back() -> None:

@@ -391,8 +391,10 @@ class Desk:
 
     def take_longest_wait(self, now_s: float) -> float:
         """Return how long a request has waited at most since this was asked last."""
-        oldest = min(
-            (part.ticket.arrived_s for queue in self._queues.values() for part in queue.heads()), default=now_s
-        )
-        longest, self._longest_wait_s = max(self._longest_wait_s, now_s - oldest), 0.0
+        longest, self._longest_wait_s = max(self._longest_wait_s, self.longest_wait(now_s)), 0.0
         return longest
+
+    def longest_wait(self, now_s: float) -> float:
+        """Return how long the request has waited that waits longest now; 0 if none does."""
+        heads = (part.ticket.arrived_s for queue in self._queues.values() for part in queue.heads())
+        return now_s - min(heads, default=now_s)

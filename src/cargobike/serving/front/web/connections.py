@@ -51,6 +51,7 @@ class Connection(HttpToolsProtocol):
         self.is_in_head = True
         self.head_bytes = 0
         self.idle_since_s = 0.0
+        self.is_last_request: bool = getattr(self.app, "is_leaving", False)
         self.lane: Lane | None = getattr(self.app, "lane", None)
         self.submit: Callable[[bytes, Exchange], None] | None = None
 
@@ -93,7 +94,9 @@ class Connection(HttpToolsProtocol):
             default_headers=[],
             message_event=asyncio.Event(),
             expect_100_continue=self.expect_100_continue,
-            keep_alive=self.parser.get_http_version() != "1.0" and self.parser.should_keep_alive(),
+            keep_alive=not self.is_last_request
+            and self.parser.get_http_version() != "1.0"
+            and self.parser.should_keep_alive(),
             on_response=self.on_response_complete,
         )
         if last is None or last.response_complete:
@@ -202,6 +205,19 @@ class Exchange(RequestResponseCycle):
 
 def _chunk(body: bytes) -> bytes:
     return b"%x\r\n%b\r\n" % (len(body), body) if body else b""
+
+
+def part(connections: Iterable[Any]) -> None:
+    """Have connections end with the answer to the request that is there, or else to the next one.
+
+    One that is closed without a request may meet one that is on its way, which its caller would see fail.
+    """
+    for connection in list(connections):
+        if isinstance(connection, Connection):
+            connection.is_last_request = True
+            cycle = cast("Exchange | None", connection.cycle)  # there is none before the first request
+            if cycle is not None and not cycle.response_complete:
+                cycle.keep_alive = False
 
 
 def sweep(connections: Iterable[Any], now_s: float) -> None:

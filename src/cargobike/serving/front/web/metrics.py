@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 from cargobike.serving.front.desk.desk import Desk
@@ -46,6 +47,12 @@ class Metrics:
             yield from _head("cargobike_grpc_answers_total", "counter", "Answers to calls over gRPC, by code.")
             for code, number in sorted(self._codes.items()):
                 yield f'cargobike_grpc_answers_total{{{label},code="{code}"}} {number}'
+        yield from _head("cargobike_requests_total", "counter", "Requests for predictions, also those refused.")
+        yield f"cargobike_requests_total{{{label}}} {desk.arrived}"
+        wait_s = desk.longest_wait(time.monotonic())
+        yield from self._gauge("cargobike_longest_wait_seconds", "How long the oldest request waits.", wait_s)
+        in_flight = desk.waiting + desk.at_work
+        yield from self._gauge("cargobike_rows_in_flight", "Rows that wait or are at work.", in_flight)
         yield from self._gauge("cargobike_rows_waiting", "Rows that wait for a replica.", desk.waiting)
         yield from self._gauge("cargobike_rows_at_work", "Rows that replicas are working on.", desk.at_work)
         yield from _head("cargobike_replicas", "gauge", "Replicas that are connected, by version.")

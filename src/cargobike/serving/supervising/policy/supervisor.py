@@ -45,8 +45,6 @@ from cargobike.serving.supervising.policy.release import Release, versions_of
 from cargobike.serving.supervising.policy.replicas import PROVEN_S, Fleet, pause_after
 from cargobike.serving.supervising.policy.scaling import Scaler
 
-STOP_S: Final = 30.0
-"""How long requests that are there may take when everything is to end."""
 END_S: Final = 10.0
 """How long processes may take to end after that."""
 
@@ -56,7 +54,7 @@ class Supervisor:
 
     Guarantees: every decision is a fact, recorded before what follows from it is done. Requests are never routed to a
     version without a replica that was ready, except where there is no other. After `StopAsked` nothing is started, and
-    `Finish` comes when every process has ended, or was given up after `STOP_S + END_S`.
+    `Finish` comes when every process has ended, or was given up: `END_S` after requests had the time that they have.
 
     Args:
         record: What the journal says.
@@ -73,6 +71,7 @@ class Supervisor:
             plan=record.plan,
         )
         self.scaler = Scaler(scaling, at)
+        self._stop_s = specification.limits.stop_s
         self.front_is_up = False
         self._front_deaths = 0
         self._front_since = at
@@ -169,7 +168,7 @@ class Supervisor:
                 self._reason = self._reason or event.reason
                 if self._stopping_at is None:
                     self._stopping_at = at
-                    return [EndFront(STOP_S)] if self.front_is_up else []
+                    return [EndFront(self._stop_s)] if self.front_is_up else []
         return []
 
     def _front_down(self, at: float, reason: str) -> list[Command]:
@@ -231,7 +230,7 @@ class Supervisor:
         commands: list[Command] = []
         late_s = at - self._stopping_at
         if self.front_is_up:
-            return [EndFront(kill=True)] if late_s >= STOP_S + 1.0 else []
+            return [EndFront(kill=True)] if late_s >= self._stop_s + 1.0 else []
         for replica in self.fleet.replicas.values():
             if replica.state != "ending":
                 replica.state, replica.since = "ending", at
@@ -239,7 +238,7 @@ class Supervisor:
             elif at - replica.since >= END_S / 2:
                 replica.since = at
                 commands.append(EndReplica(replica.number, kill=True))
-        if self.fleet.replicas and late_s < STOP_S + END_S:
+        if self.fleet.replicas and late_s < self._stop_s + END_S:
             return commands
         self._is_finished = True
         commands.append(Record(DeploymentStopped(at=at, reason=self._reason)))
