@@ -18,4 +18,5 @@ PRODUCT: Final = Product(
             after="features",
         ),
     ),
+    kind="cargobike.monitoring.kind:MONITORS",
 )

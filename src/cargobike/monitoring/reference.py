@@ -103,6 +103,11 @@ class Reference:
         """The state of all rows of the reference."""
         return self._state
 
+    @property
+    def summing(self) -> Summing:
+        """What makes states of rows, as this reference counts them."""
+        return self._summing
+
     def judge(self, table: Any) -> Judgement:
         """Judge the rows of a window: anything that a reference can be made of, columns in any order.
 
