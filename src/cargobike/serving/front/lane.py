@@ -79,10 +79,10 @@ class Errand:
         """Read a body and let its rows in."""
         self._exchange = exchange
         try:
-            self._asked, share = self._predicting.read(body, *self._path)
+            self._asked, share = self._predicting.read(self._request, self._caller, body, *self._path)
             ticket = self._caller.ticket(self._asked.rows, share, self._path[1])
             ticket.on_end = self._answer
-            self._predicting.submit(ticket)
+            self._predicting.submit(self._request, ticket)
         except Refused as refusal:
             self._send(problem_reply(refusal.problem, self._request.id))
         except Exception:  # noqa: BLE001 - the caller gets an answer, the log the traceback

@@ -16,6 +16,7 @@ from cargobike.serving.front.desk.tickets import Ticket
 from cargobike.serving.front.hub import Hub
 from cargobike.serving.front.keeping import LogKeeper
 from cargobike.serving.front.protocols.rows import Asked, RowCodec
+from cargobike.serving.front.refusals import kept_rows
 from cargobike.serving.front.web.access import Access
 from cargobike.serving.front.web.answering import Reply, Request, problem_body
 from cargobike.serving.front.web.rates import Rates
@@ -79,7 +80,7 @@ class Predicting:
 
     async def answer(self, request: Request, caller: Caller, body: bytes, read: Reader, pinned: int = 0) -> bytes:
         """Return the body of the answer to a request that has arrived whole; dropped when this is cancelled."""
-        asked, share = self.read(body, read, pinned)
+        asked, share = self.read(request, caller, body, read, pinned)
         future: asyncio.Future[None] = self._loop.create_future()
 
         def wake(_: Ticket) -> None:
@@ -88,7 +89,7 @@ class Predicting:
 
         ticket = caller.ticket(asked.rows, share, pinned)
         ticket.on_end = wake
-        self.submit(ticket)
+        self.submit(request, ticket)
         try:
             await future
         except asyncio.CancelledError:
@@ -106,9 +107,13 @@ class Predicting:
         client = self._admitted(request, now_s)
         return Caller(client, now_s, now_s + self._deadline_s(request))
 
-    def submit(self, ticket: Ticket) -> None:
+    def submit(self, request: Request, ticket: Ticket) -> None:
         """Let a request in; raises `Refused` if it is not."""
-        self._hub.submit(ticket)
+        try:
+            self._hub.submit(ticket)
+        except Refused as refusal:
+            self._keep_refused(request, ticket, refusal.problem)
+            raise
 
     def keep(self, request: Request, ticket: Ticket) -> None:
         """Log a request that has ended."""
@@ -122,10 +127,7 @@ class Predicting:
         """
         caller = self.caller_of(request)
         body = await request.body(self._limits.body_bytes)
-        asked, share = self.read(body, read, 0)
-        if len(asked.rows) != 1:
-            problem = Problem(422, "too-many-rows", f"{len(asked.rows)} rows were sent; one at a time is streamed.")
-            raise Refused(problem)
+        asked, share = self.read(request, caller, body, _read_single(read), 0)
         pieces: asyncio.Queue[bytes | None] = asyncio.Queue()
         encode = _event if content_type == b"text/event-stream" else _line
 
@@ -137,7 +139,7 @@ class Predicting:
         ticket = caller.ticket(asked.rows, share, streams=True)
         ticket.on_end = lambda _: pieces.put_nowait(None)
         ticket.on_piece = pass_on
-        self._hub.submit(ticket)
+        self.submit(request, ticket)
         watch = asyncio.create_task(self._forget_when_gone(request, ticket))
         try:
             await _send_pieces(request, ticket, pieces, content_type)
@@ -150,17 +152,32 @@ class Predicting:
             pass
         self._hub.forget(ticket)
 
-    def read(self, body: bytes, read: Reader, pinned: int) -> tuple[Asked, float]:
+    def read(self, request: Request, caller: Caller, body: bytes, read: Reader, pinned: int) -> tuple[Asked, float]:
         """Return what a body asks for, checked, and the share that chooses a version."""
         hub = self._hub
         share = random.random()
-        codec = hub.codec(hub.desk.version_for(share, pinned))
-        asked = read(body, codec)
+        version = hub.desk.version_for(share, pinned)
+        codec = hub.codec(version)
+        try:
+            asked = read(body, codec)
+        except Refused as refusal:
+            if self._log is not None:
+                fields = [field.name for field in codec.inputs]
+                rows = kept_rows(body, fields, hub.specification.logging.redact)
+                self._keep_refused(request, caller.ticket(rows or [], share, version), refusal.problem)
+            raise
         by = hub.desk.routes.by
         if by:
             row = codec.plain(asked.rows[:1])[0]
             share = share_of(row[by]) if isinstance(row, dict) and by in row else share
         return asked, share
+
+    def _keep_refused(self, request: Request, ticket: Ticket, problem: Problem) -> None:
+        """Log a request that was read and not let in."""
+        ticket.version = ticket.pinned or self._hub.desk.version_for(ticket.share)
+        ticket.status = problem.status
+        ticket.ended_s = self._hub.now_s()
+        self.keep(request, ticket)
 
     def _admitted(self, request: Request, now_s: float) -> str:
         """Return what to call the caller, if it may predict, and may do that now."""
@@ -202,6 +219,19 @@ async def _send_pieces(
         body = problem_body(ticket.problem, request.id)
         last = b"event: error\n" + _event(body) if last else _line(body)
     await request.send({"type": "http.response.body", "body": last})
+
+
+def _read_single(read: Reader) -> Reader:
+    """Return a reader that refuses several rows."""
+
+    def read_single(body: bytes, codec: RowCodec) -> Asked:
+        asked = read(body, codec)
+        if len(asked.rows) != 1:
+            problem = Problem(422, "too-many-rows", f"{len(asked.rows)} rows were sent; one at a time is streamed.")
+            raise Refused(problem)
+        return asked
+
+    return read_single
 
 
 def _event(body: bytes) -> bytes:

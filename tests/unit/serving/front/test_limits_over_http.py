@@ -32,7 +32,7 @@ def guarded() -> Iterator[Deployment]:
     """A deployment with tokens, small limits and a log."""
     tokens = {digest(PREDICT): ["predict"], digest(ADMINISTER): ["predict", "administer"]}
     limits = Limits(body_bytes=2000, deadline_s=20.0)
-    with serving("score", tokens=tokens, limits=limits, logging=Logging(flush_s=0.1)) as deployment:
+    with serving("score", tokens=tokens, limits=limits, logging=Logging(flush_s=0.1, redact=("town",))) as deployment:
         yield deployment
 
 
@@ -161,17 +161,39 @@ def test_request_ids_are_kept_or_made(guarded: Deployment) -> None:
     assert hostile.headers["x-request-id"] != "a" * 200
 
 
-def test_requests_are_in_the_log(guarded: Deployment) -> None:
-    post(guarded, "/predict", {"age": 3}, headers=bearer() | {"X-Request-Id": "logged-1"})
+def test_requests_are_in_the_log_and_those_that_were_refused_too(guarded: Deployment) -> None:
+    bodies = {
+        "logged-1": b'{"age": 3, "town": "sesame"}',
+        "refused-1": b'{"age": "x", "town": "sesame"}',
+        "refused-2": b'{"age": 3, "twon": "sesame"}',
+        "refused-3": b'[[3, "sesame"]]',
+        "refused-4": b"sesame",
+        "refused-5": b'{"stream": 1}',
+    }
+    for name, body in bodies.items():
+        stream = "?stream" if name == "refused-5" else ""
+        headers = bearer() | {"X-Request-Id": name}
+        httpx.post(f"{guarded.url}/predict{stream}", content=body, headers=headers)
     folder = Path(guarded.folder) / "deployments" / "shop" / "log"
     pause = threading.Event()
     for _ in range(400):
-        files = list(folder.rglob("*.parquet"))
-        if any("logged-1" in pq.read_table(file).column("request_id").to_pylist() for file in files):
+        rows = [row for file in folder.rglob("*.parquet") for row in pq.read_table(file).to_pylist()]
+        kept = {row["request_id"]: row for row in rows if row["request_id"] in bodies}
+        if len(kept) == len(bodies):
             break
         pause.wait(0.05)
     else:
-        pytest.fail(f"the request is in none of {files}")
+        pytest.fail(f"only {list(kept)} are in the log")
+    assert {name: row["status"] for name, row in kept.items()} == {
+        "logged-1": 200,
+        **dict.fromkeys(("refused-1", "refused-2", "refused-3", "refused-5"), 422),
+        "refused-4": 400,
+    }
+    assert kept["logged-1"]["input.age"] == 3
+    assert kept["refused-1"]["input"] == '{"age":"x"}'
+    assert kept["refused-2"]["input.age"] == 3
+    assert {row["version"] for row in kept.values()} == {1}
+    assert "sesame" not in str(rows), "what is redacted is not kept of a body that was not understood either"
 
 
 def test_a_document_describes_the_deployment(guarded: Deployment) -> None:
