@@ -21,13 +21,16 @@ import msgspec
 from cargobike.core.package import PACKAGE_PARENT
 from cargobike.core.signatures import Signature
 from cargobike.serving.front.desk.tickets import Ticket
-from cargobike.serving.inference_log.messages import LogConfig, Requests, Signed, from_log
-from cargobike.serving.inference_log.sink import Counts, Entry, Sample
+from cargobike.serving.inference_log.messages import LogConfig, Signed, from_log
+from cargobike.serving.inference_log.packing import Packet
+from cargobike.serving.inference_log.sink import Counts, Sample
 from cargobike.serving.specification import Specification
 from cargobike.serving.wire import Frames, Said, framed
 
-AT_ONCE: Final = 64
-"""How many requests go to the process of the log in one message."""
+AT_ONCE: Final = 32
+"""How many requests are packed at once."""
+AT_ONCE_BYTES: Final = 64 << 10
+"""About how many bytes of rows and answers go to the process of the log in one message."""
 LATEST_S: Final = 0.05
 """How long a request waits for others at most."""
 MOST_BYTES: Final = 64 << 20
@@ -64,7 +67,9 @@ class LogKeeper:
         self._model = model
         self._signatures = signatures
         self._sample = Sample(specification.logging.sample)
-        self._waiting: list[Entry] = []
+        self._keeps_all = self._sample.is_all
+        self._waiting: list[tuple[bytes, Ticket]] = []
+        self._packets: dict[int, Packet] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._link: _LogLink | None = None
         self._process: subprocess.Popen[bytes] | None = None
@@ -101,12 +106,11 @@ class LogKeeper:
 
     def take(self, request_id: bytes, ticket: Ticket) -> None:
         """Keep a request that has ended."""
-        if not self._sample.keeps(request_id):
+        if not self._keeps_all and not self._sample.keeps(request_id):
             return
-        self._waiting.append(_entry_of(request_id, ticket))
-        self.counts.taken += 1
+        self._waiting.append((request_id, ticket))
         if len(self._waiting) >= AT_ONCE:
-            self._hand_over()
+            self._pack()
         elif self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(LATEST_S, self._hand_over)
 
@@ -132,26 +136,56 @@ class LogKeeper:
         self.counts.failures = self._earlier.failures + failures
         self._pause_s = _FIRST_PAUSE_S
 
+    def _pack(self) -> None:
+        """Pack what waits: several one after the other cost half of what they cost between other things."""
+        waiting, self._waiting = self._waiting, []
+        self.counts.taken += len(waiting)
+        for request_id, ticket in waiting:
+            packet = self._packets.get(ticket.version)
+            if packet is None:
+                packet = self._packets[ticket.version] = Packet(ticket.version)
+            answers = ticket.answers if ticket.status == 200 else None
+            if ticket.streams and answers is not None:
+                answers = [answers]
+            try:
+                packet.add(
+                    request_id,
+                    ticket.arrived_s + _clock_began_at,
+                    ticket.ended_s - ticket.arrived_s,
+                    ticket.status,
+                    ticket.rows,
+                    answers,
+                )
+            except Exception:  # noqa: BLE001 - serving goes on without a log
+                self.counts.refused += 1
+                _log.exception("A request cannot be logged.")
+        if sum(packet.size for packet in self._packets.values()) >= AT_ONCE_BYTES:
+            self._hand_over()
+
     def _hand_over(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        entries, self._waiting = self._waiting, []
-        if not entries:
-            return
+        if self._waiting:
+            self._pack()
+        packets, self._packets = self._packets, {}
+        for packet in packets.values():
+            self._send(packet)
+
+    def _send(self, packet: Packet) -> None:
         link = self._link
         if link is None or not link.has_room():
-            self.counts.refused += len(entries)
+            self.counts.refused += packet.count
             return
         try:
-            for version in {entry[3] for entry in entries} - link.signed:
-                link.signed.add(version)
-                link.send(Signed(version, msgspec.json.encode(self._signatures.get(version))))
-            link.send(Requests(entries))  # type: ignore[arg-type] # rows of several fields are structs, which become maps
-            link.sent += len(entries)
+            if packet.version not in link.signed:
+                link.signed.add(packet.version)
+                link.send(Signed(packet.version, msgspec.json.encode(self._signatures.get(packet.version))))
+            link.send(packet.message())
+            link.sent += packet.count
         except Exception:  # noqa: BLE001 - serving goes on without a log
-            self.counts.refused += len(entries)
-            _log.exception("%d requests cannot be logged.", len(entries))
+            self.counts.refused += packet.count
+            _log.exception("%d requests cannot be logged.", packet.count)
 
     def _lost(self) -> None:
         """Count what was under way, and start the process of the log again after a while."""
@@ -236,17 +270,3 @@ async def open_log(
     keeper = LogKeeper(specification, project, model, signatures)
     await keeper.start()
     return keeper
-
-
-def _entry_of(request_id: bytes, ticket: Ticket) -> Entry:
-    """Return a request that has ended as the log keeps it."""
-    answers = ticket.answers if ticket.status == 200 else None
-    return (
-        request_id.decode(),
-        ticket.arrived_s + _clock_began_at,
-        ticket.ended_s - ticket.arrived_s,
-        ticket.version,
-        ticket.status,
-        ticket.rows,
-        [answers] if ticket.streams and answers is not None else answers,
-    )

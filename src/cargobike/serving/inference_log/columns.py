@@ -12,7 +12,9 @@ import numpy as np
 import pyarrow as pa
 
 from cargobike.core.signatures import NUMPY_NAMES, Datatype, Field, Signature
+from cargobike.serving.inference_log.messages import Requests
 from cargobike.serving.inference_log.sink import Entry
+from cargobike.serving.inference_log.unpacking import Figures, Layout, figures_of, values_of
 
 INPUT: Final = "input"
 OUTPUT: Final = "output"
@@ -76,30 +78,39 @@ class Columns:
             for some, got in zip(asked, answered, strict=True)
             for answer in (got if got and len(got) == len(some or (None,)) else repeat(None, len(some or (None,))))
         ]
-        counts = np.fromiter((len(some or (None,)) for some in asked), np.int64, len(asked))
-        numbers = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
-        has_none = np.repeat(np.fromiter((not some for some in asked), np.bool_, len(asked)), counts)
+        counts = np.fromiter((len(some or ()) for some in asked), np.int64, len(asked))
+        figures = Figures(
+            pa.array(ids, pa.string()), np.array(ats), np.array(latencies), np.array(statuses, np.int16), counts
+        )
+        return self._assembled(figures, self._inputs.arrays(rows), self._outputs.arrays(answers))
+
+    def batch_of(self, requests: Requests) -> pa.RecordBatch:
+        """Return packed requests as columns, as `batch` does."""
+        figures = figures_of(requests)
+        count = int(np.maximum(figures.counts, 1).sum())
+        inputs = self._inputs.unpacked(requests.rows, count)
+        return self._assembled(figures, inputs, self._outputs.unpacked(requests.answers, count))
+
+    def _assembled(self, figures: Figures, inputs: list[pa.Array], outputs: list[pa.Array]) -> pa.RecordBatch:
+        count = len(figures.ids)
         head = [
-            pa.array(ids, pa.string()),
-            pa.array(np.rint(np.array(ats) * 1e6).astype(np.int64)).view(HEAD[1].type),
-            pa.array((np.array(latencies) * 1e3).astype(np.float32)),
-            pa.repeat(pa.scalar(self._model, pa.string()), len(ids)),
-            pa.repeat(pa.scalar(self._version, pa.int32()), len(ids)),
-            pa.array(statuses, pa.int16()),
+            figures.ids,
+            _array(np.rint(figures.ats * 1e6).astype(np.int64), HEAD[1].type),
+            _array((figures.latencies * 1e3).astype(np.float32), pa.float32()),
+            _texts(self._model, count),
+            _array(np.full(count, self._version, np.int32), pa.int32()),
+            _array(figures.statuses, pa.int16()),
         ]
-        if len(rows) > len(ids):
-            requests = pa.array(np.repeat(np.arange(len(ids)), counts))
+        repeats = np.maximum(figures.counts, 1)
+        has_none = np.repeat(figures.counts == 0, repeats)
+        numbers = np.arange(len(has_none)) - np.repeat(np.cumsum(repeats) - repeats, repeats)
+        if len(has_none) > count:
+            requests = _array(np.repeat(np.arange(count), repeats), pa.int64())
             head = [column.take(requests) for column in head]
-        input_text, *inputs = self._inputs.arrays(rows)
-        output_text, *outputs = self._outputs.arrays(answers)
-        arrays = [
-            *head,
-            pa.array(numbers, pa.int32(), mask=has_none),
-            input_text,
-            output_text,
-            *inputs,
-            *outputs,
-        ]
+        input_text, *input_columns = inputs
+        output_text, *output_columns = outputs
+        row_numbers = _array(numbers.astype(np.int32), pa.int32(), ~has_none)
+        arrays = [*head, row_numbers, input_text, output_text, *input_columns, *output_columns]
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
 
@@ -110,11 +121,28 @@ class _Side:
         self._fields = tuple(fields)
         self._redact = redact
         self._is_bare = len(self._fields) == 1
-        names = {field.name for field in fields} or {name}
-        self._hides_bare = bool(names & redact)
+        self._hides_all = name in redact
+        self._hides_bare = self._hides_all or any(field.name in redact for field in fields)
         self.columns = [_column(f"{name}.{field.name}", field) for field in fields]
         self.elements = sum(math.prod(abs(size) for size in field.shape) for field in fields) or 16
         self._converters = [_converter(field, column.type) for field, column in zip(fields, self.columns, strict=True)]
+        self._layout = Layout.of(fields)
+
+    def unpacked(self, packed: bytes, count: int) -> list[pa.Array]:
+        """Return what `arrays` returns for packed values."""
+        elements = self._layout.read(packed, count) if self._layout is not None else None
+        if elements is None:
+            return self.arrays(values_of(packed, count))
+        arrays = [pa.nulls(count, pa.string())]
+        for field, column, numbers in zip(self._fields, self.columns, elements, strict=True):
+            if field.name in self._redact:
+                arrays.append(pa.nulls(count, column.type))
+                continue
+            kind = column.type.value_type if field.shape else column.type
+            with np.errstate(over="ignore"):
+                flat = _array(numbers.astype(np.float64 if kind == pa.float64() else np.float32), kind)
+            arrays.append(pa.FixedSizeListArray.from_arrays(flat, type=column.type) if field.shape else flat)
+        return arrays
 
     def arrays(self, values: Sequence[Any]) -> list[pa.Array]:
         """Return the column of JSON texts, and those of the fields."""
@@ -148,13 +176,28 @@ class _Side:
 
     def visible(self, value: Any) -> Any:
         """Return a value without what is redacted; `None` if nothing is left."""
-        if not self._redact or (self._hides_bare and not isinstance(value, dict)):
-            return None if self._hides_bare else value
-        return _without(value, self._redact)
+        if self._hides_all or (self._hides_bare and not isinstance(value, dict)):
+            return None
+        return _without(value, self._redact) if self._redact else value
 
     def _text(self, value: Any) -> str | None:
         value = self.visible(value)
         return None if value is None else msgspec.json.encode(value, enc_hook=str).decode("utf-8", "replace")
+
+
+def _array(values: np.ndarray[Any, Any], kind: Any, is_there: np.ndarray[Any, Any] | None = None) -> pa.Array:
+    """Return numbers of the right width as they lie in memory; `pa.array` would load pandas first, to ask it."""
+    bits = None
+    if is_there is not None and not is_there.all():
+        bits = pa.py_buffer(np.packbits(is_there, bitorder="little"))
+    return pa.Array.from_buffers(kind, values.size, [bits, pa.py_buffer(np.ascontiguousarray(values))])
+
+
+def _texts(text: str, count: int) -> pa.Array:
+    """Return a text so many times."""
+    data = text.encode()
+    offsets = np.arange(count + 1, dtype=np.int32) * len(data)
+    return pa.Array.from_buffers(pa.string(), count, [None, pa.py_buffer(offsets), pa.py_buffer(data * count)])
 
 
 def _of(value: Any, field: Field) -> Any:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from cargobike.core.errors import CargobikeError
 from cargobike.serving.inference_log.columns import Columns
+from cargobike.serving.inference_log.messages import Requests
 from cargobike.serving.inference_log.parquet import encode
 from cargobike.serving.inference_log.places import day_of, file_name, new_writer
 from cargobike.serving.inference_log.sink import Counts, Entry
+from cargobike.serving.inference_log.unpacking import entries_of, figures_of
 from cargobike.serving.inference_log.upkeep import tidy
 from cargobike.store.files.storage import Storage
 
@@ -67,20 +71,29 @@ class FileSink:
         for key, group in groups.items():
             columns = self._columns_of(key[0])
             for some in _pieces(group, columns.rows_at_once):
-                self._convert(key, columns, some)
+                self._keep(key, len(some), functools.partial(columns.batch, some))
 
-    def _convert(self, key: tuple[int, int], columns: Columns, entries: Sequence[Entry]) -> None:
+    def put_packed(self, requests: Requests) -> None:
+        """Convert requests all at once, unless a day ends between them."""
+        days = np.unique(figures_of(requests).ats // _DAY_S)
+        if len(days) > 1:
+            self.put(entries_of(requests))
+            return
+        columns = self._columns_of(requests.version)
+        self._keep((requests.version, int(days[0])), requests.count, functools.partial(columns.batch_of, requests))
+
+    def _keep(self, key: tuple[int, int], count: int, convert: Callable[[], pa.RecordBatch]) -> None:
         if self._bytes >= MOST_BYTES:
-            self._counts.lost += len(entries)
+            self._counts.lost += count
             return
         try:
-            batch = columns.batch(entries)
+            batch = convert()
         except Exception:  # noqa: BLE001 - serving goes on without a log
-            self._counts.lost += len(entries)
-            _log.exception("%d requests cannot be logged.", len(entries))
+            self._counts.lost += count
+            _log.exception("%d requests cannot be logged.", count)
             return
         self._open.setdefault(key, []).append(batch)
-        self._requests[key] = self._requests.get(key, 0) + len(entries)
+        self._requests[key] = self._requests.get(key, 0) + count
         self._bytes += batch.nbytes
 
     def flush(self) -> bool:

@@ -13,7 +13,9 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from cargobike.core import settings
 from cargobike.core.errors import InvalidInputError
 from cargobike.serving.inference_log.columns import Columns
+from cargobike.serving.inference_log.messages import Requests
 from cargobike.serving.inference_log.sink import Counts, Entry
+from cargobike.serving.inference_log.unpacking import entries_of
 
 _WAIT_S: Final = 0.5
 _log = logging.getLogger(__name__)
@@ -77,6 +79,10 @@ class KafkaSink:
                 self._counts.lost += 1
                 _log.exception("A request cannot be logged.")
         self._producer.poll(0)
+
+    def put_packed(self, requests: Requests) -> None:
+        """Give requests to the client as messages of their own."""
+        self.put(entries_of(requests))
 
     def _message(self, entry: Entry) -> KafkaMessage:
         request_id, at, latency_s, version, status, rows, answers = entry

@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from cargobike.core.errors import InvalidInputError
@@ -14,6 +14,7 @@ from cargobike.core.registering.lazy import in_words
 from cargobike.core.signatures import Signature
 from cargobike.serving.inference_log.columns import Columns
 from cargobike.serving.inference_log.file_sink import FileSink
+from cargobike.serving.inference_log.messages import Requests
 from cargobike.serving.inference_log.places import log_folder
 from cargobike.serving.inference_log.sink import Counts, Entry, Sample, Sink
 from cargobike.serving.specification import Logging, Specification
@@ -70,6 +71,7 @@ class InferenceLog:
         self._columns: dict[int, Columns] = {}
         self._waiting: deque[Entry] = deque()
         self._sizes: deque[int] = deque()
+        self._packed: deque[Requests] = deque()
         self._bytes_in = 0
         self._bytes_out = 0
         self.counts = Counts()
@@ -105,25 +107,34 @@ class InferenceLog:
             answers: One for each row; `None` if there are none.
             size: About how many bytes of memory this takes; by default what the signature suggests.
         """
-        if not self._sample.keeps(request_id.encode("utf-8", "surrogatepass")):
+        if self._thread is None or not self._sample.keeps(request_id.encode("utf-8", "surrogatepass")):
             return
         if not size:
             columns = self._columns.get(version) or self._columns_of(version)
             size = columns.row_bytes * (len(rows) if rows else 1)
-        self.take_all([(request_id, at, latency_s, version, status, rows, answers)], size)
+        self.counts.taken += 1
+        if not self._has_room(size):
+            self.counts.refused += 1
+            return
+        self._waiting.append((request_id, at, latency_s, version, status, rows, answers))
+        self._sizes.append(size)
 
-    def take_all(self, entries: Sequence[Entry], size: int) -> None:
-        """Keep requests of which a sample was taken before; `size` is about how many bytes of memory they take."""
+    def take_packed(self, requests: Requests) -> None:
+        """Keep requests of which a sample was taken before, as they have travelled."""
         if self._thread is None:
             return
-        self.counts.taken += len(entries)
-        if self._bytes_in - self._bytes_out + size > MOST_BYTES:
-            self.counts.refused += len(entries)
+        self.counts.taken += requests.count
+        if not self._has_room(_size_of(requests)):
+            self.counts.refused += requests.count
             return
+        self._packed.append(requests)
+
+    def _has_room(self, size: int) -> bool:
+        """Tell whether there is room for so many bytes, and take it."""
+        if self._bytes_in - self._bytes_out + size > MOST_BYTES:
+            return False
         self._bytes_in += size
-        self._sizes.extend([size // len(entries)] * (len(entries) - 1))
-        self._sizes.append(size - size // len(entries) * (len(entries) - 1))
-        self._waiting.extend(entries)
+        return True
 
     def close(self, within_s: float = 5.0) -> None:
         """Keep what was taken, as far as that can be done in a time, and end; what is left is counted as dropped."""
@@ -170,15 +181,22 @@ class InferenceLog:
 
     def _hand_over(self) -> None:
         """Give to the sink what waits now; what comes meanwhile waits for the next time."""
+        for _ in range(len(self._packed)):
+            requests = self._packed.popleft()
+            self._put(requests.count, self._sink.put_packed, requests)
+            self._bytes_out += _size_of(requests)
         count = len(self._waiting)
         for start in range(0, count, _AT_ONCE):
             some = [self._waiting.popleft() for _ in range(min(_AT_ONCE, count - start))]
-            try:
-                self._sink.put(some)
-            except Exception:  # noqa: BLE001 - serving goes on without a log
-                self.counts.lost += len(some)
-                _log.exception("%d requests cannot be logged.", len(some))
+            self._put(len(some), self._sink.put, some)
             self._bytes_out += sum(self._sizes.popleft() for _ in some)
+
+    def _put(self, count: int, put: Callable[[Any], None], requests: Any) -> None:
+        try:
+            put(requests)
+        except Exception:  # noqa: BLE001 - serving goes on without a log
+            self.counts.lost += count
+            _log.exception("%d requests cannot be logged.", count)
 
     def _guarded(self, step: Any) -> bool:
         """Take a step of the sink; the log goes on whatever happens."""
@@ -188,6 +206,10 @@ class InferenceLog:
             self.counts.failures += 1
             _log.exception("The inference log cannot be written, and is tried again.")
             return False
+
+
+def _size_of(requests: Requests) -> int:
+    return len(requests.rows) + len(requests.answers) + len(requests.figures) + len(requests.ids)
 
 
 def check_logging(logging_: Logging) -> None:

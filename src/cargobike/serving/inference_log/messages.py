@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -33,9 +33,23 @@ class Signed(Said, frozen=True, tag="signed"):
 
 
 class Requests(Said, frozen=True, tag="requests"):
-    """Requests as the log keeps them, see `Entry`."""
+    """Requests of one version as a `Packet` packs them.
 
-    entries: list[tuple[str, float, float, int, int, list[Any] | None, list[Any] | None]]
+    Attributes:
+        version: The version that answered them.
+        count: How many there are.
+        ids: Their ids, one in each line.
+        figures: `FIGURES` doubles for each.
+        rows: Their rows in MessagePack, one after the other; nil for a request without rows.
+        answers: As many answers, nil where there is none.
+    """
+
+    version: int
+    count: int
+    ids: bytes
+    figures: bytes
+    rows: bytes
+    answers: bytes
 
 
 class Counted(Said, frozen=True, tag="counted"):

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
+from cargobike.serving.inference_log.messages import Requests
+
 _ALL: Final = 2**32
 
 Entry = tuple[str, float, float, int, int, "Sequence[Any] | None", "Sequence[Any] | None"]
@@ -18,10 +20,11 @@ class Sample:
 
     def __init__(self, share: float) -> None:
         self._below = round(share * _ALL)
+        self.is_all = self._below == _ALL
 
     def keeps(self, request_id: bytes) -> bool:
         """Tell whether a request is one of them."""
-        return self._below == _ALL or zlib.crc32(request_id) < self._below
+        return self.is_all or zlib.crc32(request_id) < self._below
 
 
 @dataclass(slots=True)
@@ -57,6 +60,10 @@ class Sink(Protocol):
 
     def put(self, entries: Sequence[Entry]) -> None:
         """Take requests; what there is no room for is counted as lost."""
+        ...
+
+    def put_packed(self, requests: Requests) -> None:
+        """Take requests as they have travelled."""
         ...
 
     def flush(self) -> bool:

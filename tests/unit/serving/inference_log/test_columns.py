@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,13 @@ from hypothesis import strategies as st
 
 from cargobike.core.signatures import Field, Signature
 from cargobike.serving.inference_log.columns import Columns
+from cargobike.serving.inference_log.messages import Requests, to_log
+from cargobike.serving.inference_log.packing import Packet
 from cargobike.serving.inference_log.sink import Entry
+from cargobike.serving.inference_log.unpacking import Layout, entries_of
+from cargobike.serving.wire import framed
 from support.logged_requests import NOON, RECORDS, VECTORS
+from support.scripts import run_script
 
 
 def entry(rows: list[Any] | None, answers: list[Any] | None, status: int = 200, request_id: str = "r") -> Entry:
@@ -21,9 +27,24 @@ def entry(rows: list[Any] | None, answers: list[Any] | None, status: int = 200, 
 
 
 def converted(signature: Signature | None, *entries: Entry, redact: tuple[str, ...] = ()) -> list[dict[str, Any]]:
-    batch = Columns("digits", 3, signature, redact).batch(entries)
+    columns = Columns("digits", 3, signature, redact)
+    batch = columns.batch(entries)
+    assert columns.batch_of(packed(*entries)).equals(batch) or has_nan(batch), "packed or not, columns are the same"
     rows: list[dict[str, Any]] = batch.to_pylist()
     return rows
+
+
+def packed(*entries: Entry) -> Requests:
+    packet = Packet(3)
+    for request_id, at, latency_s, _, status, rows, answers in entries:
+        packet.add(request_id.encode(), at, latency_s, status, rows, answers)
+    message = to_log.decode(framed(packet.message())[4:])
+    assert isinstance(message, Requests)
+    return message
+
+
+def has_nan(batch: pa.RecordBatch) -> bool:
+    return "nan" in str(batch.to_pylist())
 
 
 def test_a_request_becomes_a_row_for_each_of_its_rows() -> None:
@@ -107,8 +128,10 @@ def test_the_only_field_and_whole_sides_can_be_redacted() -> None:
     assert (row["input.x"], row["input"], row["output.score"]) == (None, None, 0.5)
     (row,) = converted(VECTORS, entry([["wrong"]], [0.5]), redact=("x",))
     assert (row["input.x"], row["input"], row["output.score"]) == (None, None, 0.5)
-    (row,) = converted(None, entry([[1, 2]], [3]), redact=("input",))
-    assert (row["input"], row["output"]) == (None, "3")
+    for rows in ([[1, 2]], [{"any": "thing"}]):
+        for signature in (None, VECTORS):
+            (row,) = converted(signature, entry(rows, [[3]]), redact=("input",))
+            assert (row["input"], row["output"]) == (None, "[3]")
 
 
 def test_messages_are_redacted_as_columns_are() -> None:
@@ -137,7 +160,77 @@ def test_every_row_is_kept_as_columns_or_as_text(rows: list[Any]) -> None:
 
 
 def test_values_that_json_has_no_word_for_are_kept() -> None:
-    rows = converted(VECTORS, entry([[math.nan, math.inf, 1.0]], [math.nan]), entry([[object(), 1, 2]], [b"\xff"]))
+    rows = converted(VECTORS, entry([[math.nan, math.inf, 1.0]], [math.nan]), entry([[object(), 1, 2]], ["text"]))
     assert math.isnan(rows[0]["input.x"][0])
     assert math.isinf(rows[0]["input.x"][1])
     assert "object object" in rows[1]["input"]
+
+
+FLOATS = Signature((Field("a", "FP32"), Field("grid", "FP64", (2, 2))), (Field("y", "FP32"),))
+finite = st.floats(width=32, allow_nan=False)
+
+
+@given(st.lists(st.tuples(finite, st.lists(finite, min_size=4, max_size=4), finite), min_size=1, max_size=20))
+def test_rows_of_floats_are_unpacked_without_an_object_each(values: list[Any]) -> None:
+    entries = [
+        entry([{"a": a, "grid": [grid[:2], grid[2:]]}], [y], request_id=f"r{number}")
+        for number, (a, grid, y) in enumerate(values)
+    ]
+    requests = packed(*entries)
+    layout = Layout.of(FLOATS.inputs)
+    assert layout is not None
+    elements = layout.read(requests.rows, len(values))
+    assert elements is not None, "all rows have one layout"
+    assert [part.tolist() for part in elements] == [[[a] for a, _, _ in values], [grid for _, grid, _ in values]]
+    assert len(converted(FLOATS, *entries)) == len(values)
+
+
+def test_rows_of_another_layout_are_not_taken_for_numbers() -> None:
+    layout = Layout.of(VECTORS.inputs)
+    assert layout is not None
+    for rows in ([[1.0, 2.0]], [[1, 2, 3]], [["x" * 8] * 3], [None], [[1.0, 2.0, 3.0], [1.0, 2.0, "12345678"]]):
+        assert layout.read(packed(entry(rows, None)).rows, len(rows)) is None, rows
+    assert Layout.of((Field("x", "FP32", (-1,)),)) is None
+    assert Layout.of((Field("x", "INT64"),)) is None
+    assert Layout.of(()) is None
+
+
+def test_packed_requests_come_apart_as_they_were() -> None:
+    entries = [
+        entry([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], [0.5, 0.25], request_id="a"),
+        entry(None, None, 413, request_id="b"),
+        entry([{"any": "thing"}], None, 422, request_id="c"),
+        entry([[1.0, 2.0, 3.0]], [None], request_id="d"),
+    ]
+    assert entries_of(packed(*entries)) == entries
+
+
+def test_a_request_that_cannot_be_packed_leaves_the_others_whole() -> None:
+    class Unspeakable:
+        def __str__(self) -> str:
+            raise RuntimeError("no words")
+
+    packet = Packet(3)
+    packet.add(b"a", NOON, 0.1, 200, [[1.0]], [1.0])
+    with pytest.raises(RuntimeError, match="no words"):
+        packet.add(b"b", NOON, 0.1, 200, [[2.0], [Unspeakable()]], [1.0, 2.0])
+    packet.add(b"c", NOON, 0.1, 200, [[3.0]], [3.0])
+    assert [(one[0], one[5]) for one in entries_of(packet.message())] == [("a", [[1.0]]), ("c", [[3.0]])]
+
+
+def test_columns_of_floats_do_not_load_pandas(tmp_path: Path) -> None:
+    script = """
+        import sys
+        from cargobike.core.signatures import Field, Signature
+        from cargobike.serving.inference_log.columns import Columns
+        from cargobike.serving.inference_log.packing import Packet
+        from cargobike.serving.inference_log.parquet import encode
+        import pyarrow as pa
+
+        packet = Packet(1)
+        packet.add(b"a", 1.0, 0.1, 200, [[1.0, 2.0]], [0.5])
+        columns = Columns("m", 1, Signature((Field("x", "FP32", (2,)),), (Field("y", "FP64"),)))
+        assert encode(pa.Table.from_batches([columns.batch_of(packet.message())]), 0)
+        print(int("pandas" in sys.modules))
+    """
+    assert run_script(tmp_path, script) == 0

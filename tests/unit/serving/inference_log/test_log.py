@@ -17,6 +17,7 @@ from cargobike.serving.inference_log import log as log_module
 from cargobike.serving.inference_log.columns import Columns
 from cargobike.serving.inference_log.file_sink import FileSink
 from cargobike.serving.inference_log.log import InferenceLog
+from cargobike.serving.inference_log.messages import Requests
 from cargobike.serving.inference_log.parquet import DROPPED
 from cargobike.serving.inference_log.places import log_folder
 from cargobike.serving.inference_log.reading import read_log
@@ -44,6 +45,9 @@ class Blocked:
     def put(self, entries: Sequence[Entry]) -> None:
         assert self.may_go.wait(30)
         self.entries.extend(entries)
+
+    def put_packed(self, requests: Requests) -> None:
+        raise AssertionError("these tests take requests one by one")
 
     def flush(self) -> bool:
         return True
