@@ -16,6 +16,7 @@ PRODUCT: Final = Product(
     kind="cargobike.data.kind:DATA",
     tables="cargobike.data.index.tables:TABLES",
     keeper="cargobike.data",
+    opened={"table": "cargobike.data.tables.opening:open_in"},
     feeder="cargobike.data.feeding:describe",
     edges="cargobike.data.tracing:edges",
     thing_pages={"table": "/data/{id}"},

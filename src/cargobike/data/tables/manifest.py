@@ -62,6 +62,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         origin: What its rows were read from, if that is a table, a training dataset or files.
         token: Drawn by its writer; its files have it in their names.
         at: When it was written, in seconds since 1970.
+        step: What names the step of a pipeline that wrote it; empty outside of pipelines.
         removed_at: When its files were deleted; what was known of them stays.
     """
 
@@ -82,6 +83,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     removed_at: float | None = None
     removed_by: str = ""
     origin: Origin | None = None
+    step: str = ""
 
     @property
     def size_bytes(self) -> int:

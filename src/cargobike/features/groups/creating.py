@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from cargobike.core.errors import InvalidInputError
+from cargobike.core.registering.steps import own_step
 from cargobike.core.running.accounts import user_name
 from cargobike.core.values.kinds import read_flag, read_text
 from cargobike.core.values.numbers import describe
@@ -27,6 +28,7 @@ _MAY_DIFFER = ("features", "key_types", "revision", "description", "tags", "owne
 """What two calls that create the same group may say differently: what is learned later, and words for people."""
 
 
+@own_step("features.create_group")
 def create_group(
     name: str,
     *,
