@@ -19,6 +19,7 @@ PRODUCT: Final = Product(
     opened={"table": "cargobike.data.tables.opening:open_in"},
     feeder="cargobike.data.feeding:describe",
     edges="cargobike.data.tracing:edges",
+    triggers={"arrived": "cargobike.data.arrivals:look"},
     thing_pages={"table": "/data/{id}"},
     pages="cargobike.data.pages.section:data_section",
 )

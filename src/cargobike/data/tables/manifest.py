@@ -19,7 +19,6 @@ from cargobike.core.origins import Origin
 from cargobike.core.values.undecodable import UNDECODABLE
 
 FORMAT: Final = 1
-FILE: Final = "manifest.json"
 _PART = re.compile(r"[1-9][0-9]{0,8}/part-[0-9a-z-]{1,80}\.parquet")
 
 Count = Annotated[int, Meta(ge=0, le=2**62)]
@@ -93,11 +92,6 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     def arrow_schema(self) -> pa.Schema:
         """Return names and types of the columns, and the shapes of tensors."""
         return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(self.schema)))
-
-
-def path_of(version: int) -> str:
-    """Return where the manifest of a version lies below its table's address."""
-    return f"{version}/{FILE}"
 
 
 def encode_schema(schema: pa.Schema) -> str:

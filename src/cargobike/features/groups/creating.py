@@ -15,9 +15,10 @@ from cargobike.core.values.numbers import describe
 from cargobike.core.values.times import Seconds, read_seconds
 from cargobike.features.definition import WRITTEN_AT, Definition, Expectation
 from cargobike.features.delta.schemas import TYPE_NAMES, kept_as, type_of
-from cargobike.features.groups.definitions import NAME, all_definitions, create_definition
+from cargobike.features.groups.definitions import all_definitions, create_definition
 from cargobike.features.groups.finding import make_group
 from cargobike.features.groups.group import Group
+from cargobike.features.groups.naming import NAME
 from cargobike.features.groups.rows.expecting import check_expectations
 from cargobike.features.groups.rows.fitting import KEY_KINDS, is_key_type
 from cargobike.features.online.stores.choosing import read_online
