@@ -74,7 +74,7 @@ INNER: dict[str, list[set[str]]] = {
         {"driving"},
         {"asking"},
         {"front"},
-        {"gang_front", "recovering"},
+        {"gang_front"},
         {"commands", "pages"},
     ],
     "workers": [
@@ -123,6 +123,7 @@ LIBRARIES: dict[str, Library] = {
             "estimators/saved_state.py",
             "models/flavours/pickling.py",
             "serving/replica/pipeline.py",
+            "pipelines/values/pickling.py",
         )
     ),
     "confluent_kafka": Library(("serving/inference_log/kafka_sink.py",), "optional, and only for logs in Kafka"),
@@ -164,6 +165,7 @@ LIBRARIES: dict[str, Library] = {
             "models/*",
             "serving/*",
             "monitoring/*",
+            "pipelines/values/formats.py",
         )
     ),
     "optuna": Library(
@@ -201,7 +203,15 @@ LIBRARIES: dict[str, Library] = {
         "optional, a second to import, and only for who runs on Spark",
     ),
     "pyarrow": Library(
-        ("data/*", "features/*", "monitoring/*", "store/files/*", "serving/inference_log/*", "serving/commands/log.py"),
+        (
+            "data/*",
+            "features/*",
+            "monitoring/*",
+            "store/files/*",
+            "serving/inference_log/*",
+            "serving/commands/log.py",
+            "pipelines/values/formats.py",
+        ),
         "optional, and only for programs that read or write tables",
     ),
     "fsspec": Library(
@@ -501,6 +511,7 @@ DEFERRED: dict[tuple[str, str], str] = {
     ("training/preparing.py", "cargobike.training.fully_sharded"): "a second to import; only who asks for it pays",
     ("training/preparing.py", "cargobike.training.zero_redundancy"): "a second to import; only who asks for it pays",
     ("experiments/index/opening.py", "cargobike.experiments.index.journals"): "SQLAlchemy is slow to import",
+    ("pipelines/values/formats.py", "numpy"): "only for arrays",
     ("store/index/opening.py", "cargobike.store.index.database"): "SQLAlchemy is slow to import",
     ("store/index/opening.py", "cargobike.store.index.postgres"): "only where there is such a server",
     ("store/index/opening.py", "cargobike.store.files.mirror"): "only for shared storage",

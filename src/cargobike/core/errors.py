@@ -12,6 +12,8 @@
     ├── PredictionError              (RuntimeError)
     ├── DeploymentError              (RuntimeError)
     ├── GateError                    (RuntimeError)     figures
+    ├── StepFailedError              (RuntimeError)     run, step, name, traceback
+    ├── RunCancelledError            (RuntimeError)     run
     ├── UntrustedError               (PermissionError)
     ├── OptimizerError               (RuntimeError)
     ├── EngineError                  (RuntimeError)
@@ -209,6 +211,36 @@ class GateError(CargobikeError, RuntimeError):
     def __init__(self, message: str, *, figures: Mapping[str, float | None] | None = None) -> None:
         super().__init__(message)
         self.figures = dict(figures or {})
+
+
+class StepFailedError(CargobikeError, RuntimeError):
+    """A step of a pipeline failed, or was skipped because one before it did; the message holds its own traceback.
+
+    Attributes:
+        run: Id of the run.
+        step: Number of the step.
+        name: What the step is called.
+        traceback: The traceback of the step as text, or why it has no result.
+    """
+
+    def __init__(self, message: str, *, run: str = "", step: int = 0, name: str = "", traceback: str = "") -> None:
+        super().__init__(message)
+        self.run = run
+        self.step = step
+        self.name = name
+        self.traceback = traceback
+
+
+class RunCancelledError(CargobikeError, RuntimeError):
+    """A run of a pipeline was cancelled from elsewhere.
+
+    Attributes:
+        run: Id of the run.
+    """
+
+    def __init__(self, message: str, *, run: str = "") -> None:
+        super().__init__(message)
+        self.run = run
 
 
 class UntrustedError(CargobikeError, PermissionError):

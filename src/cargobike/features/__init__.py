@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from cargobike.core.registering.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from cargobike.features.changes import changed
     from cargobike.features.datasets.dataset import TrainingDataset
     from cargobike.features.datasets.finding import list_training_datasets, training_dataset
     from cargobike.features.definition import Definition, Expectation
@@ -40,7 +39,6 @@ __all__ = [
     "Vectors",
     "View",
     "between",
-    "changed",
     "create_group",
     "create_view",
     "fresh",
@@ -71,7 +69,6 @@ _SOURCES = {
     "Vectors": "cargobike.features.online.vectors",
     "View": "cargobike.features.views.view",
     "between": _EXPECTING,
-    "changed": "cargobike.features.changes",
     "create_group": "cargobike.features.groups.creating",
     "create_view": "cargobike.features.views.front",
     "fresh": _EXPECTING,

@@ -1,5 +1,57 @@
-"""Pipelines: plain functions whose calls are steps, recorded, kept and not made twice. The names below are public."""
+"""Pipelines: plain functions whose calls are steps, recorded, kept and not made twice. The names below are public.
+
+`step` makes a step of a function, `run` runs a pipeline, `resume` goes on where a run was. The modules of this room are
+internal.
+"""
 
 from __future__ import annotations
 
-__all__: list[str] = []
+from typing import TYPE_CHECKING
+
+from cargobike.core.registering.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from cargobike.pipelines.facts import RunState, StepState
+    from cargobike.pipelines.front import cause, get, list, resume, run
+    from cargobike.pipelines.running import cancel
+    from cargobike.pipelines.steps.result import StepResult
+    from cargobike.pipelines.steps.step import Step, step
+    from cargobike.pipelines.viewing import Run
+
+__all__ = [
+    "Run",
+    "RunState",
+    "Step",
+    "StepResult",
+    "StepState",
+    "cancel",
+    "cause",
+    "get",
+    "list",
+    "resume",
+    "run",
+    "step",
+]
+
+_FRONT = "cargobike.pipelines.front"
+_SOURCES = {
+    "Run": "cargobike.pipelines.viewing",
+    "RunState": "cargobike.pipelines.facts",
+    "Step": "cargobike.pipelines.steps.step",
+    "StepResult": "cargobike.pipelines.steps.result",
+    "StepState": "cargobike.pipelines.facts",
+    "cancel": "cargobike.pipelines.running",
+    "cause": _FRONT,
+    "get": _FRONT,
+    "list": _FRONT,
+    "resume": _FRONT,
+    "run": _FRONT,
+    "step": "cargobike.pipelines.steps.step",
+}
+
+if not TYPE_CHECKING:  # otherwise a type checker would accept every name
+    __getattr__ = lazy_names(__name__, _SOURCES)
+
+
+def __dir__() -> list[str]:  # type: ignore[valid-type]
+    return __all__

@@ -28,14 +28,14 @@ def own_modules() -> dict[str, tuple[str, str, bool]]:
     modules: dict[str, tuple[str, str, bool]] = {}
     waiting = [name for name, module in list(sys.modules.items()) if name != "__main__" and _is_own(module)]
     main = sys.modules.get("__main__")
-    waiting += list(_imported_by(_source_of(getattr(main, "__file__", None))))
+    waiting += list(imported_by(source_of(getattr(main, "__file__", None))))
     room = _MOST_BYTES
     while waiting:
         name = waiting.pop()
         if name in modules:
             continue
-        file, is_package = _file_of(name)
-        source = _source_of(file)
+        file, is_package = file_of(name)
+        source = source_of(file)
         if file is None or (not source and not is_package):
             continue
         room -= len(source)
@@ -43,16 +43,17 @@ def own_modules() -> dict[str, tuple[str, str, bool]]:
             break
         modules[name] = (source, file, is_package)
         waiting += [parent for parent in (name.rpartition(".")[0],) if parent]
-        waiting += _imported_by(source)
+        waiting += imported_by(source)
     return modules
 
 
 def _is_own(module: object) -> bool:
     file = getattr(module, "__file__", None)
-    return isinstance(module, ModuleType) and isinstance(file, str) and _is_own_file(file)
+    return isinstance(module, ModuleType) and isinstance(file, str) and is_own_file(file)
 
 
-def _is_own_file(file: str) -> bool:
+def is_own_file(file: str) -> bool:
+    """Tell whether a file is Python source of the user's own."""
     return file.endswith(".py") and not _is_installed(file)
 
 
@@ -62,7 +63,8 @@ def _is_installed(file: str) -> bool:
     return path.startswith(_NOT_OWN) or is_in_library(path)
 
 
-def _file_of(name: str) -> tuple[str | None, bool]:
+def file_of(name: str) -> tuple[str | None, bool]:
+    """Return the file of one of the user's own modules, `None` for any other; and whether it is a package."""
     try:
         spec = getattr(sys.modules.get(name), "__spec__", None) or importlib.util.find_spec(name)
     except Exception:  # noqa: BLE001 - looking for a module imports its package, which may raise anything
@@ -74,10 +76,11 @@ def _file_of(name: str) -> tuple[str | None, bool]:
         folders = [str(folder) for folder in spec.submodule_search_locations or ()]
         own = any(not _is_installed(folder) for folder in folders)
         return (os.path.join(folders[0], "__init__.py") if own and folders else None), True
-    return (spec.origin if spec.origin and _is_own_file(spec.origin) else None), is_package
+    return (spec.origin if spec.origin and is_own_file(spec.origin) else None), is_package
 
 
-def _source_of(file: str | None) -> str:
+def source_of(file: str | None) -> str:
+    """Return the text of a Python file, empty if it cannot be read."""
     if not file or not file.endswith(".py"):
         return ""
     try:
@@ -86,7 +89,7 @@ def _source_of(file: str | None) -> str:
         return ""
 
 
-def _imported_by(source: str) -> Iterator[str]:
+def imported_by(source: str) -> Iterator[str]:
     """Yield what a source imports, top-level or inside functions, as far as it may be the user's own."""
     try:
         tree = parse_module(source)
@@ -97,10 +100,10 @@ def _imported_by(source: str) -> Iterator[str]:
             yield from (alias.name for alias in node.names if _may_be_own(alias.name))
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level and _may_be_own(node.module):
             yield node.module
-            if _file_of(node.module)[1]:  # only a package has modules in it; looking in another would import it
+            if file_of(node.module)[1]:  # only a package has modules in it; looking in another would import it
                 yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
 def _may_be_own(name: str) -> bool:
     top = name.partition(".")[0]
-    return top not in sys.stdlib_module_names and top != "cargobike" and _file_of(top)[0] is not None
+    return top not in sys.stdlib_module_names and top != "cargobike" and file_of(top)[0] is not None

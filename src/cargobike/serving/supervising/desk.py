@@ -29,7 +29,6 @@ class Roll(msgspec.Struct, frozen=True):
 
     model: str
     plan: Plan = Plan()
-    step: str = ""
 
 
 class Scale(msgspec.Struct, frozen=True):
@@ -93,13 +92,12 @@ class Desk:
 
     def found(self, about: Any, result: Version | str) -> None:
         """Go on with a release whose version was looked for."""
-        ask, plan, step = about
+        ask, plan = about
         if isinstance(result, str):
             self.tell(ask, result, None)
             return
         self._loop.versions[result.version] = result
-        at = self._loop.clock.now()
-        self._loop.handle(events.RollAsked(at=at, ask=ask, version=result.version, plan=plan, step=step))
+        self._loop.handle(events.RollAsked(at=self._loop.clock.now(), ask=ask, version=result.version, plan=plan))
 
     def close(self) -> None:
         """Close all connections."""
@@ -140,12 +138,11 @@ class Desk:
         match verb:
             case "roll":
                 roll = msgspec.convert(body, Roll)
-                self.finder.look(roll.model, (ask, roll.plan, roll.step))
+                self.finder.look(roll.model, (ask, roll.plan))
             case "promote":
                 self._loop.handle(events.PromoteAsked(at=at, ask=ask))
             case "rollback":
-                reason, step = str(body.get("reason", "")), str(body.get("step", ""))
-                self._loop.handle(events.RollbackAsked(at=at, ask=ask, reason=reason, step=step))
+                self._loop.handle(events.RollbackAsked(at=at, ask=ask, reason=str(body.get("reason", ""))))
             case "scale":
                 bounds = msgspec.convert(body, Scale)
                 if not 0 <= bounds.least <= bounds.most or bounds.most < 1:

@@ -131,7 +131,6 @@ def _begin(loop: Loop, config: SupervisorConfig, found: dict[int, int]) -> None:
             port=record.port,
             adopted=tuple(found),
             grpc_port=record.grpc_port,
-            step=config.step,
         )
     )
     if config.owner:

@@ -89,11 +89,10 @@ class Asked(Event, frozen=True, kw_only=True):
 
 
 class RollAsked(Asked, frozen=True, kw_only=True):
-    """Bring in a version; `step` names the step of a pipeline that asks."""
+    """Bring in a version."""
 
     version: int
     plan: Plan = Plan()
-    step: str = ""
 
 
 class PromoteAsked(Asked, frozen=True, kw_only=True):
@@ -104,7 +103,6 @@ class RollbackAsked(Asked, frozen=True, kw_only=True):
     """Take back what is being brought in, or go back to the version before."""
 
     reason: str = ""
-    step: str = ""
 
 
 class ScaleAsked(Asked, frozen=True, kw_only=True):

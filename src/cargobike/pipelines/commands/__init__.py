@@ -1,0 +1,1 @@
+"""`cargobike pipelines`."""

@@ -1,0 +1,1 @@
+"""Driving a run: the conductor decides, the driver does."""

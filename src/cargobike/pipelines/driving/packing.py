@@ -1,0 +1,62 @@
+"""What the process of a step needs, packed when the step is asked for: later its arguments may have changed."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from types import ModuleType
+from typing import Any, NamedTuple
+
+from cargobike.core.errors import InvalidInputError
+from cargobike.pipelines.steps.current import Askable
+from cargobike.pipelines.values import passing, pickling
+from cargobike.pipelines.values.pickling import Promise
+from cargobike.workers.runner import is_library
+
+
+class Packed(NamedTuple):
+    """What the process of a step needs."""
+
+    function: bytes
+    arguments: bytes
+    promises: list[Promise]
+    libraries: list[str]
+    folder: str
+
+
+class Packing:
+    """Packs steps; each function once, however often it is asked for."""
+
+    def __init__(self) -> None:
+        self._functions: dict[int, tuple[Askable, bytes, list[str]]] = {}
+
+    def pack(self, step: Askable, args: Sequence[Any], kwargs: Mapping[str, Any], promises: list[Promise]) -> Packed:
+        """Pack a step and its arguments.
+
+        Raises:
+            InvalidInputError: If the function cannot be sent to another process.
+        """
+        if id(step) not in self._functions:
+            try:
+                data = pickling.dump(step.function)
+            except Exception as error:
+                raise InvalidInputError(
+                    f"The step {step.name} cannot be sent to a process of its own ({type(error).__name__}: {error}). "
+                    "Make such things (locks, open files, connections) inside the function."
+                ) from error
+            # The step is kept too: the number of an object that is gone is given again.
+            self._functions[id(step)] = step, data, _libraries(step.function)
+        _, function, libraries = self._functions[id(step)]
+        return Packed(function, passing.pack(args, kwargs, promises), promises, libraries, os.getcwd())
+
+
+def _libraries(function: Callable[..., Any]) -> list[str]:
+    """Return the installed libraries that the file of a function has imported, so that all its steps find them."""
+    names = getattr(inspect.unwrap(function), "__globals__", {})
+    modules = {value.__name__ for value in list(names.values()) if isinstance(value, ModuleType)}
+    modules |= {getattr(value, "__module__", None) or "" for value in list(names.values()) if callable(value)}
+    return sorted(
+        name for name in modules if name in sys.modules and name not in sys.builtin_module_names and is_library(name)
+    )

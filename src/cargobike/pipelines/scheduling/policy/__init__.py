@@ -1,1 +1,0 @@
-"""Deciding when a schedule sets off a run: pure, with time inside events."""

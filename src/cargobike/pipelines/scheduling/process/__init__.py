@@ -1,1 +1,0 @@
-"""The scheduler: one small process that asks the policy and does what it says."""

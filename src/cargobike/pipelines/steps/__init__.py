@@ -1,0 +1,1 @@
+"""What the author of a pipeline writes: steps, and the results that they will have."""

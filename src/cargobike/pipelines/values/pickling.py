@@ -1,0 +1,78 @@
+"""Pickles of our own making: written by a process of a run, read back from the same project only.
+
+What the project keeps is named instead of copied, and what another step returns is named by its place among the results
+that the step is given.
+"""
+
+from __future__ import annotations
+
+import importlib
+import io
+import pickle
+import sys
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import Any
+
+import cloudpickle
+
+from cargobike.core.registering.steps import Keepable, Kept
+
+
+class Promise:
+    """What a step will return."""
+
+    number: int
+    """The step."""
+
+
+class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
+    """Names promises and things of the project; collects the promises."""
+
+    def __init__(self, file: io.BytesIO, promises: list[Promise]) -> None:
+        super().__init__(file, protocol=5)
+        self._promises = promises
+
+    def persistent_id(self, obj: Any) -> Any:
+        if isinstance(obj, Promise):
+            for place, promise in enumerate(self._promises):
+                if promise is obj:
+                    return "step", place
+            self._promises.append(obj)
+            return "step", len(self._promises) - 1
+        if isinstance(obj, Keepable) and not isinstance(obj, type):
+            return "kept", *obj.kept_as()
+        return None
+
+    def reducer_override(self, obj: Any) -> Any:
+        # Some libraries have modules of a class of their own, which cloudpickle would try to copy.
+        if isinstance(obj, ModuleType) and type(obj) is not ModuleType and sys.modules.get(obj.__name__) is obj:
+            return importlib.import_module, (obj.__name__,)
+        return super().reducer_override(obj)
+
+
+class _Unpickler(pickle.Unpickler):
+    def __init__(self, data: bytes, open_kept: Callable[[Kept], Any], results: Sequence[Callable[[], Any]]) -> None:
+        super().__init__(io.BytesIO(data))
+        self._open_kept = open_kept
+        self._results = results
+
+    def persistent_load(self, pid: Any) -> Any:
+        what, *rest = pid
+        return self._results[rest[0]]() if what == "step" else self._open_kept(Kept(*rest))
+
+
+def dump(value: Any, promises: list[Promise] | None = None) -> bytes:
+    """Pickle a value; promises in it are added to a list.
+
+    Raises:
+        Exception: Whatever objects raise that cannot be pickled.
+    """
+    with io.BytesIO() as file:
+        _Pickler(file, [] if promises is None else promises).dump(value)
+        return file.getvalue()
+
+
+def load(data: bytes, open_kept: Callable[[Kept], Any], results: Sequence[Callable[[], Any]] = ()) -> Any:
+    """Undo `dump`; only for what a process of the same project has written."""
+    return _Unpickler(data, open_kept, results).load()
