@@ -1,4 +1,4 @@
-"""Rows to judge: 28 columns of normal numbers, without a shift and with two that are hard to see."""
+"""Rows to judge: 28 columns of normal numbers, without a shift and with several that are hard to see."""
 
 from __future__ import annotations
 
@@ -35,7 +35,43 @@ def bound(rows: int, random: Any) -> Any:
     return values
 
 
+def wider(rows: int, random: Any) -> Any:
+    """Return rows in which the deviations of three columns grew by a sixth."""
+    values = usual(rows, random)
+    values[:, :3] *= 7 / 6
+    return values
+
+
+def tailed(rows: int, random: Any) -> Any:
+    """Return rows in which three columns have heavy tails (Student's t, 3 degrees), with the same mean and variance."""
+    values = usual(rows, random)
+    values[:, :3] = random.standard_t(3, (rows, 3)) / np.sqrt(3)
+    return values
+
+
+def little(rows: int, random: Any) -> Any:
+    """Return rows in which the means of all columns moved by a twenty-fifth of a deviation."""
+    return usual(rows, random) + 0.04
+
+
+def gaps(rows: int, random: Any) -> Any:
+    """Return rows of which one in a hundred lacks a value, in three columns."""
+    values = usual(rows, random)
+    values[:, :3][random.random((rows, 3)) < 0.01] = np.nan
+    return values
+
+
 KINDS: dict[str, Draw] = {"usual": usual, "moved": moved, "bound": bound}
+SHAPES: dict[str, Draw] = {"wider": wider, "tailed": tailed, "little": little, "gaps": gaps}
+"""Shifts by which nothing was chosen: the weights of statistics were fixed before these were drawn."""
+
+
+def kinds(rows: int, random: Any, shares: tuple[float, float, float] = (0.6, 0.3, 0.1)) -> Any:
+    """Return one column of three categories."""
+    return random.choice(["red", "green", "blue"], rows, p=shares)
+
+
+MOVED_SHARES = (0.55, 0.35, 0.10)
 
 
 def errors(length: int, random: Any) -> Any:

@@ -62,6 +62,24 @@ def frouros_mmd(reference: Any) -> Callable[[Any], bool]:
     return judge
 
 
+def evidently_ks(reference: Any) -> Callable[[Any], bool]:
+    """Return a judge by evidently's report on drift, with its Kolmogorov-Smirnov test of each column."""
+    import pandas as pd
+    from evidently import Report
+    from evidently.metrics import ValueDrift
+
+    names = [f"f{column}" for column in range(COLUMNS)]
+    usual_rows = pd.DataFrame(reference, columns=names)
+
+    def judge(window: Any) -> bool:
+        metrics = [ValueDrift(column=name, method="ks", threshold=0.05 / COLUMNS) for name in names]
+        made = Report(metrics).run(pd.DataFrame(window, columns=names), usual_rows)
+        values = [float(metric["value"]) for metric in made.dict()["metrics"]]
+        return min(values) <= 0.05 / COLUMNS
+
+    return judge
+
+
 def river_adwin() -> dict[str, float]:
     """Find a change in streams of errors with river's ADWIN."""
     from river.drift import ADWIN
@@ -92,7 +110,7 @@ def processor_s() -> float:
     return times.user + times.system + times.children_user + times.children_system
 
 
-JUDGES = {"alibi-ks": alibi_ks, "frouros-ks": frouros_ks, "frouros-mmd": frouros_mmd}
+JUDGES = {"alibi-ks": alibi_ks, "frouros-ks": frouros_ks, "frouros-mmd": frouros_mmd, "evidently-ks": evidently_ks}
 
 
 def main() -> None:

@@ -14,6 +14,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +23,20 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import numpy as np
 import pyarrow as pa
-from drawn import COLUMNS, KINDS, errors, usual
+from drawn import COLUMNS, KINDS, MOVED_SHARES, SHAPES, errors, kinds, usual
 from rig.venvs import python_of
 
 from cargobike import monitoring
 
 ROOT = Path(__file__).resolve().parents[2]
 REFERENCE_ROWS = 100_000
-PEERS = {"alibi-ks": "alibi-detect", "frouros-ks": "frouros", "frouros-mmd": "frouros", "river-adwin": "river"}
+PEERS = {
+    "alibi-ks": "alibi-detect",
+    "frouros-ks": "frouros",
+    "frouros-mmd": "frouros",
+    "evidently-ks": "evidently",
+    "river-adwin": "river",
+}
 _SLOW = {"frouros-mmd": 6}
 """Peers that need seconds for a window judge only so many of each kind."""
 
@@ -47,6 +54,39 @@ def summing(reference: monitoring.Reference, table: pa.Table) -> float:
         reference.summarize(table)
         rates.append(table.num_rows / (time.process_time() - began))
     return max(rates)
+
+
+def shapes(reference: monitoring.Reference, rows: int, windows: int, random: Any) -> dict[str, float]:
+    """Return the share of alarms for shifts that the design has not seen."""
+    return {
+        shape: sum(reference.judge(table_of(draw(rows, random))).alarm for _ in range(windows)) / windows
+        for shape, draw in SHAPES.items()
+    }
+
+
+def categories(rows: int, windows: int, random: Any) -> dict[str, float]:
+    """Return the share of alarms where four of 28 columns are categories: without a shift, moved, and a new one."""
+
+    def drawn(count: int, **first: Any) -> pa.Table:
+        table = table_of(usual(count, random))
+        for number in range(4):
+            values = first.get("values") if number == 0 and first else kinds(count, random)
+            table = table.set_column(number, f"f{number}", pa.array(values))
+        return table
+
+    reference = monitoring.Reference(drawn(REFERENCE_ROWS), window=rows)
+
+    def new() -> Any:
+        values = kinds(rows, random)
+        values[: max(1, rows // 250)] = "teal"
+        return values
+
+    made: dict[str, Callable[[], pa.Table]] = {
+        "usual": lambda: drawn(rows),
+        "shares": lambda: drawn(rows, values=kinds(rows, random, MOVED_SHARES)),
+        "never seen": lambda: drawn(rows, values=new()),
+    }
+    return {name: sum(reference.judge(make()).alarm for _ in range(windows)) / windows for name, make in made.items()}
 
 
 def judging(reference: monitoring.Reference, rows: int, windows: int, random: Any) -> dict[str, float]:
@@ -115,6 +155,8 @@ def main() -> None:
     print_row("ours, 1,000 rows", small)
     print(f"{'':24} {small['wall_ms']:.1f} ms a window by the clock")
     print_row("ours, 10,000 rows", judging(reference, 10_000, given.large, random))
+    print(f"ours, other shapes, 1,000 rows: {shapes(reference, 1000, given.windows // 4, random)}", flush=True)
+    print(f"ours, categories, 1,000 rows: {categories(1000, given.windows // 4, random)}", flush=True)
     print(f"ours, change points: {change_points()}", flush=True)
     for peer in () if given.no_peers else PEERS:
         try:

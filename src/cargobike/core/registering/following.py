@@ -6,7 +6,7 @@ knows neither files nor brokers.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from cargobike.core.layout import ProjectFolder
 from cargobike.core.registering.lazy import load
@@ -79,6 +79,19 @@ class Logged(NamedTuple):
     topic: str = ""
 
 
+@runtime_checkable
+class Splitter(Protocol):
+    """What a follower is as well, if several processes can read its log at once."""
+
+    def ahead(self, position: str, most: int) -> str:
+        """Return the position behind the next rows, without reading them; takes what `read` takes."""
+        ...
+
+    def pieces(self, start: str, end: str) -> list[bytes]:
+        """Return the rows between two positions as pieces, which `LogKeeper.read_piece` reads, in their order."""
+        ...
+
+
 class LogKeeper(Protocol):
     """The door of the product that logs requests."""
 
@@ -95,6 +108,14 @@ class LogKeeper(Protocol):
 
         Raises:
             NotFoundError: If there is no such deployment.
+        """
+        ...
+
+    def read_piece(self, piece: bytes) -> Any:
+        """Return the rows of one piece of a log, as a `pyarrow.Table`: in any process, as often as one likes.
+
+        Raises:
+            StoreError: If the log cannot be reached now.
         """
         ...
 

@@ -50,6 +50,7 @@ class Columns:
         schema: The columns.
         rows_at_once: How many rows are converted in one go, so that it takes little memory.
         row_bytes: About how much memory a row and its answer take before they are converted.
+        described: The signature as JSON, for those who read messages without it.
     """
 
     def __init__(self, model: str, version: int, signature: Signature | None, redact: Sequence[str] = ()) -> None:
@@ -57,6 +58,7 @@ class Columns:
         self._version = version
         self._inputs = _Side(INPUT, signature.inputs if signature else (), frozenset(redact))
         self._outputs = _Side(OUTPUT, signature.outputs if signature else (), frozenset(redact))
+        self.described = msgspec.json.encode(signature)
         self.schema = pa.schema([*HEAD, *self._inputs.columns, *self._outputs.columns])
         elements = self._inputs.elements + self._outputs.elements
         self.rows_at_once = max(1, _ELEMENTS_AT_ONCE // (elements + 16))

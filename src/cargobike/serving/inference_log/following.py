@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from cargobike.core.errors import InvalidInputError, NotFoundError
+from typing import Any
+
+import msgspec
+
+from cargobike.core.errors import NotFoundError
 from cargobike.core.layout import ProjectFolder
 from cargobike.core.registering.following import Follower, Logged
-from cargobike.serving.inference_log.following_files import FileFollower
+from cargobike.core.registering.lazy import in_words
+from cargobike.serving.inference_log.following_files import FileFollower, FilePiece
+from cargobike.serving.inference_log.following_files import read_piece as read_file_piece
 from cargobike.serving.inference_log.places import DEPLOYMENTS, log_folder
 from cargobike.serving.record import find_record
 from cargobike.serving.supervising.finding import model_name
@@ -20,9 +26,30 @@ def follow(deployment: str, project: ProjectFolder) -> Follower:
     """
     logged = about(deployment, project)
     if logged.kafka:
-        raise InvalidInputError(f"The log of {deployment} goes to Kafka, which cannot be followed here.")
+        kafka: Follower = _kafka().KafkaFollower(logged.kafka, logged.topic)
+        return kafka
     storage = open_storage(logged.url) if logged.url else storage_of(project)
     return FileFollower(storage, log_folder(deployment))
+
+
+def read_piece(piece: bytes) -> Any:
+    """Return the rows of one piece of a log, in any process.
+
+    Raises:
+        StoreError: If the log cannot be reached now, or has lost them.
+    """
+    try:
+        return read_file_piece(msgspec.json.decode(piece, type=FilePiece))
+    except msgspec.ValidationError:
+        return _kafka().read_piece(piece)
+
+
+def _kafka() -> Any:
+    try:
+        from cargobike.serving.inference_log.kafka import following  # noqa: PLC0415 - an extra
+    except ModuleNotFoundError as error:
+        raise in_words(error, "Following a log in Kafka", "kafka") from error
+    return following
 
 
 def about(deployment: str, project: ProjectFolder) -> Logged:

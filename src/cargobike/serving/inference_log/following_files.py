@@ -23,11 +23,14 @@ from cargobike.serving.inference_log.pieces import Piece, Pieces, cut, pieces_in
 from cargobike.serving.inference_log.places import Day, LogFile, list_days
 from cargobike.serving.inference_log.upkeep import Merges, read_merges, visible
 from cargobike.store.files.storage import Storage
+from cargobike.store.files.storages import open_storage
 
 _WHOLE_EVERY_S: Final = 60.0
 """How often all days are looked at, for what comes late; otherwise only those around now are."""
 _ALWAYS: Final = datetime(9999, 12, 31, tzinfo=UTC)
 _TRIES: Final = 3
+_BYTES_OF_A_ROW: Final = 64
+"""About what a row takes in a file, at least: to guess how many rows a file has without opening it."""
 
 
 class _Position(msgspec.Struct, frozen=True):
@@ -41,6 +44,15 @@ class _Unread(NamedTuple):
 
     file: LogFile
     held: Pieces
+
+
+class FilePiece(msgspec.Struct, frozen=True, tag="files"):
+    """Pieces of the log, of one day, that any process can read, wherever they are merged to meanwhile."""
+
+    url: str
+    folder: str
+    day: str
+    pieces: Pieces
 
 
 class FileFollower:
@@ -74,6 +86,27 @@ class FileFollower:
                     raise
         raise AssertionError("unreachable")
 
+    def ahead(self, position: str, most: int) -> str:
+        """Return the position behind the next rows, without reading them: whole files, as many as may hold so many."""
+        seen = _read_position(position)
+        rows = 0
+        for unread in self._unread(self._days(is_whole=True), seen):
+            if rows >= most:
+                break
+            rows += max(1, unread.file.size // _BYTES_OF_A_ROW)
+            seen.add_all(unread.held)
+        return _position(seen)
+
+    def pieces(self, start: str, end: str) -> list[bytes]:
+        """Return what lies between two positions, a piece for each file, in the order in which `read` has them."""
+        seen, wanted = _read_position(start), _read_position(end)
+        found = []
+        for file, held in self._unread(self._days(is_whole=True), seen):
+            chosen = held.both(wanted).without(seen)
+            if chosen.runs:
+                found.append(msgspec.json.encode(FilePiece(self._storage.url, self._folder, str(file.day), chosen)))
+        return found
+
     def end(self) -> str:
         """Return the position behind everything that is there now."""
         seen = Pieces({})
@@ -84,6 +117,33 @@ class FileFollower:
     def close(self) -> None:
         """Forget the file that was read last."""
         self._open, self._listed = ("", None, ()), None
+
+    def fetch(self, day: date, wanted: Pieces) -> pa.Table:
+        """Return the rows of pieces of one day, all of them.
+
+        Raises:
+            StoreError: If one was deleted, or files cannot be read now.
+        """
+        midnight = datetime(day.year, day.month, day.day, tzinfo=UTC)
+        for left in reversed(range(_TRIES)):
+            tables, got = list[pa.Table](), Pieces({})
+            try:
+                for file, held in self._unread(list_days(self._storage, self._folder, midnight, midnight), Pieces({})):
+                    if held.both(wanted).runs:
+                        for piece, part in cut(*self._opened(file)):
+                            if wanted.has(piece.writer, piece.number):
+                                tables.append(part)
+                                got.add(piece.writer, piece.number, piece.number)
+            except StoreError:
+                if not left:  # else files were merged since they were listed
+                    raise
+            else:
+                if missing := wanted.without(got).runs:
+                    raise StoreError(
+                        f"{self._storage}/{self._folder}/{day} has lost rows before they were read: {missing}"
+                    )
+                return _joined(tables)
+        raise AssertionError("unreachable")
 
     def _read(self, seen: Pieces, most: int) -> Stretch:
         days = self._listed
@@ -184,3 +244,12 @@ def _read_position(text: str) -> Pieces:
         raise InvalidInputError(
             f"{text[:60]!r} is no position in an inference log in files ({error}); begin anew with an empty one."
         ) from error
+
+
+def read_piece(piece: FilePiece) -> pa.Table:
+    """Return the rows of one piece.
+
+    Raises:
+        StoreError: If they cannot be read now, or were deleted.
+    """
+    return FileFollower(open_storage(piece.url), piece.folder).fetch(date.fromisoformat(piece.day), piece.pieces)

@@ -161,7 +161,7 @@ class InferenceLog:
             storage = open_storage(chosen.url or project_url, timeout_s=_STORAGE_TIMEOUT_S)
             return FileSink(storage, folder, self._columns_of, self.counts, chosen.keep_days)
         try:
-            from cargobike.serving.inference_log.kafka_sink import KafkaSink  # noqa: PLC0415 - an extra
+            from cargobike.serving.inference_log.kafka.sink import KafkaSink  # noqa: PLC0415 - an extra
         except ModuleNotFoundError as error:
             raise in_words(error, "Logging to Kafka", "kafka") from error
         return KafkaSink(chosen.kafka, chosen.topic or specification.name, self._model, self._columns_of, self.counts)

@@ -69,6 +69,26 @@ class Pieces(msgspec.Struct, frozen=True):
             for first, last in runs:
                 self.add(writer, first, last)
 
+    def both(self, other: Pieces) -> Pieces:
+        """Return the pieces that are in both sets."""
+        return self.without(self.without(other))
+
+    def without(self, other: Pieces) -> Pieces:
+        """Return the pieces that are not in another set."""
+        left: dict[str, list[tuple[int, int]]] = {}
+        for writer, runs in self.runs.items():
+            for first, last in runs:
+                start = first
+                for begin, end in other.runs.get(writer, []):
+                    if end < start or begin > last:
+                        continue
+                    if begin > start:
+                        left.setdefault(writer, []).append((start, begin - 1))
+                    start = end + 1
+                if start <= last:
+                    left.setdefault(writer, []).append((start, last))
+        return Pieces(left)
+
     def copy(self) -> Pieces:
         """Return a copy that can be changed."""
         return Pieces({writer: list(runs) for writer, runs in self.runs.items()})

@@ -237,3 +237,30 @@ def test_a_storage_that_is_gone_is_said_and_nothing_is_skipped(tmp_path: Path) -
         follower.read("", 10)
     storage.is_gone = False
     assert read_all(follower)[0] == ["one"]
+
+
+def test_pieces_are_read_elsewhere_also_where_files_were_merged_meanwhile(tmp_path: Path) -> None:
+    for start in range(0, 60, 10):
+        with logging_to(tmp_path) as log:
+            take_some(log, 10, start=start)
+    storage = open_storage(str(tmp_path))
+    follower = FileFollower(storage, log_folder("digits"))
+    first = follower.ahead("", 1)
+    assert [log_keeper().read_piece(piece).num_rows for piece in follower.pieces("", first)] == [10]
+    end = follower.end()
+    pieces = follower.pieces(first, end)
+    assert len(pieces) == 5
+    before = [log_keeper().read_piece(piece).column("request_id").to_pylist() for piece in pieces]
+    alone = follower.read(first, 1000).rows.column("request_id").to_pylist()
+    assert [name for some in before for name in some] == alone
+    tidy(storage, log_folder("digits"), whole=True)
+    for file in [file for file in (tmp_path / log_folder("digits")).rglob("*.parquet") if "merged" not in file.parts]:
+        file.unlink()
+    assert [log_keeper().read_piece(piece).column("request_id").to_pylist() for piece in pieces] == before
+    (again,) = follower.pieces(first, end)
+    assert sorted(log_keeper().read_piece(again).column("request_id").to_pylist()) == sorted(alone)
+    assert follower.pieces(end, follower.ahead(end, 100)) == []
+    for file in (tmp_path / log_folder("digits")).rglob("*.parquet"):
+        file.unlink()
+    with pytest.raises(StoreError, match="has lost rows before they were read"):
+        log_keeper().read_piece(pieces[0])

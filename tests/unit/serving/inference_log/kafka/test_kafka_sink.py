@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from cargobike.core.errors import InvalidInputError
 from cargobike.core.settings import KAFKA_PROPERTIES as PROPERTIES
 from cargobike.serving.inference_log.columns import Columns
-from cargobike.serving.inference_log.kafka_sink import KafkaSink
+from cargobike.serving.inference_log.kafka.sink import KafkaSink
 from cargobike.serving.inference_log.sink import Counts
 from support.logged_requests import NOON, RECORDS, VECTORS, logging_to, take_some
 

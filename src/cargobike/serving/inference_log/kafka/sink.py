@@ -4,34 +4,20 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from cargobike.core import settings
 from cargobike.core.errors import InvalidInputError
 from cargobike.serving.inference_log.columns import Columns
+from cargobike.serving.inference_log.kafka.client import SIGNATURE, KafkaMessage, client_properties, words_of
 from cargobike.serving.inference_log.messages import Requests
 from cargobike.serving.inference_log.sink import Counts, Entry
 from cargobike.serving.inference_log.unpacking import entries_of
 
 _WAIT_S: Final = 0.5
 _log = logging.getLogger(__name__)
-
-
-class KafkaMessage(msgspec.Struct, frozen=True):
-    """What a message holds; `at` is in seconds since 1970."""
-
-    request_id: str
-    at: float
-    latency_ms: float
-    model: str
-    version: int
-    status: int
-    rows: Any
-    answers: Any
 
 
 class KafkaSink:
@@ -63,16 +49,17 @@ class KafkaSink:
             "logger": _log,
         }
         try:
-            self._producer = Producer({**defaults, **_properties(), **more})
+            self._producer = Producer({**defaults, **client_properties(), **more})
         except (KafkaException, ValueError, TypeError) as error:
-            raise InvalidInputError(f"The broker {servers!r} cannot be used: {_words(error)}") from error
+            raise InvalidInputError(f"The broker {servers!r} cannot be used: {words_of(error)}") from error
 
     def put(self, entries: Sequence[Entry]) -> None:
         """Give requests to the client; what finds no room there is lost."""
         for entry in entries:
             try:
-                value = self._encode(self._message(entry))
-                self._send(entry[0], value)
+                columns = self._columns_of(entry[3])
+                value = self._encode(self._message(entry, columns))
+                self._send(entry[0], value, columns)
             except BufferError:
                 self._counts.lost += 1
             except Exception:  # noqa: BLE001 - serving goes on without a log
@@ -84,17 +71,19 @@ class KafkaSink:
         """Give requests to the client as messages of their own."""
         self.put(entries_of(requests))
 
-    def _message(self, entry: Entry) -> KafkaMessage:
+    def _message(self, entry: Entry, columns: Columns) -> KafkaMessage:
         request_id, at, latency_s, version, status, rows, answers = entry
-        rows, answers = self._columns_of(version).redacted(rows, answers)
+        rows, answers = columns.redacted(rows, answers)
         return KafkaMessage(request_id, at, latency_s * 1e3, self._model, version, status, rows, answers)
 
-    def _send(self, key: str, value: bytes) -> None:
+    def _send(self, key: str, value: bytes, columns: Columns) -> None:
+        # Compressed together, equal headers take next to nothing; readers need them to make the columns of files.
+        headers: list[tuple[str, str | bytes | None]] = [(SIGNATURE, columns.described)]
         try:
-            self._producer.produce(self._topic, value, key.encode(), on_delivery=self._sent)
+            self._producer.produce(self._topic, value, key.encode(), on_delivery=self._sent, headers=headers)
         except BufferError:
             self._producer.poll(_WAIT_S)  # makes room, if the broker takes anything
-            self._producer.produce(self._topic, value, key.encode(), on_delivery=self._sent)
+            self._producer.produce(self._topic, value, key.encode(), on_delivery=self._sent, headers=headers)
 
     def _sent(self, error: KafkaError | None, _message: Message) -> None:
         if error is None:
@@ -121,20 +110,3 @@ class KafkaSink:
         if len(self._producer):
             self._producer.purge()
             self._producer.flush(_WAIT_S)
-
-
-def _properties() -> dict[str, str]:
-    path = settings.kafka_properties()
-    if not path:
-        return {}
-    try:
-        lines = Path(path).read_text().splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInputError(f"{settings.KAFKA_PROPERTIES} names {path}, which cannot be read: {error}") from error
-    pairs = (line.partition("=") for line in map(str.strip, lines) if line and not line.startswith("#"))
-    return {name.strip(): value.strip() for name, _, value in pairs}
-
-
-def _words(error: Exception) -> str:
-    kafka = error.args[0] if error.args else error
-    return kafka.str() if isinstance(kafka, KafkaError) else str(error)
