@@ -74,7 +74,7 @@ INNER: dict[str, list[set[str]]] = {
         {"driving"},
         {"asking"},
         {"front"},
-        {"gang_front"},
+        {"gang_front", "recovering"},
         {"commands", "pages"},
     ],
     "workers": [

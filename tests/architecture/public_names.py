@@ -16,7 +16,7 @@ PUBLIC: dict[str, str] = {
     ),
     "cargobike.dashboard": "ServerState create_app",
     "cargobike.data": (
-        "Loader Progress Table csv delta json_lines list open pack tfrecord webdataset write write_tfrecord"
+        "Loader Progress Table arrived csv delta json_lines list open pack tfrecord webdataset write write_tfrecord"
     ),
     "cargobike.devices": "accelerator get_gpus get_num_cpus get_num_gpus",
     "cargobike.engines": (
@@ -34,9 +34,9 @@ PUBLIC: dict[str, str] = {
         "allreduce collective_all_reduce command inference launch list load parameter_server reproduce resume"
     ),
     "cargobike.features": (
-        "Commit Definition Expectation Group Query Statistics TrainingDataset Vector Vectors View between create_group "
-        "create_view fresh get_features group lineage list_groups list_training_datasets list_views not_null one_of "
-        "search training_dataset unique view"
+        "Commit Definition Expectation Group Query Statistics TrainingDataset Vector Vectors View between changed "
+        "create_group create_view fresh get_features group lineage list_groups list_training_datasets list_views "
+        "not_null one_of search training_dataset unique view"
     ),
     "cargobike.journals": (
         "EXPERIMENT_FACTS Attempt AttemptLost AttemptStarted CheckpointSaved ExperimentEnded ExperimentRecord "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import inspect
 from pathlib import Path
 
 import pytest
@@ -19,13 +20,20 @@ def modules_with_examples() -> list[str]:
     return [".".join(path.relative_to(SOURCES).with_suffix("").parts).removesuffix(".__init__") for path in paths]
 
 
+class _Finder(doctest.DocTestFinder):
+    """Finds the examples of functions that are wrapped, too: those belong to the module that they were written in."""
+
+    def _from_module(self, module: object, object: object) -> bool:
+        return bool(super()._from_module(module, inspect.unwrap(object)))  # type: ignore[misc, arg-type]
+
+
 @pytest.mark.parametrize("name", modules_with_examples())
 def test_the_examples_of_a_module_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv(PROJECT_VARIABLE, str(tmp_path / ".cargobike"))
     module = importlib.import_module(name)
     attempted = 0
-    for example in doctest.DocTestFinder(exclude_empty=True).find(module, name):
+    for example in _Finder(exclude_empty=True).find(module, name):
         printed: list[str] = []
         runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
         outcome = runner.run(example, out=printed.append)

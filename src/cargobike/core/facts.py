@@ -116,6 +116,8 @@ class ExperimentStarted(Fact, frozen=True, tag="experiment-started"):
     user: str = ""
     host: str = ""
     pid: int = 0
+    step: str = ""
+    """What names the step of a pipeline that launched it; empty outside of pipelines."""
 
     def packed(self) -> ExperimentStarted:
         """Return it with exact parameters."""

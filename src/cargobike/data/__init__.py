@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from cargobike.core.registering.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from cargobike.data.arrivals import arrived
     from cargobike.data.formats import csv, delta, json_lines, tfrecord, webdataset
     from cargobike.data.loading.loader import Loader
     from cargobike.data.sources.tfrecords.writing import write_tfrecord
@@ -26,6 +27,7 @@ __all__ = [
     "Loader",
     "Progress",
     "Table",
+    "arrived",
     "csv",
     "delta",
     "json_lines",
@@ -42,6 +44,7 @@ _SOURCES = {
     "Loader": "cargobike.data.loading.loader",
     "Progress": "cargobike.data.tables.writer",
     "Table": "cargobike.data.tables.table",
+    "arrived": "cargobike.data.arrivals",
     **dict.fromkeys(("csv", "delta", "json_lines", "tfrecord", "webdataset"), "cargobike.data.formats"),
     "write_tfrecord": "cargobike.data.sources.tfrecords.writing",
     "list": "cargobike.data.tables.listing",

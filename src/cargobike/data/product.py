@@ -16,8 +16,10 @@ PRODUCT: Final = Product(
     kind="cargobike.data.kind:DATA",
     tables="cargobike.data.index.tables:TABLES",
     keeper="cargobike.data",
+    opened={"table": "cargobike.data.tables.opening:open_in"},
     feeder="cargobike.data.feeding:describe",
     edges="cargobike.data.tracing:edges",
+    triggers={"arrived": "cargobike.data.arrivals:look"},
     thing_pages={"table": "/data/{id}"},
     pages="cargobike.data.pages.section:data_section",
 )

@@ -7,6 +7,7 @@ import contextlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from cargobike.core.registering.steps import own_step
 from cargobike.core.values.kinds import read_flag
 from cargobike.engines.local.boot import Boot
 from cargobike.experiments.other_words import explains_other_words
@@ -40,11 +41,13 @@ __all__ = [
 ]
 
 STALL_TIMEOUT_S = 600.0
+RECOVER = "cargobike.experiments.recovering:recover_launch"
 
 # This module imports next to nothing: the first process of the workers is started as soon as `launch` is called, and
 # boots while the driver loads. Each takes as long as the other, and they are most of the way to the first trial.
 
 
+@own_step("experiment.launch", recover=RECOVER)
 @explains_other_words
 def launch(
     train: Callable[..., Any] | str,
@@ -228,6 +231,7 @@ def command(
     return Command(arguments, metric=metric, file=file, pattern=pattern, report=report, env=env, directory=directory)
 
 
+@own_step("experiment.resume")
 @explains_other_words
 def resume(
     experiment_id: ExperimentLike,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cargobike.experiments.front import STALL_TIMEOUT_S, begin
+from cargobike.core.registering.steps import own_step
+from cargobike.experiments.front import RECOVER, STALL_TIMEOUT_S, begin
 from cargobike.experiments.other_words import explains_other_words
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ __all__ = ["allreduce", "collective_all_reduce", "parameter_server"]
 # As in `front`, imports stand inside the functions: they load while the first process of the workers boots.
 
 
+@own_step("experiment.allreduce", recover=RECOVER)
 @explains_other_words
 def allreduce(
     train: Callable[..., Any] | str,
@@ -99,6 +101,7 @@ def allreduce(
 collective_all_reduce = allreduce
 
 
+@own_step("experiment.parameter_server", recover=RECOVER)
 def parameter_server(
     train: Callable[..., Any] | str,
     *,

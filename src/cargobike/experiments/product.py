@@ -37,6 +37,10 @@ PRODUCT: Final = Product(
     edges="cargobike.experiments.tracing:edges",
     thing_pages={"experiment": "/experiments/{name}"},
     trials="cargobike.experiments.results.named_trial:find_trial",
+    opened={
+        "experiment": "cargobike.experiments.results.result:open_result",
+        "trial": "cargobike.experiments.results.named_trial:open_trial",
+    },
     pages="cargobike.experiments.pages.section:experiment_section",
     find_page="cargobike.experiments.finding:find_page",
     list_names="cargobike.experiments.commands.naming:list_names",

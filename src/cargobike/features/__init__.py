@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from cargobike.core.registering.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from cargobike.features.changes import changed
     from cargobike.features.datasets.dataset import TrainingDataset
     from cargobike.features.datasets.finding import list_training_datasets, training_dataset
     from cargobike.features.definition import Definition, Expectation
@@ -39,6 +40,7 @@ __all__ = [
     "Vectors",
     "View",
     "between",
+    "changed",
     "create_group",
     "create_view",
     "fresh",
@@ -69,6 +71,7 @@ _SOURCES = {
     "Vectors": "cargobike.features.online.vectors",
     "View": "cargobike.features.views.view",
     "between": _EXPECTING,
+    "changed": "cargobike.features.changes",
     "create_group": "cargobike.features.groups.creating",
     "create_view": "cargobike.features.views.front",
     "fresh": _EXPECTING,

@@ -19,7 +19,14 @@ PRODUCT: Final = Product(
         ),
     ),
     views="cargobike.features.views.keeping",
+    opened={
+        "group": "cargobike.features.recovering:open_group",
+        "view": "cargobike.features.recovering:open_view",
+        "dataset": "cargobike.features.recovering:open_dataset",
+        "dataset-part": "cargobike.features.recovering:open_part",
+    },
     edges="cargobike.features.tracing:edges",
+    triggers={"changed": "cargobike.features.changes:look"},
     pages="cargobike.features.pages.section:features_section",
     thing_pages={
         "group": "/features/{name}?version={version}",

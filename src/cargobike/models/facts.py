@@ -39,6 +39,7 @@ class AliasMoved(ModelFact, frozen=True, tag="alias-moved"):
         when: The gate that the version had to pass, if there was one.
         figures: What was compared.
         remark: What there was to say about the gate.
+        step: What names the step of a pipeline that moved it; empty outside of pipelines.
     """
 
     alias: Alias
@@ -47,6 +48,7 @@ class AliasMoved(ModelFact, frozen=True, tag="alias-moved"):
     when: str = ""
     figures: dict[str, Number | None] = {}
     remark: str = ""
+    step: str = ""
 
 
 class AliasRemoved(ModelFact, frozen=True, tag="alias-removed"):

@@ -18,6 +18,7 @@ PRODUCT: Final = Product(
         ),
     ),
     models="cargobike.models.keeping",
+    opened={"model": "cargobike.models.recovering:open_version"},
     edges="cargobike.models.tracing:edges",
     pages="cargobike.models.pages.section:model_section",
     thing_pages={"model": "/models/{name}/{version}"},

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 import msgspec
 
 from cargobike.core.errors import InvalidInputError, NotFoundError
+from cargobike.core.registering.steps import step_token
 from cargobike.core.running.accounts import user_name
 from cargobike.core.values.packed_numbers import pack_number
 from cargobike.models.catalogue.catalogue import Catalogue, Model
@@ -79,6 +80,7 @@ def promote(catalogue: Catalogue, name: str, version: int, alias: str, when: str
             when="" if gate is None else gate.text,
             figures=figures,
             remark=made.remark,
+            step=step_token(),
         )
 
     catalogue.add_fact(name, decide)

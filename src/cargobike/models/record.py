@@ -77,6 +77,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         imported_from: Where it was brought in from; empty if it was made in this project. Code of such a version is
             loaded only by users who say that they trust it.
         at: When it was registered, in seconds since 1970.
+        step: What names the step of a pipeline that registered it; empty outside of pipelines.
     """
 
     format: int = FORMAT
@@ -100,6 +101,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     user: str = ""
     host: str = ""
     cargobike: str = ""
+    step: str = ""
 
     @property
     def size_bytes(self) -> int:

@@ -11,6 +11,7 @@ from typing import Any
 from cargobike.core.errors import CargobikeError, InvalidInputError
 from cargobike.core.layout import REQUIREMENTS, ProjectFolder
 from cargobike.core.registering.modelling import Trained, TrainedTrial, Training
+from cargobike.core.registering.steps import own_step
 from cargobike.core.registering.tracing import Thing, all_edges
 from cargobike.core.values.packed_numbers import unpack_numbers
 from cargobike.models.catalogue.catalogue import Catalogue
@@ -25,6 +26,7 @@ from cargobike.store.files import project as projects
 _log = logging.getLogger(__name__)
 
 
+@own_step("models.register", recover="cargobike.models.recovering:recover_register")
 def register(
     name: str,
     model: Any = None,

@@ -14,6 +14,7 @@ import msgspec
 from cargobike.core.errors import InvalidInputError, NotFoundError, UntrustedError
 from cargobike.core.layout import REQUIREMENTS, ProjectFolder
 from cargobike.core.registering.modelling import Predictor, Training
+from cargobike.core.registering.steps import Kept, own_step
 from cargobike.core.registering.tracing import Lineage, lineage_of
 from cargobike.core.running.accounts import user_name
 from cargobike.core.signatures import Signature
@@ -84,6 +85,10 @@ class ModelVersion:
     def reference(self) -> str:
         """Name and number, such as `digits:3`."""
         return f"{self.name}:{self.version}"
+
+    def kept_as(self) -> Kept:
+        """Return what a pipeline keeps of it."""
+        return Kept("model", self.reference)
 
     @property
     def manifest(self) -> Manifest:
@@ -242,6 +247,7 @@ class ModelVersion:
             raise InvalidInputError(f"A card is a text of at most {LONGEST_CARD:,} characters.")
         return self._add(CardWritten(at=time.time(), by=user_name(), version=self.version, text=text))
 
+    @own_step("version.promote", recover="cargobike.models.recovering:recover_promote")
     def promote(self, alias: str, *, when: str = "") -> Promotion:
         """Let an alias point at this version, if it passes a gate; the alias moves at once or not at all.
 

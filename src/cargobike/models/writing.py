@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from cargobike.core.errors import CargobikeError, InvalidInputError, StoreError
 from cargobike.core.registering.modelling import Training
+from cargobike.core.registering.steps import step_token
 from cargobike.core.running.accounts import user_name
 from cargobike.core.signatures import Signature
 from cargobike.core.values.packed_numbers import pack_numbers
@@ -174,6 +175,7 @@ def _manifest(draft: Draft, token: str, entries: tuple[FileEntry, ...]) -> Manif
         user=user_name(),
         host=socket.gethostname(),
         cargobike=__version__,
+        step=step_token(),
     )
 
 

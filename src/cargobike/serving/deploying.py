@@ -17,6 +17,7 @@ import msgspec
 from cargobike.core.errors import DeploymentError, InvalidInputError, MissingLibraryError
 from cargobike.core.layout import ProjectFolder
 from cargobike.core.registering.modelling import model_keeper
+from cargobike.core.registering.steps import own_step, step_token
 from cargobike.serving.handle import Deployment
 from cargobike.serving.kind import DEPLOYMENTS
 from cargobike.serving.record import DeploymentRecord, all_folders, find_record, folder_of
@@ -37,6 +38,7 @@ _owned: dict[str, tuple[int, Deployment]] = {}
 """Deployments that end with this process, by the folder of each."""
 
 
+@own_step("serving.deploy", recover="cargobike.serving.recovering:recover_deploy")
 def deploy(
     name: str,
     model: Any,
@@ -80,7 +82,7 @@ def deploy(
         environment: Environment variables of the replicas; their values are kept out of the journal.
         resources: For Kubernetes: `{"cpu": "1", "memory": "1Gi"}`.
         retry: Whether a request whose replica died may be given to another.
-        detach: Whether it goes on when this process ends.
+        detach: Whether it goes on when this process ends; in a pipeline it always does.
 
     Raises:
         InvalidInputError: If something of this cannot be; lists all mistakes.
@@ -146,6 +148,7 @@ def launch_deployment(
         grace_s: How long its processes go on without a supervisor.
     """
     name = specification.name
+    detach = detach or bool(step_token())  # what a step has made outlives the process that made it
     config = SupervisorConfig(
         project=str(project.root.absolute()),
         name=name,
@@ -153,6 +156,7 @@ def launch_deployment(
         local=local,
         owner=0 if detach else os.getpid(),
         grace_s=grace_s,
+        step=step_token(),
     )
     started, pid = launch(config, folder_of(project, name), specification.limits.load_s)
     deployment = Deployment(name, project, token=token, pid=pid)
@@ -188,6 +192,7 @@ def list_deployments() -> list[Deployment]:
     return [Deployment(folder.id, project) for folder in all_folders(project)]
 
 
+@own_step("serving.start", recover="cargobike.serving.recovering:recover_start")
 def start(name: str, *, detach: bool = False) -> Deployment:
     """Start a deployment again that was stopped or lost, as it was: the same version, the same port.
 

@@ -62,13 +62,17 @@ class DeploymentChanged(Fact, frozen=True, tag="deployment-changed"):
 
 
 class SupervisorStarted(Fact, frozen=True, tag="supervisor-started"):
-    """A supervisor took the deployment over; `adopted` are replicas that it found running."""
+    """A supervisor took the deployment over; `adopted` are replicas that it found running.
+
+    Here and below `step` names the step of a pipeline that asked for it; empty if none did.
+    """
 
     pid: int
     host: str
     port: int
     adopted: tuple[int, ...] = ()
     grpc_port: int = 0
+    step: str = ""
 
 
 class ReleaseStarted(Fact, frozen=True, tag="release-started"):
@@ -76,6 +80,7 @@ class ReleaseStarted(Fact, frozen=True, tag="release-started"):
 
     model_version: int
     plan: Plan = Plan()
+    step: str = ""
 
 
 class ReleaseEnded(Fact, frozen=True, tag="release-ended"):
@@ -85,6 +90,7 @@ class ReleaseEnded(Fact, frozen=True, tag="release-ended"):
     outcome: Outcome
     previous: int = 0
     reason: str = ""
+    step: str = ""
 
 
 class Share(msgspec.Struct, frozen=True):

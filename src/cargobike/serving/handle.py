@@ -11,6 +11,7 @@ import msgspec
 
 from cargobike.core.errors import DeploymentError, InvalidInputError, WaitError
 from cargobike.core.layout import ProjectFolder
+from cargobike.core.registering.steps import Kept, own_step, step_token
 from cargobike.serving.facts import Plan
 from cargobike.serving.predicting import Client
 from cargobike.serving.record import DeploymentFolder, Moment, find_record, folder_of, read_record
@@ -49,6 +50,10 @@ class Deployment:
         self._client: Client | None = None
         self._pid = pid
 
+    def kept_as(self) -> Kept:
+        """Return what a pipeline keeps of it."""
+        return Kept("deployment", self.name)
+
     @property
     def folder(self) -> DeploymentFolder:
         """Its folder in the project."""
@@ -76,6 +81,7 @@ class Deployment:
             self._client = Client(self.url, self.token, specification.tls_certificate)
         return self._client.predict(rows, timeout_s)
 
+    @own_step("deployment.roll", recover="cargobike.serving.recovering:recover_roll")
     def roll(
         self,
         model: str | Any,
@@ -116,10 +122,12 @@ class Deployment:
         if judge is not None or by:
             plan = msgspec.structs.replace(plan, decide=False)
         reference = model if isinstance(model, str) else f"{model.name}:{model.version}"
-        self._call("roll", {"model": reference, "plan": msgspec.to_builtins(plan)}, timeout_s)
-        return self.status() if judge is None else self._judged(judge, timeout_s)
+        body = {"model": reference, "plan": msgspec.to_builtins(plan), "step": step_token()}
+        self._call("roll", body, timeout_s)
+        return self.status() if judge is None else self.judged(judge, timeout_s)
 
-    def _judged(self, judge: Judge, timeout_s: float) -> Status:
+    def judged(self, judge: Judge, timeout_s: float) -> Status:
+        """Wait until a function has decided about the version that is watched; internal."""
         give_up_at = time.monotonic() + timeout_s
         while time.monotonic() < give_up_at:
             status = self.status()
@@ -134,16 +142,19 @@ class Deployment:
         self.rollback(reason="judge did not decide in time")
         raise WaitError(f"judge has not decided within {timeout_s:g} s; the version was taken back.")
 
+    @own_step("deployment.promote", recover="cargobike.serving.recovering:recover_promote")
     def promote(self, *, timeout_s: float = 600.0) -> Status:
         """Give all requests to the version that is watched."""
         self._call("promote", {}, timeout_s)
         return self.status()
 
+    @own_step("deployment.rollback", recover="cargobike.serving.recovering:recover_rollback")
     def rollback(self, *, reason: str = "", timeout_s: float = 600.0) -> Status:
         """Take back the version that is being brought in; else go back to the one that served before."""
-        self._call("rollback", {"reason": reason}, timeout_s)
+        self._call("rollback", {"reason": reason, "step": step_token()}, timeout_s)
         return self.status()
 
+    @own_step("deployment.scale")
     def scale(self, replicas: int | tuple[int, int]) -> Status:
         """Change how many replicas there are: a number, or the fewest and the most."""
         least, most = (replicas, replicas) if isinstance(replicas, int) else replicas
@@ -165,6 +176,7 @@ class Deployment:
         """Return the last lines that its processes printed: of all replicas, or of one."""
         return read_logs(self.folder, replica=replica, lines=lines)
 
+    @own_step("deployment.stop")
     def stop(self, *, timeout_s: float | None = None) -> None:
         """Answer what is there, and end all its processes; does nothing if it does not run.
 

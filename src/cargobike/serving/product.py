@@ -30,6 +30,7 @@ PRODUCT: Final = Product(
         ),
     ),
     kind="cargobike.serving.kind:DEPLOYMENTS",
+    opened={"deployment": "cargobike.serving.recovering:open_deployment"},
     edges="cargobike.serving.tracing:edges",
     logs="cargobike.serving.inference_log.following",
     pages="cargobike.serving.pages.section:serving_section",

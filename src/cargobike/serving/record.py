@@ -66,6 +66,7 @@ class DeploymentRecord(msgspec.Struct):
         grpc_port: The port that it spoke gRPC on last; 0 if it never did.
         last_replica: The highest number that a replica has had.
         is_stopped: Whether it was ended, and not lost.
+        steps: The steps of pipelines that have changed it, by their tokens.
         history: What happened, in words.
     """
 
@@ -82,6 +83,7 @@ class DeploymentRecord(msgspec.Struct):
     grpc_port: int = 0
     last_replica: int = 0
     is_stopped: bool = False
+    steps: set[str] = msgspec.field(default_factory=set)
     history: list[Moment] = msgspec.field(default_factory=list)
 
     @property
@@ -103,6 +105,8 @@ class DeploymentRecord(msgspec.Struct):
     def apply(self, fact: AnyServingFact) -> None:
         """Take a fact in."""
         text = ""
+        if step := getattr(fact, "step", ""):
+            self.steps.add(step)
         match fact:
             case DeploymentStarted() | DeploymentChanged():
                 self.specification = fact.specification

@@ -188,6 +188,10 @@ class ModelKeeper(Protocol):
         """
         ...
 
+    def made_by(self, step: str, name: str, project: ProjectFolder | None = None) -> KeptModel | None:
+        """Return the version of a model that a step of a pipeline registered; `None` if there is none."""
+        ...
+
     def register_packed(self, folder: Path, trained: Trained) -> KeptModel:
         """Register what `pack` wrote; the same trial's model is registered once, however often this is called."""
         ...

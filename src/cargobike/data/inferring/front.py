@@ -17,7 +17,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cargobike.core.errors import InvalidInputError, PredictionError
+from cargobike.core.layout import ProjectFolder
 from cargobike.core.records import Resources
+from cargobike.core.registering.steps import own_step
 from cargobike.data.feeding import open_given
 from cargobike.data.inferring.driving import Driver
 from cargobike.data.inferring.keeping import Results, digest_of
@@ -30,6 +32,7 @@ from cargobike.data.sources.opening import open_again, origin_of
 from cargobike.data.sources.parquet import parquet_at
 from cargobike.data.sources.source import Source
 from cargobike.data.tables.addresses import writable_address
+from cargobike.data.tables.recovering import written_by
 from cargobike.data.tables.table import Table
 from cargobike.data.tables.writing import write_to
 from cargobike.engines.local.boot import Boot
@@ -44,6 +47,7 @@ BATCH_ROWS: Final = 4096
 _GIVEN: Final = "given.parquet"
 
 
+@own_step("experiment.inference", recover="cargobike.data.inferring.front:recover_inference")
 def infer_locally(
     predict: Callable[..., Any] | type,
     given: object,
@@ -96,6 +100,12 @@ def infer_locally(
     if table.num_rows != source.num_rows:
         raise PredictionError(f"{source.num_rows:,} rows were given, and {table.num_rows:,} are in {table!r}.")
     return table
+
+
+def recover_inference(token: str, project: ProjectFolder, predict: Any, *_: Any, **said: Any) -> Table | None:
+    """Return the table that a step of a pipeline wrote before its process was killed."""
+    destination = said.get("output_to")
+    return written_by(token, project, destination if destination is not None else _name_of(predict))
 
 
 def cut(source: Source) -> dict[int, Piece]:

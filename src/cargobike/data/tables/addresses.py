@@ -17,6 +17,7 @@ from cargobike.store.files.storages import open_storage
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 ID = re.compile("[0-9a-f]{12}")
+FILE = "manifest.json"
 _VERSION = re.compile(r"(?P<place>.*[^:/]):(?P<version>[0-9]{1,9})", re.DOTALL)
 
 
@@ -33,6 +34,11 @@ class Address:
     storage: Storage
     name: str
     in_project: str = ""
+
+
+def path_of(version: int) -> str:
+    """Return where the manifest of a version lies below its table's address."""
+    return f"{version}/{FILE}"
 
 
 def address_of(text: str | os.PathLike[str], folder: ProjectFolder | None = None) -> Address:

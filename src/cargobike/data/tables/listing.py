@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from cargobike.core import layout
 from cargobike.core.errors import StoreError
 from cargobike.core.layout import ProjectFolder
-from cargobike.data.tables.addresses import NAME, Address, named
-from cargobike.data.tables.manifest import FILE, Manifest
+from cargobike.data.tables.addresses import FILE, NAME, Address, named
+from cargobike.data.tables.manifest import Manifest
 from cargobike.data.tables.table import Table
 from cargobike.data.tables.versions import read_version
 from cargobike.store.files import project

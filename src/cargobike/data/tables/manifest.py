@@ -19,7 +19,6 @@ from cargobike.core.origins import Origin
 from cargobike.core.values.undecodable import UNDECODABLE
 
 FORMAT: Final = 1
-FILE: Final = "manifest.json"
 _PART = re.compile(r"[1-9][0-9]{0,8}/part-[0-9a-z-]{1,80}\.parquet")
 
 Count = Annotated[int, Meta(ge=0, le=2**62)]
@@ -62,6 +61,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         origin: What its rows were read from, if that is a table, a training dataset or files.
         token: Drawn by its writer; its files have it in their names.
         at: When it was written, in seconds since 1970.
+        step: What names the step of a pipeline that wrote it; empty outside of pipelines.
         removed_at: When its files were deleted; what was known of them stays.
     """
 
@@ -82,6 +82,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     removed_at: float | None = None
     removed_by: str = ""
     origin: Origin | None = None
+    step: str = ""
 
     @property
     def size_bytes(self) -> int:
@@ -91,11 +92,6 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     def arrow_schema(self) -> pa.Schema:
         """Return names and types of the columns, and the shapes of tensors."""
         return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(self.schema)))
-
-
-def path_of(version: int) -> str:
-    """Return where the manifest of a version lies below its table's address."""
-    return f"{version}/{FILE}"
 
 
 def encode_schema(schema: pa.Schema) -> str:

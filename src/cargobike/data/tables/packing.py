@@ -9,6 +9,7 @@ from typing import Final, Literal
 import pyarrow as pa
 
 from cargobike.core.errors import InvalidInputError
+from cargobike.core.registering.steps import own_step
 from cargobike.data.tables.addresses import writable_address
 from cargobike.data.tables.rows.incoming import Incoming
 from cargobike.data.tables.rows.small_files import Folder, SmallFile, find_files, read_in_order
@@ -23,6 +24,7 @@ _ROWS_AT_ONCE = 4096
 Label = Literal["folder"] | Callable[[str], str | None] | None
 
 
+@own_step("data.pack", recover="cargobike.data.tables.recovering:recover_write")
 def pack(
     folder: str | os.PathLike[str],
     url: str | os.PathLike[str],

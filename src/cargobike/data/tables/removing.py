@@ -8,9 +8,9 @@ import msgspec
 
 from cargobike.core.errors import NotFoundError
 from cargobike.core.running.accounts import user_name
-from cargobike.data.tables.addresses import Address
+from cargobike.data.tables.addresses import Address, path_of
 from cargobike.data.tables.claims import sweep, sweep_unlisted
-from cargobike.data.tables.manifest import Manifest, encode_manifest, path_of
+from cargobike.data.tables.manifest import Manifest, encode_manifest
 from cargobike.data.tables.versions import all_versions
 
 

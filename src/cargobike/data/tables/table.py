@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from cargobike.core.origins import Origin
 from cargobike.core.registering.lazy import load
+from cargobike.core.registering.steps import Kept
 from cargobike.data.sources.source import Source
 from cargobike.data.tables.addresses import ID, Address
 from cargobike.data.tables.manifest import FileEntry, Manifest
@@ -84,6 +85,11 @@ class Table:
         is_given = bool(self.address.in_project) and ID.fullmatch(self.name) is not None
         name = self.name if self.address.in_project else without_credentials(self.url)
         return Origin("table", name, "" if is_given else str(self.version))
+
+    def kept_as(self) -> Kept:
+        """Return what a pipeline keeps of it."""
+        place = self.name if self.address.in_project else without_credentials(self.url)
+        return Kept("table", f"{place}:{self.version}")
 
     def source(self) -> Source:
         """Return its rows in groups, as loaders read them."""

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import msgspec
 
 from cargobike.core.errors import NotFoundError, StoreError
-from cargobike.data.tables.addresses import Address
-from cargobike.data.tables.manifest import Manifest, decode_manifest, encode_manifest, path_of
+from cargobike.data.tables.addresses import Address, path_of
+from cargobike.data.tables.manifest import Manifest, decode_manifest, encode_manifest
 from cargobike.store.assets.numbering import create_next, newest_number
 from cargobike.store.files.storage import Storage
 

@@ -18,6 +18,7 @@ from pyarrow.fs import LocalFileSystem
 
 from cargobike.core.errors import InvalidInputError, StoreError
 from cargobike.core.origins import Origin
+from cargobike.core.registering.steps import step_token
 from cargobike.core.running.accounts import user_name
 from cargobike.core.version import __version__
 from cargobike.data.tables.addresses import Address
@@ -154,6 +155,7 @@ class TableWriter:
             host=socket.gethostname(),
             cargobike=__version__,
             origin=self._origin,
+            step=step_token(),
         )
         self._claim.begin_commit()
         manifest = commit(self._storage, manifest, int(self.folder))

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from cargobike.core.errors import InvalidInputError
 from cargobike.core.origins import Origin
+from cargobike.core.registering.steps import own_step
 from cargobike.data.tables.addresses import Address, writable_address
 from cargobike.data.tables.rows.incoming import Each, incoming_of
 from cargobike.data.tables.spark_writing import is_spark, write_spark
@@ -16,6 +17,7 @@ from cargobike.data.tables.table import Table
 from cargobike.data.tables.writer import TableWriter, Told
 
 
+@own_step("data.write", recover="cargobike.data.tables.recovering:recover_write")
 def write(
     source: Any,
     url: str | os.PathLike[str],

@@ -15,6 +15,7 @@ from cargobike.core.layout import ExperimentFolder
 from cargobike.core.record import ExperimentRecord
 from cargobike.core.records import ExperimentState
 from cargobike.core.registering.feeding import Feed
+from cargobike.core.registering.steps import step_token
 from cargobike.core.version import __version__
 from cargobike.engines.capabilities import Elsewhere, WarmsUp
 from cargobike.engines.engine import Engine
@@ -173,6 +174,9 @@ def outcome(record: ExperimentRecord, folder: ExperimentFolder, *, is_single: bo
     from cargobike.experiments.results.result import Result  # noqa: PLC0415
 
     result = Result.from_record(record, folder)
+    if result.state is ExperimentState.INTERRUPTED and step_token():
+        # Half a search is no result for the steps that follow: the run ends, and goes on with it when it is resumed.
+        raise KeyboardInterrupt(f"experiment {result.id} was interrupted")
     failures = result.failures
     if is_single and failures:
         raise failure_of(result, failures[0])

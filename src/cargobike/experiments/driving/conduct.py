@@ -18,6 +18,7 @@ from cargobike.core.ids import experiment_id
 from cargobike.core.layout import ExperimentFolder
 from cargobike.core.record import ExperimentRecord
 from cargobike.core.records import Resources
+from cargobike.core.registering.steps import step_token
 from cargobike.core.running.descriptors import enough_descriptors
 from cargobike.core.running.forks import end_copy
 from cargobike.core.running.member import Role
@@ -331,6 +332,7 @@ def _header(request: Request, folder: ExperimentFolder, now: float) -> Experimen
         user=user,
         host=socket.gethostname(),
         pid=os.getpid(),
+        step=step_token(),
     )
 
 

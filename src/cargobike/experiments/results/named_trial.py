@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from cargobike.core.errors import InvalidInputError, NotFoundError
-from cargobike.experiments.results.result import find_result
+from cargobike.core.layout import ProjectFolder
+from cargobike.experiments.results.result import Result, find_result, open_result
 from cargobike.experiments.results.trial import RecordedTrial
 
 
@@ -15,8 +16,17 @@ def find_trial(reference: str) -> RecordedTrial:
         InvalidInputError: If what stands behind the slash is no number.
     """
     name, slash, number = reference.partition("/")
-    result = find_result(name)
-    if not slash:
+    return _trial_of(find_result(name), reference, number if slash else None)
+
+
+def open_trial(reference: str, project: ProjectFolder) -> RecordedTrial:
+    """Return the trial that `EXPERIMENT/NUMBER` means in any project."""
+    experiment, _, number = reference.partition("/")
+    return _trial_of(open_result(experiment, project), reference, number)
+
+
+def _trial_of(result: Result, reference: str, number: str | None) -> RecordedTrial:
+    if number is None:
         if result.best is None:
             raise NotFoundError(f"No trial of {result.id} has completed with a finite value.", wanted=reference)
         return result.best

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 from cargobike.core.asked import Asked
 from cargobike.core.errors import InvalidInputError, NotFoundError, nearest
 from cargobike.core.goals import pareto_front
-from cargobike.core.layout import ExperimentFolder
+from cargobike.core.layout import ExperimentFolder, ProjectFolder
 from cargobike.core.record import ExperimentRecord
 from cargobike.core.records import Curve, Direction, ExperimentState, Trial, TrialState
+from cargobike.core.registering.steps import Kept
 from cargobike.core.values.kinds import read_text
 from cargobike.core.values.numbers import describe, whole_by_type
 from cargobike.core.values.words import count, number
@@ -80,6 +81,10 @@ class Result:
             seed=record.header.seed,
             _record=record,
         )
+
+    def kept_as(self) -> Kept:
+        """Return what a pipeline keeps of it."""
+        return Kept("experiment", self.id)
 
     @property
     def record(self) -> ExperimentRecord:
@@ -362,4 +367,12 @@ def _spread(trial: Trial) -> str:
 def find_result(experiment: ExperimentLike) -> Result:
     """Return the result of an experiment of the project in use; see `experiment.load`."""
     folder = find_experiment(experiment)
+    return Result.from_record(read_record(folder), folder)
+
+
+def open_result(experiment_id: str, project: ProjectFolder) -> Result:
+    """Return the result of an experiment of any project."""
+    folder = project.experiment(experiment_id)
+    if not folder.journal.exists():
+        folder = find_experiment(experiment_id)  # says what there is, and brings here what lies on shared storage
     return Result.from_record(read_record(folder), folder)

@@ -9,9 +9,9 @@ from typing import Any
 
 from cargobike.core import layout
 from cargobike.core.facts import EXPERIMENT_FACTS, ExperimentStarted
-from cargobike.core.layout import ExperimentFolder
+from cargobike.core.layout import ExperimentFolder, ProjectFolder
 from cargobike.core.records import Trial
-from cargobike.core.registering.modelling import Trained, Training
+from cargobike.core.registering.modelling import Trained, Training, model_keeper
 from cargobike.core.values.exact import pack_exactly
 from cargobike.store.history.snapshot import Snapshot, read_snapshot
 from cargobike.store.journal.journal import read_header
@@ -38,6 +38,11 @@ def trained_by(trial: Trial, experiment: ExperimentFolder, load_state: Callable[
         load_state=load_state,
         project=experiment.project,
     )
+
+
+def recover_registered(token: str, _: ProjectFolder, trial: Trial, name: str, *__: Any, **___: Any) -> Any:
+    """Return the version that a step of a pipeline registered from a trial before its process was killed."""
+    return model_keeper().made_by(token, name)
 
 
 def training_of(

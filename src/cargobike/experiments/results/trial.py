@@ -12,6 +12,7 @@ from cargobike.core.errors import InvalidInputError, NotFoundError
 from cargobike.core.layout import ExperimentFolder
 from cargobike.core.record import ExperimentRecord
 from cargobike.core.records import Curve, Direction, Trial
+from cargobike.core.registering.steps import Kept, own_step
 from cargobike.core.seen import Attempt
 from cargobike.core.values.kinds import read_count
 from cargobike.experiments.reading import curves_of
@@ -84,6 +85,11 @@ class RecordedTrial(Trial, kw_only=True):
         checkpoint = self.checkpoint
         return trained_by(self, self.experiment, None if checkpoint is None else lambda: checkpoint.load(best=True))
 
+    def kept_as(self) -> Kept:
+        """Return what a pipeline keeps of it."""
+        return Kept("trial", f"{self.experiment.id}/{self.number}")
+
+    @own_step("trial.register", recover="cargobike.experiments.results.trained:recover_registered")
     def register(self, name: str, model: Any = None, **said: Any) -> KeptModel:
         """Register a model that this trial made, as the next version of a name; its metrics and origin are recorded.
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 from cargobike.core.errors import NotFoundError, nearest
 from cargobike.core.origins import Origin
 from cargobike.core.registering.keeping import KeptTable, table_keeper
+from cargobike.core.registering.steps import Kept
 from cargobike.features.datasets.record import DatasetRecord, PartRecord
 from cargobike.store.files.storage import Storage
 
@@ -33,6 +34,10 @@ class Part:
 
     def __len__(self) -> int:
         return self.num_rows
+
+    def kept_as(self) -> Kept:
+        """Return what a pipeline keeps of it."""
+        return Kept("dataset-part", f"{self._dataset}/{self.name}")
 
     @property
     def name(self) -> str:
@@ -103,6 +108,10 @@ class TrainingDataset:
 
     def __iter__(self) -> Iterator[Part]:
         return (Part(self.id, record, self._storage) for record in self.record.parts)
+
+    def kept_as(self) -> Kept:
+        """Return what a pipeline keeps of it."""
+        return Kept("dataset", self.id)
 
     @property
     def id(self) -> str:

@@ -55,6 +55,7 @@ class DatasetRecord(msgspec.Struct, frozen=True, kw_only=True):
         known_at: Whether only what was known by then counts.
         format: The format beside tables; `parquet` if there is none.
         late: How many values of each group were written after the time of their row.
+        step: What names the step of a pipeline that made it; empty outside of pipelines.
     """
 
     name: str
@@ -74,6 +75,7 @@ class DatasetRecord(msgspec.Struct, frozen=True, kw_only=True):
     format: str = "parquet"
     at: float = 0.0
     user: str = ""
+    step: str = ""
 
 
 def folder_of(name: str, version: int) -> str:
@@ -122,6 +124,12 @@ def find_dataset(storage: Storage, name: str, version: int | None = None) -> Dat
             f"The training dataset {name} has no version {wanted}; it has {', '.join(map(str, sorted(versions)))}."
         )
     return _read(storage, name, max(versions) if wanted is None else wanted)
+
+
+def versions_of_dataset(storage: Storage, name: str) -> list[int]:
+    """Return the versions of a training dataset, the newest first."""
+    check_name("training dataset", name)
+    return sorted((number for _, number in _versions(storage, name, MANIFEST)), reverse=True)
 
 
 def read_datasets(storage: Storage) -> list[DatasetRecord]:

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from cargobike.core.errors import InvalidInputError
 from cargobike.core.registering.keeping import table_keeper
+from cargobike.core.registering.steps import step_token
 from cargobike.core.running.accounts import user_name
 from cargobike.features.datasets.claims import Writing
 from cargobike.features.datasets.dataset import TrainingDataset, training_part
@@ -66,6 +67,7 @@ def write_dataset(
             format=format,
             at=time.time(),
             user=user_name(),
+            step=step_token(),
         )
         if made:
             keep_fitted(view.storage, view.record, Fitted(f"{name}:{writing.version}", record.at, states))

@@ -14,6 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from cargobike.core.errors import StoreError, WaitError
+from cargobike.core.registering.steps import step_token
 from cargobike.core.running.accounts import user_name
 from cargobike.core.values.times import on_calendar
 from cargobike.core.version import __version__
@@ -48,6 +49,7 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
         quarantine: The file with the rows that were put aside.
         oldest: For `vacuum`: the oldest commit that can still be read.
         files: Those that hold exactly the rows that were inserted.
+        step: What names the step of a pipeline that made it; empty outside of pipelines.
     """
 
     number: int = -1
@@ -65,6 +67,7 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
     quarantine: str = ""
     oldest: int = 0
     files: tuple[str, ...] = ()
+    step: str = ""
 
     @property
     def rows(self) -> int:
@@ -127,6 +130,7 @@ def commit_with(log: Log, definition: Definition, plan: Callable[[Snapshot], Pla
             at=max(now_ms(), snapshot.timestamp + 1) / 1000,
             user=user_name(),
             host=socket.gethostname(),
+            step=step_token(),
         )
         # Whatever is raised from here on, the commit may have been made: its files must stay. `vacuum` finds leftovers.
         after = log.commit(snapshot, _actions(snapshot, planned, made, definition))

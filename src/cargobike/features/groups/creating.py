@@ -8,15 +8,17 @@ from typing import Any
 import pyarrow as pa
 
 from cargobike.core.errors import InvalidInputError
+from cargobike.core.registering.steps import own_step
 from cargobike.core.running.accounts import user_name
 from cargobike.core.values.kinds import read_flag, read_text
 from cargobike.core.values.numbers import describe
 from cargobike.core.values.times import Seconds, read_seconds
 from cargobike.features.definition import WRITTEN_AT, Definition, Expectation
 from cargobike.features.delta.schemas import TYPE_NAMES, kept_as, type_of
-from cargobike.features.groups.definitions import NAME, all_definitions, create_definition
+from cargobike.features.groups.definitions import all_definitions, create_definition
 from cargobike.features.groups.finding import make_group
 from cargobike.features.groups.group import Group
+from cargobike.features.groups.naming import NAME
 from cargobike.features.groups.rows.expecting import check_expectations
 from cargobike.features.groups.rows.fitting import KEY_KINDS, is_key_type
 from cargobike.features.online.stores.choosing import read_online
@@ -27,6 +29,7 @@ _MAY_DIFFER = ("features", "key_types", "revision", "description", "tags", "owne
 """What two calls that create the same group may say differently: what is learned later, and words for people."""
 
 
+@own_step("features.create_group")
 def create_group(
     name: str,
     *,

@@ -6,7 +6,6 @@ All lie in one folder, so that one listing finds them; the newest revision of a 
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Callable
 from typing import Final
 
@@ -15,13 +14,9 @@ import msgspec
 from cargobike.core.errors import StoreError
 from cargobike.features.definition import Definition
 from cargobike.features.delta.schemas import type_of
+from cargobike.features.groups.naming import FOLDER, find_definitions, folder_of_rows
 from cargobike.store.files.storage import Storage
 
-FOLDER: Final = "features"
-NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,62}")
-_FILE: Final = re.compile(
-    rf"{FOLDER}/(?P<name>{NAME.pattern})\.v(?P<version>[1-9]\d{{0,5}})\.(?P<revision>[1-9]\d{{0,5}})\.json"
-)
 _MOST_KEPT: Final = 10_000
 
 _log = logging.getLogger(__name__)
@@ -31,7 +26,7 @@ _read_before: dict[tuple[str, str, str], Definition] = {}
 
 def table_folder(definition: Definition) -> str:
     """Return where the rows of a group lie in its project."""
-    return f"{FOLDER}/{definition.name}/v{definition.version}"
+    return folder_of_rows(definition.name, definition.version)
 
 
 def all_definitions(storage: Storage) -> list[Definition]:
@@ -39,15 +34,8 @@ def all_definitions(storage: Storage) -> list[Definition]:
 
     One that cannot be understood is named in a warning and left out: the other groups work without it.
     """
-    newest: dict[tuple[str, int], tuple[int, str, str]] = {}
-    for entry in storage.list(FOLDER):
-        match = _FILE.fullmatch(entry.path)
-        if match is not None:
-            group, revision = (match["name"], int(match["version"])), int(match["revision"])
-            if revision > newest.get(group, (0, "", ""))[0]:
-                newest[group] = revision, entry.path, entry.token
     definitions = []
-    for _, (_, path, token) in sorted(newest.items()):
+    for _, (_, path, token) in sorted(find_definitions(storage).items()):
         try:
             definitions.append(_read_once(storage, path, token))
         except StoreError as error:

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from cargobike.core.errors import InvalidInputError, StoreError, nearest
+from cargobike.core.registering.steps import Kept, own_step
 from cargobike.core.values.times import Seconds, read_seconds
 from cargobike.features.definition import WRITTEN_AT, Definition
 from cargobike.features.delta.log import Log
@@ -78,6 +79,10 @@ class Group:
         """The version of its definition."""
         return self._definition.version
 
+    def kept_as(self) -> Kept:
+        """Return what a pipeline keeps of it."""
+        return Kept("group", f"{self.name}:{self.version}")
+
     @property
     def url(self) -> str:
         """Where its rows lie: a Delta table that other programs can read."""
@@ -106,6 +111,7 @@ class Group:
 
     # -- writing -----------------------------------------------------------------------------------------------------
 
+    @own_step("group.insert", recover="cargobike.features.recovering:recover_insert")
     def insert(
         self,
         source: Any,
@@ -189,6 +195,7 @@ class Group:
                 "Call group.materialize() when that works again."
             ) from error
 
+    @own_step("group.delete")
     def delete(self, keys: Any, *, message: str = "") -> Commit:
         """Delete all rows of keys, at all times, also those in quarantine; `vacuum` deletes them from the past too.
 
@@ -210,6 +217,7 @@ class Group:
             self._bring_online(commit)
         return msgspec.structs.replace(commit, operation="delete")
 
+    @own_step("group.materialize")
     def materialize(self) -> Materialized:
         """Make look-ups see the newest rows; does only what changed since the last time.
 

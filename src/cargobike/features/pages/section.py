@@ -10,10 +10,11 @@ from starlette.responses import Response
 
 from cargobike.core.errors import CargobikeError, NotFoundError
 from cargobike.core.registering.tracing import Edge, Thing, page_of, users_of
-from cargobike.features.groups.definitions import NAME, all_definitions
+from cargobike.features.groups.definitions import all_definitions
 from cargobike.features.groups.describing import described, listed
 from cargobike.features.groups.finding import group, list_groups, search
 from cargobike.features.groups.group import Group
+from cargobike.features.groups.naming import NAME
 from cargobike.features.pages import views
 from cargobike.features.pages.answers import (
     ColumnFigures,

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from cargobike.core.errors import InvalidInputError
+from cargobike.core.registering.steps import own_step
 from cargobike.core.running.accounts import user_name
 from cargobike.features.groups.finding import group, list_groups
 from cargobike.features.queries.names import find_owners
@@ -18,6 +19,7 @@ from cargobike.store.files import project
 from cargobike.store.files.storages import storage_of
 
 
+@own_step("features.create_view")
 def create_view(
     name: str,
     *,

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from cargobike.core.errors import InvalidInputError, NotFoundError, nearest
 from cargobike.core.registering.lazy import load
+from cargobike.core.registering.steps import Kept, own_step
 from cargobike.features.datasets.dataset import TrainingDataset
 from cargobike.features.online.lookup import GroupLookup
 from cargobike.features.online.stores.choosing import store_of
@@ -83,6 +84,10 @@ class View:
         """Its version."""
         return self.record.version
 
+    def kept_as(self) -> Kept:
+        """Return what a pipeline keeps of it."""
+        return Kept("view", f"{self.name}:{self.version}")
+
     @property
     def label(self) -> str:
         """The column that a model learns; empty if there is none."""
@@ -134,6 +139,7 @@ class View:
         query = ask_owned(self._owned(names), rows, time=time)
         return TrainingData(self, query.known_at(known_at) if known_at else query)
 
+    @own_step("view.create_training_dataset", recover="cargobike.features.recovering:recover_dataset")
     def create_training_dataset(
         self,
         name: str,

@@ -27,6 +27,7 @@ class Summary(msgspec.Struct, frozen=True, array_like=True):
     attempt: int = 0
     sources: tuple[Source, ...] = ()
     problem: str = ""
+    step: str = ""
 
 
 def summary_of(manifest: Manifest) -> Summary:
@@ -48,6 +49,7 @@ def summary_of(manifest: Manifest) -> Summary:
         training.trial,
         training.attempt,
         manifest.sources,
+        step=manifest.step,
     )
 
 

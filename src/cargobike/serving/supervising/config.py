@@ -39,6 +39,7 @@ class SupervisorConfig(msgspec.Struct, frozen=True, kw_only=True):
         local: What goes with it; `None` for what was kept.
         owner: The process with which the deployment ends; 0 for none.
         grace_s: How long front, hosts and replicas go on without a supervisor.
+        step: Names the step of a pipeline that deploys; empty if none does.
     """
 
     project: str
@@ -47,6 +48,7 @@ class SupervisorConfig(msgspec.Struct, frozen=True, kw_only=True):
     local: Local | None = None
     owner: int = 0
     grace_s: float = GRACE_S
+    step: str = ""
 
 
 class Started(msgspec.Struct, frozen=True):

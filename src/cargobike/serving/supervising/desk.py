@@ -29,6 +29,7 @@ class Roll(msgspec.Struct, frozen=True):
 
     model: str
     plan: Plan = Plan()
+    step: str = ""
 
 
 class Scale(msgspec.Struct, frozen=True):
@@ -92,12 +93,13 @@ class Desk:
 
     def found(self, about: Any, result: Version | str) -> None:
         """Go on with a release whose version was looked for."""
-        ask, plan = about
+        ask, plan, step = about
         if isinstance(result, str):
             self.tell(ask, result, None)
             return
         self._loop.versions[result.version] = result
-        self._loop.handle(events.RollAsked(at=self._loop.clock.now(), ask=ask, version=result.version, plan=plan))
+        at = self._loop.clock.now()
+        self._loop.handle(events.RollAsked(at=at, ask=ask, version=result.version, plan=plan, step=step))
 
     def close(self) -> None:
         """Close all connections."""
@@ -138,11 +140,12 @@ class Desk:
         match verb:
             case "roll":
                 roll = msgspec.convert(body, Roll)
-                self.finder.look(roll.model, (ask, roll.plan))
+                self.finder.look(roll.model, (ask, roll.plan, roll.step))
             case "promote":
                 self._loop.handle(events.PromoteAsked(at=at, ask=ask))
             case "rollback":
-                self._loop.handle(events.RollbackAsked(at=at, ask=ask, reason=str(body.get("reason", ""))))
+                reason, step = str(body.get("reason", "")), str(body.get("step", ""))
+                self._loop.handle(events.RollbackAsked(at=at, ask=ask, reason=reason, step=step))
             case "scale":
                 bounds = msgspec.convert(body, Scale)
                 if not 0 <= bounds.least <= bounds.most or bounds.most < 1:

@@ -131,6 +131,7 @@ def _begin(loop: Loop, config: SupervisorConfig, found: dict[int, int]) -> None:
             port=record.port,
             adopted=tuple(found),
             grpc_port=record.grpc_port,
+            step=config.step,
         )
     )
     if config.owner:

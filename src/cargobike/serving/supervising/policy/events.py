@@ -89,10 +89,11 @@ class Asked(Event, frozen=True, kw_only=True):
 
 
 class RollAsked(Asked, frozen=True, kw_only=True):
-    """Bring in a version."""
+    """Bring in a version; `step` names the step of a pipeline that asks."""
 
     version: int
     plan: Plan = Plan()
+    step: str = ""
 
 
 class PromoteAsked(Asked, frozen=True, kw_only=True):
@@ -103,6 +104,7 @@ class RollbackAsked(Asked, frozen=True, kw_only=True):
     """Take back what is being brought in, or go back to the version before."""
 
     reason: str = ""
+    step: str = ""
 
 
 class ScaleAsked(Asked, frozen=True, kw_only=True):

@@ -100,7 +100,7 @@ class Release:
     figures: dict[int, Figures] = field(default_factory=dict)
     last_error: str = ""
 
-    def begin(self, at: float, version: int, plan: Plan, ask: int) -> list[Command]:
+    def begin(self, at: float, version: int, plan: Plan, ask: int, step: str = "") -> list[Command]:
         """Start to bring a version in."""
         if self.candidate:
             return [Tell(ask, f"version {self.candidate} is being brought in; promote it or roll it back first")]
@@ -110,7 +110,7 @@ class Release:
             plan = Plan()
         self.candidate, self.plan, self.phase, self.ask = version, plan, "starting", ask
         self.since, self.crashes, self.last_error = at, 0, ""
-        return [Record(ReleaseStarted(at=at, model_version=version, plan=plan))]
+        return [Record(ReleaseStarted(at=at, model_version=version, plan=plan, step=step))]
 
     def go_on(self, at: float) -> None:
         """Take up a release that another supervisor had begun."""
@@ -181,25 +181,28 @@ class Release:
             return []
         return self.take_back(at, error or f"its replicas died {self.crashes} times; the last one {reason}", "failed")
 
-    def rollback(self, at: float, ask: int, reason: str) -> list[Command]:
+    def rollback(self, at: float, ask: int, reason: str, step: str = "") -> list[Command]:
         """Take back what is being brought in; else go back to the version before."""
         if self.candidate and self.current:
             self_version = self.candidate
-            return [*self.take_back(at, reason or "a user took it back"), Tell(ask, body={"taken_back": self_version})]
+            taken_back = self.take_back(at, reason or "a user took it back", step=step)
+            return [*taken_back, Tell(ask, body={"taken_back": self_version})]
         if self.candidate:
             return [Tell(ask, "there is no version to go back to: this one is the first")]
         if not self.previous:
             return [Tell(ask, "there is no version to go back to: this one is the first")]
-        return self.begin(at, self.previous, Plan(), ask)
+        return self.begin(at, self.previous, Plan(), ask, step)
 
     def take_back(
-        self, at: float, why: str, outcome: Literal["failed", "rolled back"] = "rolled back"
+        self, at: float, why: str, outcome: Literal["failed", "rolled back"] = "rolled back", *, step: str = ""
     ) -> list[Command]:
         """Leave the version that serves as it is."""
         version = self.candidate
         short = why.strip().splitlines()[-1] if why.strip() else ""
         self.candidate, self.phase, self.last_error = 0, "steady", why
-        fact = ReleaseEnded(at=at, model_version=version, outcome=outcome, previous=self.current, reason=short)
+        fact = ReleaseEnded(
+            at=at, model_version=version, outcome=outcome, previous=self.current, reason=short, step=step
+        )
         return [Record(fact), *self._answer(error=why)]
 
     def _released(self, at: float) -> list[Command]:

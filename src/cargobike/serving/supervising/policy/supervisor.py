@@ -152,11 +152,11 @@ class Supervisor:
             case RollAsked():
                 if event.version not in self.wanted:
                     self.fleet.forget_deaths(event.version)
-                return self.release.begin(at, event.version, event.plan, event.ask)
+                return self.release.begin(at, event.version, event.plan, event.ask, event.step)
             case PromoteAsked():
                 return self.release.promote(at, event.ask)
             case RollbackAsked():
-                return self.release.rollback(at, event.ask, event.reason)
+                return self.release.rollback(at, event.ask, event.reason, event.step)
             case ScaleAsked():
                 self.scaler.bound(at, event.least, event.most)
                 fact = Scaled(

@@ -1,0 +1,1 @@
+"""Deciding when a schedule sets off a run: pure, with time inside events."""

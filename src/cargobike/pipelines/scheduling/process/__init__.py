@@ -1,0 +1,1 @@
+"""The scheduler: one small process that asks the policy and does what it says."""
