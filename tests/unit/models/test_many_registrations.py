@@ -29,6 +29,7 @@ _MANY = """
 import os, sys
 
 from cargobike import models, project
+from cargobike.errors import CargobikeError
 
 
 def write(number):
@@ -37,7 +38,7 @@ def write(number):
         version = models.register("digits", len, metrics={"accuracy": number + turn / 10, "writer": number})
         try:
             version.promote("champion", when="accuracy > champion.accuracy")
-        except models.register.__globals__["CargobikeError"]:
+        except CargobikeError:
             pass
     os._exit(0)
 
