@@ -52,8 +52,9 @@ PUBLIC: dict[str, str] = {
         "import_from import_mlflow list register remove remove_alias retain"
     ),
     "cargobike.monitoring": (
-        "ChangePoint ChangePoints Comparison Figure Judgement Labelled Policy Reference Shift Side State join_labels "
-        "merge_states"
+        "Acknowledged Alarm AlarmRaised ChangePoint ChangePoints Compared Comparison ErrorMeasured Figure Hooks "
+        "Judgement Labelled Monitor MonitorRecord MonitorStatus Moved Policy Reference Shift Side State Watched "
+        "WindowJudged compare drifted join_labels labels list_monitors merge_states monitor watch window_rows"
     ),
     "cargobike.optimizers": (
         "ASHA BOHB CMAES DEHB IDLE NSGA2 TPE Ablation AbstractOptimizer Auto Decision DifferentialEvolution "

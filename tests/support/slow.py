@@ -36,6 +36,12 @@ SLOW: dict[str, tuple[str, ...]] = {
         "test_more_requests_bring_more_replicas_within_the_bounds",
         "test_what_models_print_is_kept",
     ),
+    # A watcher that is killed stays quick.
+    "scenario/test_watched_deployments.py": (
+        "test_labels_that_come_late_say_that_errors_rose",
+        "test_a_watcher_ends_with_the_process_that_it_belongs_to",
+        "test_only_what_comes_is_watched_if_asked",
+    ),
     # A cluster, and executors that come and go; one search on it stays quick.
     "spark/test_spark_contract.py": (),
     "spark/test_spark_data.py": (),

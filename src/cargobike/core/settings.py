@@ -16,6 +16,8 @@ UI_TOKEN = "CARGOBIKE_UI_TOKEN"  # noqa: S105 - the name of a variable, not a se
 SERVE_TOKEN = "CARGOBIKE_SERVE_TOKEN"  # noqa: S105 - the name of a variable, not a secret
 REDIS_USER = "CARGOBIKE_REDIS_USER"
 REDIS_PASSWORD = "CARGOBIKE_REDIS_PASSWORD"  # noqa: S105 - the name of a variable, not a secret
+SMTP_USER = "CARGOBIKE_SMTP_USER"
+SMTP_PASSWORD = "CARGOBIKE_SMTP_PASSWORD"  # noqa: S105 - the name of a variable, not a secret
 FAKE_GPUS = "CARGOBIKE_FAKE_GPUS"
 KAFKA_PROPERTIES = "CARGOBIKE_KAFKA_PROPERTIES"
 
@@ -41,6 +43,8 @@ FOR_PEOPLE = {
     SERVE_TOKEN: "the token that `cargobike serve` asks callers for, at least 16 characters",
     REDIS_USER: "the user for the Redis server that features are looked up in; the server's default user by default",
     REDIS_PASSWORD: "the password for that server; none by default",
+    SMTP_USER: "the user for the mail server that [monitors](guides/monitoring.md) send alarms through, and the sender",
+    SMTP_PASSWORD: "the password for that server; it is sent only if the server encrypts",
     FAKE_GPUS: "made-up GPUs, such as `0,1,2`, in place of the machine's own, to try out how trials share them",
     KAFKA_PROPERTIES: "a file with settings of the Kafka client of [inference logs](guides/inference-log.md), such as "
     "user and password: `name=value` in each line",
@@ -104,6 +108,11 @@ def take_ui_token() -> str:
 def redis_credentials() -> tuple[str, str]:
     """Return the user and the password for Redis servers, each empty if it was not set."""
     return os.environ.get(REDIS_USER, ""), os.environ.get(REDIS_PASSWORD, "")
+
+
+def smtp_credentials() -> tuple[str, str]:
+    """Return the user and the password for the mail server, each empty if it was not set."""
+    return os.environ.get(SMTP_USER, ""), os.environ.get(SMTP_PASSWORD, "")
 
 
 def take_serve_token() -> str:

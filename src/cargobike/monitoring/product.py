@@ -17,6 +17,15 @@ PRODUCT: Final = Product(
             "Compare two tables; exit code 3 if the second does not look like the first.",
             after="features",
         ),
+        Command(
+            "monitor",
+            "cargobike.monitoring.commands.monitor",
+            "Watch deployments: list, show, report, acknowledge, label, start, stop.",
+            after="drift",
+        ),
     ),
     kind="cargobike.monitoring.kind:MONITORS",
+    edges="cargobike.monitoring.tracing:edges",
+    triggers={"drifted": "cargobike.monitoring.triggering:look"},
+    opened={"monitor": "cargobike.monitoring.triggering:open_monitor"},
 )

@@ -9,7 +9,7 @@ from cargobike.monitoring.showing.notebook import STYLE, columns, shifts
 from cargobike.monitoring.showing.text import chance, headline
 from cargobike.ui.markup import fact_list, security_policy, text
 
-_LOOK = """
+LOOK = """
 :root{color-scheme:light dark}body{margin:0;background:#fff;color:#1c2330}
 main{max-width:1080px;margin:0 auto;padding:24px}
 @media (prefers-color-scheme:dark){body{background:#12161d;color:#e6e9ef}}
@@ -44,7 +44,7 @@ def page_of(judgement: Judged, *, reference: str, now: str, at_s: float) -> str:
             "<!doctype html>\n<html lang=en><head><meta charset=utf-8>",
             security_policy([]),
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            f"<title>{text(title)}</title><style>{STYLE}{_LOOK}</style></head><body><main class=drift>",
+            f"<title>{text(title)}</title><style>{STYLE}{LOOK}</style></head><body><main class=drift>",
             f'<h1 class="{kind}">{text(headline(judgement))}</h1>{shifts(judgement)}{fact_list(facts)}',
             f"<h2>Columns</h2>{columns(judgement, most=len(judgement.columns))}",
             f"<h2>All figures</h2>{_figures(judgement)}</main></body></html>\n",

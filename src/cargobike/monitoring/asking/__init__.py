@@ -1,0 +1,1 @@
+"""What a user asks for: checked, all mistakes at once, and written down."""

@@ -1,0 +1,1 @@
+"""What is told of alarms: an address gets JSON, an inbox a mail, a program its standard input. Nothing here raises."""
