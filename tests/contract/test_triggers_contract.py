@@ -7,9 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from cargobike import data, features, project
+from cargobike import data, features, monitoring, project
 from cargobike.core.registering.products import products
 from cargobike.core.registering.triggers import Trigger, look_of
+from cargobike.monitoring.facts import AlarmRaised, MonitorStarted, Watched
+from cargobike.monitoring.record import folder_of
+from cargobike.monitoring.running.keeping import Keeper, Kept
 from cargobike.store.files.storages import open_storage
 from cargobike.testing.triggers import TriggerContract
 
@@ -57,6 +60,45 @@ class TestChangedGroup(TriggerContract):
         second.insert({"team": [1], "at": ["2026-01-01"], "budget": [1.5]})
         cause = look_of(trigger)(trigger, mark, here).cause
         assert cause == {"group": "teams", "version": 2, "commits": [0], "rows": 1}
+
+
+class TestDriftedDeployment(TriggerContract):
+    """`monitoring.drifted`."""
+
+    def make(self) -> Trigger:
+        self.alarms = 0
+        self.keeper = Keeper(folder_of(project.current(), "digits"))
+        self.keeper.commit(Kept(), [MonitorStarted(at=1.0, id="digits", watched=Watched(subject="digits"))])
+        self.happen()
+        return monitoring.drifted("digits")
+
+    def happen(self) -> None:
+        self.alarms += 1
+        raised = AlarmRaised(
+            at=2.0,
+            id=f"alarm-{self.alarms}",
+            kind="drift",
+            window=self.alarms,
+            windows=(self.alarms,),
+            since=1.0,
+            first_at=1.0,
+            last_at=2.0,
+            model_version=1,
+            rows=10,
+        )
+        self.keeper.commit(Kept(), [raised])
+
+    def count(self, cause: dict[str, object]) -> int:
+        alarms = cause["alarms"]
+        assert isinstance(alarms, list)
+        assert cause["alarm"] == alarms[-1]
+        return len(alarms)
+
+    @pytest.fixture(autouse=True)
+    def _closed(self) -> Iterator[None]:
+        yield
+        if hasattr(self, "keeper"):
+            self.keeper.close()
 
 
 class TestArrivedFiles(TriggerContract):

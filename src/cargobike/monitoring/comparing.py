@@ -8,25 +8,23 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from cargobike.core.errors import InvalidInputError
 from cargobike.core.layout import ProjectFolder
 from cargobike.core.registering.following import log_keeper
 from cargobike.core.registering.modelling import KeptModel, model_keeper
 from cargobike.core.values.numbers import read_number
-from cargobike.monitoring.alarms.labels import join_labels
-from cargobike.monitoring.labelling.files import ID, newest_labels, read_labels
+from cargobike.monitoring.labelling.files import newest_labels, read_labels
+from cargobike.monitoring.labelling.joining import label_log
 from cargobike.monitoring.labelling.metrics import Metric, choose_metrics, measure
 from cargobike.monitoring.notes import Compared, add_note
 from cargobike.monitoring.record import find_record
-from cargobike.monitoring.watching.features import OUTPUT, answered
+from cargobike.monitoring.watching.features import OUTPUT
 from cargobike.monitoring.watching.windows import seconds_of
 from cargobike.store.files import project as projects
 
 _LEAST: Final = 10
 _DRAWS: Final = 2000
-_AT_ONCE: Final = 100_000
 
 
 def compare(
@@ -112,7 +110,7 @@ def newest_labelled(project: ProjectFolder, monitor: str, deployment: str, most:
     found = 0
     for number in range(newest_labels(project, monitor), 0, -1):
         labels = read_labels(project, monitor, number)
-        joined = join_labels(_logged(project, deployment, labels[ID]), labels).rows
+        joined = label_log(labels, lambda: log_keeper().follow(deployment, project)).rows
         parts.append(joined)
         found += joined.num_rows
         if found >= most:
@@ -121,21 +119,6 @@ def newest_labelled(project: ProjectFolder, monitor: str, deployment: str, most:
         return pa.table({"at": pa.array([], pa.timestamp("us", "UTC"))})
     rows = pa.concat_tables(parts, promote_options="permissive").sort_by([("at", "ascending")])
     return rows.slice(max(0, rows.num_rows - most))
-
-
-def _logged(project: ProjectFolder, deployment: str, ids: Any) -> pa.Table:
-    follower, position, parts = log_keeper().follow(deployment, project), "", list[pa.Table]()
-    wanted = ids.combine_chunks()
-    try:
-        while True:
-            stretch = follower.read(position, _AT_ONCE)
-            rows = answered(stretch.rows)
-            parts.append(rows.filter(pc.is_in(rows[ID], value_set=wanted)))
-            position = stretch.position
-            if not stretch.more:
-                return pa.concat_tables(parts, promote_options="permissive")
-    finally:
-        follower.close()
 
 
 def _predict(model: KeptModel, rows: pa.Table, prediction: str, *, trust: bool) -> Any:

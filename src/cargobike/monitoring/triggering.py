@@ -24,7 +24,7 @@ _AT_ONCE: Final = 100_000
 
 
 def look(trigger: Trigger, mark: str, project: ProjectFolder) -> Seen:
-    """Return the newest alarm that was raised since a mark; the mark is the number of alarms.
+    """Return the newest alarm that was raised since a mark, and the ids of all; the mark is the number of alarms.
 
     Raises:
         NotFoundError: If there is no such monitor.
@@ -34,7 +34,8 @@ def look(trigger: Trigger, mark: str, project: ProjectFolder) -> Seen:
     seen = int(mark) if mark.isdigit() else len(record.alarms)
     kind = trigger.options.get("kind", "")
     new = [alarm.raised for alarm in record.alarms[seen:] if kind in {"", alarm.raised.kind}]
-    return Seen(str(len(record.alarms)), cause_of(record, new[-1]) if new else None)
+    cause = {**cause_of(record, new[-1]), "alarms": [alarm.id for alarm in new]} if new else None
+    return Seen(str(len(record.alarms)), cause)
 
 
 def cause_of(record: MonitorRecord, alarm: AlarmRaised) -> dict[str, Any]:

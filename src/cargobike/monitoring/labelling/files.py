@@ -14,11 +14,18 @@ from cargobike.store.assets.numbering import create_next, newest_number
 from cargobike.store.files.storages import storage_of
 
 ID: Final = "request_id"
+ROW: Final = "row"
 _FOLDER: Final = "labels"
 
 
 def add_labels(project: ProjectFolder, name: str, labels: pa.Table, label: str) -> int:
     """Keep labels for a monitor; return their number.
+
+    Args:
+        project: The project of the monitor.
+        name: The monitor.
+        labels: Ids of requests, what is true, and `row` where requests have several rows, counted from 0.
+        label: The column with what is true.
 
     Raises:
         InvalidInputError: If they lack the ids of requests, or the column with what is true.
@@ -32,7 +39,10 @@ def add_labels(project: ProjectFolder, name: str, labels: pa.Table, label: str) 
         mistakes.append("there are no rows")
     if mistakes:
         raise InvalidInputError(f"These are no labels for {name}.", mistakes)
-    chosen = pa.table({ID: labels[ID].cast(pa.string()), label: labels[label]})
+    columns = {ID: labels[ID].cast(pa.string()), label: labels[label]}
+    if ROW in labels.column_names:
+        columns[ROW] = labels[ROW].cast(pa.int64())
+    chosen = pa.table(columns)
     sink = pa.BufferOutputStream()
     pq.write_table(chosen, sink, compression="zstd")
     data = sink.getvalue().to_pybytes()

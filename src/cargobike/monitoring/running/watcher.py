@@ -6,24 +6,20 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Final
-
-import pyarrow as pa
-import pyarrow.compute as pc
+from typing import Final
 
 from cargobike.core.errors import CargobikeError, InvalidInputError, StoreError
 from cargobike.core.registering.following import Follower
-from cargobike.monitoring.alarms.labels import join_labels
 from cargobike.monitoring.facts import AlarmRaised, AnyMonitorFact, Trouble, Watched
 from cargobike.monitoring.hooks.telling import Teller
 from cargobike.monitoring.judgement import Judgement
-from cargobike.monitoring.labelling.files import ID, newest_labels, read_labels
+from cargobike.monitoring.labelling.files import newest_labels, read_labels
 from cargobike.monitoring.labelling.following import Labelling
+from cargobike.monitoring.labelling.joining import Open, label_log, predictions_in
 from cargobike.monitoring.labelling.metrics import choose_metrics
 from cargobike.monitoring.record import MonitorFolder
 from cargobike.monitoring.reference import Reference
 from cargobike.monitoring.running.keeping import Keeper, Kept
-from cargobike.monitoring.watching.features import OUTPUT, features_of_log
 from cargobike.monitoring.watching.watching import Watching
 
 ROWS_AT_ONCE: Final = 20_000
@@ -32,9 +28,6 @@ POLL_S: Final = 1.0
 LABELS_EVERY_S: Final = 2.0
 _LONGEST_PAUSE_S: Final = 30.0
 _log: Final = logging.getLogger(__name__)
-
-Open = Callable[[], Follower]
-"""Opens the log; called again after it could not be read."""
 
 
 class Watcher:
@@ -48,7 +41,7 @@ class Watcher:
         watched: What was asked for.
         reference: What is usual.
         keeper: Keeps facts and state.
-        opened: Opens the log.
+        opened: Opens the log; called again after it could not be read.
         teller: Tells hooks.
         clock: Tells the time, in seconds since 1970.
     """
@@ -171,79 +164,23 @@ class Watcher:
 
     def _joined(self, number: int, now: float) -> list[AnyMonitorFact] | None:
         """Return what labels say; `None` if requests are missing that may still be on their way into the log."""
-        labels = read_labels(self._folder.project, self._folder.id, number)
-        predictions, column = predictions_for(labels[ID], self._opened, self._watched.prediction)
-        joined = join_labels(predictions, labels)
+        joined = label_log(read_labels(self._folder.project, self._folder.id, number), self._opened)
         waited_s = time.monotonic() - self._waited.setdefault(number, time.monotonic())
         if joined.unmatched.num_rows and waited_s < self.label_patience_s:
             return None
         self._waited.pop(number)
+        rows, column = joined.rows, "output"
+        if rows.num_rows:
+            column, values = predictions_in(rows, self._watched.prediction)
+            rows = rows if column in rows.column_names else rows.append_column(column, values)
         return self._labelling.feed(
-            joined.rows,
+            rows,
             column,
             self._watched.label,
             labels=number,
             unmatched=joined.unmatched.num_rows,
             now=now,
         )
-
-
-def predictions_for(ids: Any, opened: Open, prediction: str) -> tuple[pa.Table, str]:
-    """Return what was predicted for some requests, and the column that it is in.
-
-    All that is kept of the log is read: labels say nothing about when their requests came.
-
-    Args:
-        ids: The ids of the requests.
-        opened: Opens the log.
-        prediction: The column with what was predicted; empty if there is only one.
-
-    Raises:
-        InvalidInputError: If there is no such column, or several.
-    """
-    follower, position, parts = opened(), "", list[pa.Table]()
-    column = prediction
-    try:
-        while True:
-            stretch = follower.read(position, 10 * ROWS_AT_ONCE)
-            chosen = stretch.rows.filter(pc.is_in(stretch.rows[ID], value_set=ids.combine_chunks()))
-            chosen = chosen.filter(chosen["row"].is_valid())
-            if chosen.num_rows:
-                column = _prediction(chosen, prediction)
-                wanted = [ID, "at", "version"]
-                part = chosen.select(wanted).append_column(column, _outputs(chosen)[column])
-                parts.append(part)
-            position = stretch.position
-            if not stretch.more:
-                break
-    finally:
-        follower.close()
-    if not parts:
-        empty = pa.table({ID: pa.array([], pa.string()), "at": pa.array([], pa.timestamp("us", "UTC"))})
-        column = column or "output"
-        return empty.append_column("version", pa.array([], pa.int32())).append_column(column, pa.array([])), column
-    return pa.concat_tables(parts, promote_options="permissive"), column
-
-
-def _outputs(rows: pa.Table) -> dict[str, Any]:
-    typed = {name: rows[name] for name in rows.column_names if name.startswith(OUTPUT)}
-    if not typed and rows["output"].null_count < rows.num_rows:
-        features = features_of_log(rows)
-        typed = {name: features[name] for name in features.column_names if name.startswith(OUTPUT)}
-    return typed
-
-
-def _prediction(rows: pa.Table, asked: str) -> str:
-    names = list(_outputs(rows))
-    for name in (asked, f"{OUTPUT}{asked}"):
-        if asked and name in names:
-            return name
-    if not asked and len(names) == 1:
-        return names[0]
-    raise InvalidInputError(
-        f"Which of {', '.join(names) or 'no outputs'} is the prediction that labels are about? Say so: "
-        f"prediction={names[0] if names else 'output.…'!r}."
-    )
 
 
 def open_log(follow: Callable[[], Follower]) -> Open:
