@@ -17,5 +17,8 @@ PRODUCT: Final = Product(
         ),
     ),
     kind="cargobike.pipelines.kind:RUNS",
+    edges="cargobike.pipelines.tracing:edges",
+    thing_pages={"pipeline": "/pipelines/runs/{version}"},
+    pages="cargobike.pipelines.pages.section:pipeline_section",
     list_names="cargobike.pipelines.commands.naming:list_names",
 )

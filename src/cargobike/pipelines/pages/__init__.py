@@ -1,0 +1,1 @@
+"""The dashboard pages and REST routes of pipelines."""

@@ -1,0 +1,179 @@
+"""The part of the dashboard that pipelines provide: runs, their graphs, live, and what each step did."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, HTTPException, Path, Query, Request
+from starlette.responses import Response
+
+from cargobike.core.errors import CargobikeError
+from cargobike.pipelines.pages import describing
+from cargobike.pipelines.pages.answers import Change, RunDetails, RunPage, StepDetails, StepOutput
+from cargobike.pipelines.pages.drawing import MOST_BARS, gantt, graph
+from cargobike.pipelines.pages.listing import Runs
+from cargobike.pipelines.running import start
+from cargobike.store.files.mirror import share_stop
+from cargobike.ui.web.answering import REFUSALS, Problem, answer, sends
+from cargobike.ui.web.section import Link, Section
+from cargobike.ui.web.start import Server
+from cargobike.ui.web.state import ServerState
+from cargobike.ui.web.templates import Pages
+
+Offset = Annotated[int, Query(ge=0, le=2**31 - 1, description="How many to skip.")]
+Limit = Annotated[int, Query(ge=1, le=1000, description="How many to return at most.")]
+Words = Annotated[str, Query(max_length=200, description="Only runs in whose id or pipeline this occurs.")]
+Pipeline = Annotated[str, Query(max_length=200, description="Only runs of this pipeline.")]
+Run = Annotated[str, Path(max_length=150, description="The run's id.")]
+Number = Annotated[int, Path(ge=0, le=10**9, description="The step, from 1.")]
+Fragment = Annotated[bool, Query(description="Only what changes while it runs.")]
+
+_SHOWN = 50
+_STEPS = 200
+_CHANGES: dict[int | str, dict[str, Any]] = {
+    403: {"model": Problem, "description": "This server is read-only, or a page of another origin asked."},
+    409: {"model": Problem, "description": "It could not be done; says why."},
+    415: {"model": Problem, "description": "The request is not JSON."},
+}
+
+
+async def _runs(request: Request) -> Runs:
+    listed: Runs = request.app.state.sections["pipelines"]
+    return listed
+
+
+Listed = Annotated[Runs, Depends(_runs)]
+
+pages = APIRouter()
+api = APIRouter(tags=["pipelines"], responses=REFUSALS)
+
+
+@api.get("/pipelines/runs")
+@sends
+def runs(listed: Listed, pipeline: Pipeline = "", words: Words = "", offset: Offset = 0, limit: Limit = 50) -> RunPage:
+    """Return runs of pipelines, the newest first, and which pipelines there are."""
+    return listed.page(pipeline, words, offset, limit)
+
+
+@api.get("/pipelines/runs/{run}")
+@sends
+def one_run(state: Server, run: Run, offset: Offset = 0, limit: Limit = 200) -> RunDetails:
+    """Return one run: how it is doing, what set it off, and its steps."""
+    return describing.details(describing.found(state.project, run), offset, limit, may_change=state.access.may_stop)
+
+
+@api.get("/pipelines/runs/{run}/steps/{step}")
+@sends
+def one_step(state: Server, run: Run, step: Number) -> StepDetails:
+    """Return one step: what it was given, what it returned, how often it was tried."""
+    return describing.step_details(describing.found(state.project, run), step)
+
+
+@api.get("/pipelines/runs/{run}/steps/{step}/output")
+@sends
+def step_output(state: Server, run: Run, step: Number) -> StepOutput:
+    """Return the last lines that a step printed."""
+    return describing.output(describing.found(state.project, run), step)
+
+
+@api.post("/pipelines/runs/{run}/cancel", status_code=202, response_model=Change, responses=_CHANGES)
+def cancel(state: Server, run: Run) -> Response:
+    """Ask a run to end, as `cargobike pipelines cancel` does; it can be resumed later.
+
+    Needs `Content-Type: application/json` and a header `X-Cargobike`, which no page of another origin can send.
+    """
+    _check_may_change(state)
+    shown = describing.details(describing.found(state.project, run), 0, 1, may_change=True)
+    if not shown.may_cancel:
+        raise HTTPException(409, f"Run {run} does not run: it is {shown.run.state}.")
+    folder = describing.found(state.project, run).folder
+    folder.stop_request.touch()
+    share_stop(folder)
+    return answer(Change(run, "cancelling"), status=202)
+
+
+@api.post("/pipelines/runs/{run}/resume", status_code=202, response_model=Change, responses=_CHANGES)
+def resume(state: Server, runs: Listed, run: Run) -> Response:
+    """Go on with a run in a process of its own, as `cargobike pipelines resume` does.
+
+    Needs `Content-Type: application/json` and a header `X-Cargobike`, which no page of another origin can send.
+    """
+    _check_may_change(state)
+    record = describing.found(state.project, run)
+    shown = describing.details(record, 0, 1, may_change=True)
+    if not shown.may_resume:
+        why = f"it is {shown.run.state}" if record.started.function else "its function is in no file"
+        raise HTTPException(409, f"Run {run} cannot be resumed here: {why}.")
+    try:
+        started = start(
+            record.started.function, run_id=run, project=state.project, folder=record.started.folder, resume=True
+        )
+    except (CargobikeError, OSError) as error:
+        raise HTTPException(409, str(error)) from error
+    runs.keep(started.process)
+    return answer(Change(run, "resuming"), status=202)
+
+
+@pages.get("/pipelines")
+def runs_page(
+    runs: Listed, templates: Pages, pipeline: Pipeline = "", words: Words = "", offset: Offset = 0
+) -> Response:
+    """Return the page with the list of runs."""
+    listed = runs.page(pipeline, words, offset, _SHOWN)
+    return templates.page("pipelines/runs.html", listed=listed, words=words, pipeline=pipeline)
+
+
+@pages.get("/pipelines/runs/{run}")
+def run_page(state: Server, templates: Pages, run: Run, offset: Offset = 0, fragment: Fragment = False) -> Response:
+    """Return the page of a run, or with `fragment` what changes while it runs."""
+    record = describing.found(state.project, run)
+    shown = describing.details(record, offset, _STEPS, may_change=state.access.may_stop)
+    return templates.page(
+        "pipelines/live.html" if fragment else "pipelines/run.html",
+        shown=shown,
+        graph=graph(record),
+        gantt=gantt(record, time.time()),
+        most_bars=MOST_BARS,
+        error=record.error,
+    )
+
+
+@pages.get("/pipelines/runs/{run}/steps/{step}")
+def step_page(state: Server, templates: Pages, run: Run, step: Number) -> Response:
+    """Return the page of one step."""
+    record = describing.found(state.project, run)
+    shown = describing.step_details(record, step)
+    printed = describing.output(record, step)
+    return templates.page("pipelines/step.html", shown=shown, output=printed, error=record.steps[step].error)
+
+
+def pipeline_section(server: ServerState) -> Section:
+    """Make the section of pipelines of one server."""
+    listed = Runs(server.project)
+    return Section(
+        name="pipelines",
+        holds="runs of pipelines",
+        links=(Link("Pipelines", "/pipelines", "pipelines"),),
+        pages=pages,
+        api=api,
+        package="cargobike.pipelines.pages",
+        state=listed,
+        filters={"lasted": _lasted, "memory": lambda count: f"{count / 1048576:.0f} MB" if count else "–"},
+        prepare=listed.warm,
+        close=listed.close,
+    )
+
+
+def _lasted(seconds: float) -> str:
+    if seconds < 60:
+        return f"{seconds:.2f}\N{NO-BREAK SPACE}s" if seconds < 10 else f"{seconds:.1f}\N{NO-BREAK SPACE}s"
+    whole = round(seconds)
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+def _check_may_change(state: ServerState) -> None:
+    if not state.access.may_stop:
+        raise HTTPException(403, "This server was started with --read-only.")

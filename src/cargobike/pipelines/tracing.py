@@ -1,0 +1,52 @@
+"""Runs of pipelines in lineage: what they have made, and what set them off."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from cargobike.core.errors import NotFoundError, StoreError
+from cargobike.core.layout import ProjectFolder
+from cargobike.core.registering.tracing import Edge, Thing
+from cargobike.pipelines.record import RunRecord, read_run, run_folders
+from cargobike.pipelines.things import made_by
+
+
+def edges(project: ProjectFolder) -> Iterator[Edge]:
+    """Yield what each run of a project has made or changed, and the alarm, commit or data that set it off."""
+    for folder in run_folders(project):
+        try:
+            data = folder.journal.read_bytes()
+        except OSError:
+            continue
+        if b'"thing"' not in data and b'"cause"' not in data:
+            continue  # most runs of small steps; reading them all would take long
+        try:
+            yield from _edges_of(read_run(folder))
+        except (StoreError, NotFoundError):
+            continue  # `cargobike pipelines ls` says what is wrong with it
+
+
+def _edges_of(record: RunRecord) -> Iterator[Edge]:
+    run = Thing("pipeline", record.pipeline, record.id)
+    told = set()
+    for number in sorted(record.steps):
+        for made, change in made_by(record.steps[number]):
+            if (made, change) not in told:
+                told.add((made, change))
+                yield Edge(made, run, detail=change or f"step {number}")
+    for thing, detail in _causes(record.started.cause):
+        yield Edge(run, thing, "triggered by", detail)
+
+
+def _causes(cause: dict[str, Any]) -> Iterator[tuple[Thing, str]]:
+    """Yield the things that set off a run, as triggers tell them: alarms, commits of groups, versions of tables."""
+    if monitor := cause.get("monitor"):
+        yield Thing("monitor", str(monitor)), f"alarm {cause['alarm']}" if cause.get("alarm") else ""
+    elif group := cause.get("group"):
+        commits = cause.get("commits") or []
+        detail = f"commit {commits[-1]}" if commits else ""
+        yield Thing("group", str(group), str(cause.get("version", ""))), detail
+    elif table := cause.get("table"):
+        versions = cause.get("versions") or [""]
+        yield Thing("table", str(table), str(versions[-1])), ""
