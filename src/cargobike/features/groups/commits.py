@@ -82,7 +82,9 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
     def as_json(self) -> dict[str, Any]:
         """Return the documented keys of a commit, for programs."""
         facts = {
-            name: value for name, value in msgspec.to_builtins(self).items() if name not in {"files", "quarantine"}
+            name: value
+            for name, value in msgspec.to_builtins(self).items()
+            if name not in {"files", "quarantine", "step"}
         }
         return {**facts, "at": self.time.isoformat(timespec="milliseconds"), "rows": self.rows}
 
