@@ -80,6 +80,13 @@ class Cache:
         row = self._connection.execute(query, (name, born)).fetchone()
         return None if row is None else Known(*row)
 
+    def last_summaries(self) -> dict[tuple[str, str], tuple[int, bytes]]:
+        """Return the last version of every model and its encoded summary, by name and token, removed or not."""
+        rows = self._connection.execute(
+            "SELECT name, born, version, summary FROM models JOIN versions USING (name, born) WHERE version = versions"
+        )
+        return {(name, born): (version, summary) for name, born, version, summary in rows}
+
     def summaries(self, name: str, born: str, first: int = 1) -> list[tuple[int, bytes]]:
         """Return the versions of a model from a number on, each with its encoded summary, the oldest first."""
         query = "SELECT version, summary FROM versions WHERE name = ? AND born = ? AND version >= ? ORDER BY version"

@@ -89,12 +89,12 @@ class Catalogue:
 
     def models(self) -> list[Model]:
         """Return what is known of all models now, by name; those without a version yet are left out."""
-        return [model for model, _ in with_cache(self.project.models_index, self._newest)]
+        return [model for model, _, _ in with_cache(self.project.models_index, self._newest)]
 
     def newest(self) -> list[tuple[Model, int, bytes]]:
         """Return all models by name, each with the number and summary of its newest version that was not removed."""
-        pairs = with_cache(self.project.models_index, self._newest)
-        return [(model, model.newest, data) for model, data in pairs if data is not None and model.newest is not None]
+        found = with_cache(self.project.models_index, self._newest)
+        return [(model, version, data) for model, version, data in found if data is not None and version is not None]
 
     def summaries(self, name: str) -> tuple[Model, list[tuple[int, bytes]]]:
         """Return a model and its versions, the oldest first, each with its summary as `decode_summary` reads it.
@@ -193,18 +193,22 @@ class Catalogue:
 
     # -- inside --------------------------------------------------------------------------------------------------
 
-    def _newest(self, cache: Cache) -> list[tuple[Model, bytes | None]]:
+    def _newest(self, cache: Cache) -> list[tuple[Model, int | None, bytes | None]]:
         known = cache.known()
         pairs = [self._read_on(name, born, known.get((name, born))) for name, born in self.names().items()]
         news = [one for _, one in pairs if one is not None]
         if news:
             cache.add(news)
-        models = [model for model, _ in pairs]
-        return [
-            (model, None if model.newest is None else cache.summary(model.name, model.born, model.newest))
-            for model in models
-            if model.versions
-        ]
+        last = cache.last_summaries()
+        newest: list[tuple[Model, int | None, bytes | None]] = []
+        for model, _ in pairs:
+            version, summary = last.get((model.name, model.born), (0, None))
+            if version != model.versions or version in model.state.removed:
+                version = model.newest or 0
+                summary = cache.summary(model.name, model.born, version)
+            if model.versions:
+                newest.append((model, version or None, summary))
+        return newest
 
     def _caught_up(self, cache: Cache, name: str, born: str) -> Model:
         model, news = self._read_on(name, born, cache.known_of(name, born))

@@ -103,7 +103,6 @@ class PatientStorage(Storage):
     def _patiently(self, what: str, path: str, action: Callable[[Access], _T]) -> _T:
         """Do something with the storage, again and again while that may help and time is left."""
         begun = time.monotonic()
-        give_up_at = begun + (settings.storage_timeout_s() if self._timeout_s is None else self._timeout_s)
         pause_s, has_warned = _FIRST_PAUSE_S, False
         while True:
             judge: Callable[[Exception], Judgement] = _judge_opening
@@ -115,6 +114,7 @@ class PatientStorage(Storage):
                 raise
             except Exception as error:  # noqa: BLE001 - each library has errors of its own
                 judgement, now = judge(error), time.monotonic()
+                give_up_at = begun + (settings.storage_timeout_s() if self._timeout_s is None else self._timeout_s)
                 if not judgement.may_pass or now >= give_up_at:
                     raise self._explained(error, judgement, what, path, now - begun) from _harmless(error, self.url)
                 if judgement.reopen:

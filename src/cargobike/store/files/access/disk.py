@@ -44,11 +44,12 @@ class DiskAccess(Access):
 
     def __init__(self, root: Path) -> None:
         self._root = root
+        self._below = f"{root}{os.sep}"  # joining paths costs more than looking whether a file is there
 
     def read(self, path: str, start: int, length: int | None) -> bytes | None:
         """Return bytes of a file; a pipe or a device in its place is refused, not waited for."""
         try:
-            fd = os.open(self._root / path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+            fd = os.open(self._below + path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
         except OSError as error:
             if error.errno in _ABSENT:
                 return None
@@ -107,7 +108,7 @@ class DiskAccess(Access):
     def stat(self, path: str) -> Entry | None:
         """Return size and token of a file."""
         try:
-            status = os.stat(self._root / path)
+            status = os.stat(self._below + path)
         except OSError as error:
             if error.errno in _ABSENT:
                 return None
