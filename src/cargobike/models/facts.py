@@ -87,7 +87,14 @@ class VersionRemoved(ModelFact, frozen=True, tag="version-removed"):
     reason: str = ""
 
 
-AnyModelFact = AliasMoved | AliasRemoved | Tagged | Noted | CardWritten | VersionRemoved
+class VersionRestored(ModelFact, frozen=True, tag="version-restored"):
+    """A version is there after all: a deployment began to use it while it was being removed."""
+
+    version: VersionNumber
+    reason: str = ""
+
+
+AnyModelFact = AliasMoved | AliasRemoved | Tagged | Noted | CardWritten | VersionRemoved | VersionRestored
 
 _decoder: msgspec.json.Decoder[AnyModelFact] = msgspec.json.Decoder(AnyModelFact)
 
@@ -137,6 +144,8 @@ class State(msgspec.Struct):
             self.notes.setdefault(fact.version, []).append(Note(fact.at, fact.by, fact.text))
         elif isinstance(fact, CardWritten):
             self.cards[fact.version] = fact.text
+        elif isinstance(fact, VersionRestored):
+            self.removed.pop(fact.version, None)
         else:
             self.removed.setdefault(fact.version, fact.at)
 

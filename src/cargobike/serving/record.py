@@ -58,6 +58,7 @@ class DeploymentRecord(msgspec.Struct):
         current: The version that serves; 0 before the first.
         previous: The version that served before it, to which a rollback goes.
         candidate: The version that is being brought in; 0 if there is no such version.
+        awaited: The version that was asked for with the deployment, until it is being brought in; 0 from then on.
         plan: How it is brought in.
         routed: The versions that requests, or copies of them, go to.
         least: The fewest replicas, as asked for last.
@@ -75,6 +76,7 @@ class DeploymentRecord(msgspec.Struct):
     current: int = 0
     previous: int = 0
     candidate: int = 0
+    awaited: int = 0
     plan: Plan = msgspec.field(default_factory=Plan)
     routed: tuple[int, ...] = ()
     least: int = 1
@@ -109,7 +111,7 @@ class DeploymentRecord(msgspec.Struct):
             self.steps.add(step)
         match fact:
             case DeploymentStarted() | DeploymentChanged():
-                self.specification = fact.specification
+                self.specification, self.awaited = fact.specification, fact.specification.version
                 self.least, self.most = fact.specification.scaling.least, fact.specification.scaling.most
                 text = "deployed" if isinstance(fact, DeploymentStarted) else "deployed with other settings"
             case SupervisorStarted():
@@ -119,7 +121,7 @@ class DeploymentRecord(msgspec.Struct):
                     f", which adopted replicas {', '.join(map(str, fact.adopted))}" if fact.adopted else ""
                 )
             case ReleaseStarted():
-                self.candidate, self.plan = fact.model_version, fact.plan
+                self.candidate, self.plan, self.awaited = fact.model_version, fact.plan, 0
                 text = f"version {fact.model_version} is being brought in"
             case ReleaseEnded():
                 self.candidate = 0
@@ -135,7 +137,7 @@ class DeploymentRecord(msgspec.Struct):
             case ReplicaStarted():
                 self.last_replica = max(self.last_replica, fact.replica)
             case DeploymentStopped():
-                self.is_stopped, self.routed, self.candidate = True, (), 0
+                self.is_stopped, self.routed, self.candidate, self.awaited = True, (), 0, 0
                 text = "stopped" + (f": {fact.reason}" if fact.reason else "")
             case _:
                 text = "" if getattr(fact, "wanted", False) else _ended(fact)

@@ -27,6 +27,7 @@ def _edges_of(name: str, record: DeploymentRecord) -> Iterator[Edge]:
     specification = record.specification
     model = model_name(specification.model)
     roles = {record.previous: "to roll back to", record.candidate: "being brought in", record.current: ""}
+    roles.setdefault(record.awaited, "being brought in")
     for version in sorted({*roles, *record.routed} - {0}):
         detail = "stopped" if record.is_stopped else roles.get(version, "")
         yield Edge(made, Thing("model", model, str(version)), "serves", detail)

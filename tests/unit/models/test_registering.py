@@ -194,6 +194,32 @@ def test_retention_keeps_the_newest_and_what_is_in_use(monkeypatch: pytest.Monke
         models.retain(keep=0)
 
 
+def test_a_version_is_not_taken_from_a_deployment_that_starts_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(4):
+        models.register("digits", lambda rows, number=number: [number] * len(rows))
+    looks: list[int] = []
+
+    def edges_of(*_: object) -> list[Edge]:
+        """Return nothing at the first look, and a deployment of versions 1 and 3 from then on."""
+        looks.append(1)
+        versions = ("1", "3") if len(looks) > 1 else ()
+        return [Edge(Thing("deployment", "shop"), Thing("model", "digits", version), "serves") for version in versions]
+
+    def users_of(_: object, thing: Thing) -> list[Edge]:
+        return [edge for edge in edges_of() if edge.source == thing]
+
+    monkeypatch.setattr("cargobike.models.removing.all_edges", edges_of)
+    monkeypatch.setattr("cargobike.models.removing.users_of", users_of)
+    assert models.retain("digits", keep=1) == ["digits:2"]
+    assert len(looks) == 2
+    assert [version.version for version in models.list("digits")] == [4, 3, 1]
+    looks.clear()
+    with pytest.raises(InvalidInputError, match="digits:3 is used by the deployment shop"):
+        models.remove("digits:3")
+    assert len(looks) == 2, "it was not used at the first look"
+    assert [models.get(f"digits:{number}").predict([0]) for number in (1, 3)] == [[0], [2]]
+
+
 def test_files_are_kept_as_they_are(tmp_path: Path) -> None:
     folder = tmp_path / "given"
     (folder / "inner").mkdir(parents=True)

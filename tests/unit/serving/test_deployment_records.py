@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from cargobike.core.errors import NotFoundError, StoreError
 from cargobike.core.layout import ProjectFolder
@@ -12,6 +13,7 @@ from cargobike.serving import facts
 from cargobike.serving.facts import Share
 from cargobike.serving.record import find_record, fold, folder_of, read_record
 from cargobike.serving.specification import Scaling, Specification
+from cargobike.serving.tracing import edges
 from cargobike.store.journal.journal import JournalWriter
 
 SPECIFICATION = Specification(name="m", model="m@champion", version=3, scaling=Scaling(least=1, most=4))
@@ -52,6 +54,21 @@ def test_a_journal_tells_what_serves_and_what_is_being_brought_in(tmp_path: Path
         "version 4 is being brought in",
         "replica 1 ended: was ended by SIGKILL",
     ]
+
+
+@pytest.mark.parametrize(("so_far", "served"), [(1, {"3"}), (2, {"3"}), (3, {"3"}), (5, {"3"}), (8, {"3", "4"})])
+def test_what_is_asked_for_is_in_use_before_it_is_loaded(tmp_path: Path, so_far: int, served: set[str]) -> None:
+    project = write(tmp_path, STORY[:so_far])
+    assert {edge.source.version for edge in edges(project)} == served
+
+
+def test_another_version_that_is_asked_for_is_in_use_and_one_of_a_stopped_deployment_is_not(tmp_path: Path) -> None:
+    changed = facts.DeploymentChanged(at=6.0, specification=replace(SPECIFICATION, version=5))
+    project = write(tmp_path, [*STORY[:6], changed])
+    assert {edge.source.version for edge in edges(project)} == {"3", "5"}
+    with JournalWriter(folder_of(project, "m").journal) as journal:
+        journal.append([facts.DeploymentStopped(at=7.0, reason="the port is taken")])
+    assert {edge.source.version for edge in edges(project)} == {"3"}
 
 
 def test_a_version_that_was_taken_back_leaves_the_other(tmp_path: Path) -> None:
