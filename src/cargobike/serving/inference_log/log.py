@@ -7,9 +7,11 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 from cargobike.core.errors import InvalidInputError
+from cargobike.core.layout import ProjectFolder
 from cargobike.core.registering.lazy import in_words
 from cargobike.core.signatures import Signature
 from cargobike.serving.inference_log.columns import Columns
@@ -18,6 +20,7 @@ from cargobike.serving.inference_log.messages import Requests
 from cargobike.serving.inference_log.places import log_folder
 from cargobike.serving.inference_log.sink import Counts, Entry, Sample, Sink
 from cargobike.serving.specification import Logging, Specification
+from cargobike.store.files.shared import shared_url
 from cargobike.store.files.storages import open_storage
 
 MOST_BYTES: Final = 64 << 20
@@ -158,7 +161,9 @@ class InferenceLog:
         folder = log_folder(specification.name)
         chosen = specification.logging
         if not chosen.kafka:
-            storage = open_storage(chosen.url or project_url, timeout_s=_STORAGE_TIMEOUT_S)
+            # A folder may be the copy of shared storage: then the log belongs there, where other hosts read it.
+            shared = "" if "://" in project_url else shared_url(ProjectFolder(Path(project_url)))
+            storage = open_storage(chosen.url or shared or project_url, timeout_s=_STORAGE_TIMEOUT_S)
             return FileSink(storage, folder, self._columns_of, self.counts, chosen.keep_days)
         try:
             from cargobike.serving.inference_log.kafka.sink import KafkaSink  # noqa: PLC0415 - an extra
