@@ -23,7 +23,7 @@ unexport PYTHONDONTWRITEBYTECODE
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-kubernetes coverage lint format docs-test layer-table bench bench-search chaos fuzz mutants audit clean distclean system-packages hadoop
+.PHONY: help demo test test-slow test-airflow test-kubernetes coverage lint format docs-test layer-table bench bench-search chaos fuzz mutants audit clean distclean system-packages hadoop
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,6 +37,9 @@ test: system-packages lint ## Install what the tests need, then check style, typ
 
 test-slow: system-packages $(VENV)/.dev-installed hadoop ## Run the tests that take long: Spark, chaos, fresh environments, browser tours, frameworks
 	@$(BIN)/python -m pytest $(PARALLEL) -m slow $(PYTEST_ARGS)
+
+test-airflow: $(VENV)/.dev-installed ## Run the tests of the provider for Airflow, in an environment with Airflow (made once)
+	@$(BIN)/python -m pytest tests/scenario/test_airflow_provider.py $(PYTEST_ARGS)
 
 test-kubernetes: $(VENV)/.dev-installed ## Run deployments on a real API server (KUBERNETES=folder with kube-apiserver, kube-controller-manager, etcd)
 	@KUBERNETES="$(KUBERNETES)" $(BIN)/python -m pytest tests/scenario/test_real_cluster.py $(PYTEST_ARGS)
@@ -83,7 +86,7 @@ bench-search: $(VENV)/.dev-installed ## Measure how good the searches are, besid
 
 clean: ## Remove caches and build products
 	@rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .schemathesis .coverage*
-	@find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
+	@find src tests benchmarks examples providers -name __pycache__ -type d -prune -exec rm -rf {} +
 
 distclean: clean ## Remove the virtual environments too
 	@rm -rf $(VENV) .venvs

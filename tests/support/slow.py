@@ -10,6 +10,8 @@ from __future__ import annotations
 import pytest
 
 SLOW: dict[str, tuple[str, ...]] = {
+    # An environment of its own, and a whole Airflow.
+    "scenario/test_airflow_provider.py": (),
     # Rolls with replicas killed, a version that cannot be loaded, an adoption and a full disk stay quick.
     "faults/test_lost_deployments.py": (
         "test_a_replica_that_crashes_or_hangs_costs_only_the_request_that_did_it",

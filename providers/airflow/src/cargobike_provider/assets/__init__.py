@@ -1,0 +1,1 @@
+"""Things of a project as assets of Airflow."""

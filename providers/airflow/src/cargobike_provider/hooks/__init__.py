@@ -1,0 +1,1 @@
+"""The hook: from a connection to Cargobike in a process of its own."""

@@ -1,0 +1,1 @@
+"""Triggers: what sensors wait for in the triggerer, without a worker."""
