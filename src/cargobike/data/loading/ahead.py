@@ -83,7 +83,11 @@ class ReadAhead:
         self._planned: _Stop | None = None
         self._pending: deque[_Load] = deque()
         self._executor = ThreadPoolExecutor(threads, thread_name_prefix="cargobike-loader")
-        self._hand_out()
+        try:
+            self._hand_out()
+        except BaseException:  # a thread whose start Ctrl-C has interrupted would wait for work for ever
+            self.close()
+            raise
 
     def visit(self) -> tuple[Visit, dict[int, int], dict[int, NDArray[np.bool_]]]:
         """Return the next visit once its groups are there.
@@ -109,9 +113,15 @@ class ReadAhead:
                 self._free.append(load.place)
         self._hand_out()
 
-    def close(self) -> None:
-        """End the threads; what they are doing is finished first."""
-        self._executor.shutdown(wait=True, cancel_futures=True)
+    def close(self) -> bool:
+        """Let the threads end once they have finished what they are doing; returns whether they had nothing to do.
+
+        It does not wait for them: mostly a generator that is thrown away closes this, and Python ignores a Ctrl-C that
+        comes meanwhile.
+        """
+        self._executor.shutdown(wait=False, cancel_futures=True)
+        loads = (load.coming for stop in self._stops for load in stop.loads.values())
+        return all(coming is None or coming.done() for coming in loads)
 
     def _hand_out(self) -> None:
         """Give free places to the groups that come next."""

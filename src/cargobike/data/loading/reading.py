@@ -41,7 +41,7 @@ class Reading:
         return self._columns
 
     def read(self, part: Portion, order: Order, *, never_empty: bool) -> Generator[Taken, None, None]:
-        """Yield the batches of a portion; when it is closed, the threads have ended."""
+        """Yield the batches of a portion; the threads end with it."""
         options, groups = self._options, self._source.groups
         wished = max(order.most_groups + 1, 2 * order.mix) if options.shuffle else 1 + order.mix
         places = min(wished, len(groups))
@@ -60,7 +60,8 @@ class Reading:
         try:
             yield from take_batches(ahead, order, blocks, part.sizes(), never_empty=never_empty)
         finally:
-            self._spare = (places, blocks)  # memory that was used before is quicker than new one
+            if ahead.close():  # else a thread writes there for a moment longer
+                self._spare = (places, blocks)  # memory that was used before is quicker than new one
 
     def _take_blocks(self, places: int) -> Blocks:
         spare, self._spare = self._spare, None

@@ -29,7 +29,7 @@ def take_batches(
     """Yield batches of these sizes; rows that are left out make them smaller.
 
     Args:
-        ahead: Brings groups.
+        ahead: Brings groups; the caller closes it.
         order: Says which rows of them come next.
         blocks: Where they are.
         sizes: How many rows each batch has, and how many of these were handed out before.
@@ -37,32 +37,29 @@ def take_batches(
     """
     spare: Any = None
     place = _Place(ahead, order, blocks)
-    try:
-        for size, repeated in sizes:
-            batch = blocks.begin_batch(size)
-            filled = wanted = 0
-            while wanted < size:
-                begin, end, passed = place.go_on(size - wanted)
-                if begin < end:
-                    blocks.fill(batch, filled, begin, end)
-                    filled += end - begin
-                wanted += passed
-            if filled:
-                whole = blocks.finish(batch, filled)
-                if never_empty and spare is None:
-                    spare = blocks.first_row(whole)
-                yield Taken(whole, filled, min(repeated, filled))
-            elif not never_empty:
-                yield Taken(None, 0, 0)
-            elif spare is not None:
-                yield Taken(blocks.first_row(spare), 1, 1)
-            else:
-                raise StoreError(
-                    "No row of this rank's first batch can be read, and the other ranks would wait for it for ever. "
-                    "Loader.stats.skipped says what was left out."
-                )
-    finally:
-        ahead.close()
+    for size, repeated in sizes:
+        batch = blocks.begin_batch(size)
+        filled = wanted = 0
+        while wanted < size:
+            begin, end, passed = place.go_on(size - wanted)
+            if begin < end:
+                blocks.fill(batch, filled, begin, end)
+                filled += end - begin
+            wanted += passed
+        if filled:
+            whole = blocks.finish(batch, filled)
+            if never_empty and spare is None:
+                spare = blocks.first_row(whole)
+            yield Taken(whole, filled, min(repeated, filled))
+        elif not never_empty:
+            yield Taken(None, 0, 0)
+        elif spare is not None:
+            yield Taken(blocks.first_row(spare), 1, 1)
+        else:
+            raise StoreError(
+                "No row of this rank's first batch can be read, and the other ranks would wait for it for ever. "
+                "Loader.stats.skipped says what was left out."
+            )
 
 
 class _Place:

@@ -21,6 +21,7 @@ import pytest
 from cargobike.core.errors import InvalidInputError, StoreError, WaitError
 from cargobike.data.loading.loader import Loader
 from cargobike.data.sources.memory import MemorySource
+from support.loader_threads import expect_threads_to_end
 from support.scripts import environment
 
 
@@ -44,17 +45,13 @@ def ids(batches: Any) -> list[int]:
     return [int(row) for batch in batches for row in batch["id"]]
 
 
-def threads() -> list[str]:
-    return [thread.name for thread in threading.enumerate() if thread.name.startswith("cargobike-loader")]
-
-
 def test_a_group_that_cannot_be_read_is_an_error_at_its_rows() -> None:
     loader = Loader(Broken(50, bad=[2]), 5)
     iterator = iter(loader)
     assert ids([next(iterator) for _ in range(4)]) == list(range(20)), "what comes before it is given"
     with pytest.raises(StoreError, match="rows 20 to 30 cannot be read"):
         next(iterator)
-    assert not threads()
+    expect_threads_to_end()
 
 
 @pytest.mark.parametrize("to", ["numpy", "arrow"])
@@ -108,7 +105,7 @@ def test_storage_that_does_not_answer_is_named_after_a_while() -> None:
         list(loader)
     timer.join()
     assert "rows 0 to 10" in caught.value.missing[0]
-    assert not threads()
+    expect_threads_to_end()
 
 
 def test_an_older_iterator_does_not_go_on_beside_a_newer_one() -> None:
@@ -120,7 +117,7 @@ def test_an_older_iterator_does_not_go_on_beside_a_newer_one() -> None:
     with pytest.raises(InvalidInputError, match="only the newest iterator goes on"):
         next(older)
     assert ids(newer) == list(range(10, 40))
-    assert not threads()
+    expect_threads_to_end()
 
 
 def test_a_forked_process_goes_on_by_itself(tmp_path: Path) -> None:
