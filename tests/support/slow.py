@@ -70,8 +70,11 @@ SLOW: dict[str, tuple[str, ...]] = {
         "test_answers_that_are_no_numbers_are_not_sent",
         "test_strangers_on_the_sockets_are_refused",
     ),
-    # A thousand windows and more, and forty references; columns of all kinds at two sizes stay quick.
+    # A thousand windows and more, and forty references; a small reference stays quick.
     "unit/monitoring/calibrating/test_false_alarms.py": (
+        "test_false_alarms_are_as_many_as_were_asked_for[columns of all kinds]",
+        "test_false_alarms_are_as_many_as_were_asked_for[three rows]",
+        "test_a_lower_rate_gives_fewer_alarms",
         "test_false_alarms_are_as_many_as_were_asked_for[a size between those that are calibrated]",
         "test_28_columns_keep_the_rate_and_find_small_shifts",
         "test_a_window_larger_than_the_reference_keeps_the_rate_over_references",
@@ -90,7 +93,12 @@ SLOW: dict[str, tuple[str, ...]] = {
         "test_processes_that_insert_at_once_lose_nothing[lmdb]",
         "test_a_materialization_that_is_killed_leaves_what_was_there[sqlite]",
     ),
-    "scenario/test_groups_on_storage.py": ("test_writers_at_once_lose_nothing[seaweed]",),
+    # One kind of object storage stays quick.
+    "scenario/test_groups_on_storage.py": (
+        "test_writers_at_once_lose_nothing[seaweed]",
+        "test_a_group_lives_on_the_storage[seaweed]",
+    ),
+    "scenario/test_log_on_storage.py": ("test_the_log_lives_on_the_storage[seaweed]",),
     "spark/test_spark_faults.py": (),
     "spark/test_spark_features.py": (),
     "spark/test_spark_files.py": (),
@@ -118,6 +126,7 @@ SLOW: dict[str, tuple[str, ...]] = {
     "browser/test_shipping_pages.py": (),
     "scenario/test_served_in_a_pod.py": (),
     "scenario/test_tables_on_storage.py": (
+        "test_a_table_is_written_to_the_storage_and_read_there[seaweed]",
         "test_writers_at_once_get_numbers_without_gaps",
         "test_small_files_on_the_storage_are_packed",
         "test_a_frame_given_to_an_experiment_lies_on_the_storage",
@@ -171,6 +180,7 @@ SLOW: dict[str, tuple[str, ...]] = {
         "test_only_servers_know_of_delays",
     ),
     "scenario/test_torch_training.py": (),
+    "scenario/test_gangs.py": ("test_code_written_for_torchrun_runs_unchanged",),
     "scenario/test_programs_of_torchrun.py": (
         "test_groups_one_after_the_other_meet_and_an_address_of_the_programs_own_does_no_harm[imports_torch_late]",
         "test_processes_that_a_rank_starts_are_a_group_of_their_own",
