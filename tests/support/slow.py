@@ -29,6 +29,14 @@ SLOW: dict[str, tuple[str, ...]] = {
         "test_a_pipeline_that_loses_its_process_deploys_and_rolls_once[before]",
         "test_a_function_that_is_deployed_is_registered_once_and_a_second_run_is_refused",
     ),
+    # A driver that is killed, and a step, stay quick.
+    "faults/test_lost_pipelines.py": (
+        "test_ctrl_c_ends_the_steps_and_the_run_can_be_resumed",
+        "test_a_template_that_is_killed_costs_no_attempt",
+        "test_a_driver_may_die_between_any_two_lines_of_its_journal",
+        "test_a_run_in_a_process_of_its_own_is_cancelled_from_here",
+    ),
+    "scenario/test_pipelines_on_storage.py": (),
     # A release by figures, and scaling to zero and back, stay quick.
     "scenario/test_deployed_models.py": (
         "test_functions_stand_before_and_after_the_model",
