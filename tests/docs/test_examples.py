@@ -70,6 +70,14 @@ def test_a_function_is_asked_over_http(tmp_path: Path) -> None:
     assert "a mistake  The body is not JSON" in output
 
 
+def test_a_served_model_is_watched_and_a_better_one_takes_its_place(tmp_path: Path) -> None:
+    output = run_example(tmp_path, "watching.py")
+    assert "alarm-1: age, output.output moved" in output
+    assert "error 0.000 instead of" in output
+    assert "on 800 rows" in output
+    assert "buys:2 serves" in output
+
+
 def test_drift_is_found_with_its_columns_and_its_beginning(tmp_path: Path) -> None:
     output = run_example(tmp_path, "drift.py")
     assert "alarm since window 7" in output

@@ -46,7 +46,8 @@ SLOW: dict[str, tuple[str, ...]] = {
         "test_more_requests_bring_more_replicas_within_the_bounds",
         "test_what_models_print_is_kept",
     ),
-    # A watcher that is killed stays quick.
+    # A watcher that is killed stays quick, and so does the guide, which serves, watches and compares.
+    "scenario/test_watched_models.py": (),
     "scenario/test_watched_deployments.py": (
         "test_labels_that_come_late_say_that_errors_rose",
         "test_a_watcher_ends_with_the_process_that_it_belongs_to",
@@ -169,6 +170,7 @@ SLOW: dict[str, tuple[str, ...]] = {
         "test_a_model_split_over_two_processes_learns",
         "test_keras_fits_digits_with_a_gang_on_tensorflow",
         "test_a_function_is_an_estimator_of_spark",
+        "test_a_served_model_is_watched_and_a_better_one_takes_its_place",
     ),
     "docs/test_coming_from.py": (
         "test_programs_that_need_only_torch_run_unchanged",
