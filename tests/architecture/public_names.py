@@ -61,7 +61,10 @@ PUBLIC: dict[str, str] = {
         "EvolutionSampler GaussianProcess GridSearch Hyperband Listed ModelSampler OptunaOptimizer "
         "PopulationBasedTraining RandomSampler RandomSearch Sampler Sobol Suggestion optimizer_names"
     ),
-    "cargobike.pipelines": "Run RunState Step StepResult StepState cancel cause get list resume run step",
+    "cargobike.pipelines": (
+        "Run RunState Schedule Step StepResult StepState cancel cause find_schedule get list resume run schedule "
+        "schedules step"
+    ),
     "cargobike.project": (
         "ExperimentFolder ExperimentRow Index ProjectFolder TrialRow Where current experiment_ids find_experiment "
         "open_index path prepare use"

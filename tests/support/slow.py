@@ -257,6 +257,8 @@ SLOW: dict[str, tuple[str, ...]] = {
         "test_three_ranks_become_two_in_the_middle_of_an_epoch[False]",
         "test_a_prepared_loop_sees_every_row_once",
     ),
+    # Schedulers that are killed in real time; the same is tested in virtual time, at every write.
+    "faults/test_killed_schedulers.py": ("test_two_schedulers_and_one_killed_after_the_other",),
     "faults/test_lost_predictions.py": (
         "test_a_killed_call_goes_on_where_it_was[2]",
         "test_a_piece_whose_process_is_killed_is_predicted_by_another[agent]",

@@ -61,7 +61,7 @@ def run(
         )
     place = pipeline if isinstance(pipeline, str) else ""
     function = load_from_file(pipeline) if isinstance(pipeline, str) else pipeline
-    _check(function, params)
+    check_call(function, params)
     if run_id and not RUNS.id.fullmatch(run_id):
         raise InvalidInputError(
             f"{run_id!r} cannot be the id of a run: letters, digits, dots, dashes and underscores, at most 120, "
@@ -117,7 +117,7 @@ def resume(
             "again; give it: pipelines.resume(run, function)."
         )
     function = load_from_file(where) if isinstance(where, str) else where
-    _check(function, record.params)
+    check_call(function, record.params)
     request = Request(
         function=function,
         params=record.params,
@@ -149,7 +149,7 @@ def cause() -> dict[str, Any]:
     return {} if driver is None else driver.cause
 
 
-def _check(function: Any, params: dict[str, Any]) -> None:
+def check_call(function: Any, params: dict[str, Any]) -> None:
     """Refuse what cannot be called, or not again in the same way."""
     if isinstance(function, Step) or not callable(function):
         what = f"{function.name} is a step" if isinstance(function, Step) else f"{function!r} is no function"

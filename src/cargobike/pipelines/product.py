@@ -13,8 +13,9 @@ PRODUCT: Final = Product(
         Command(
             "pipelines",
             "cargobike.pipelines.commands.pipelines",
-            "Run, resume, watch and cancel pipelines.",
+            "Run, resume, watch, schedule and cancel pipelines.",
         ),
+        Command("scheduler", "cargobike.pipelines.commands.scheduler", "Run what is scheduled.", after="pipelines"),
     ),
     kind="cargobike.pipelines.kind:RUNS",
     edges="cargobike.pipelines.tracing:edges",

@@ -1,4 +1,4 @@
-"""`cargobike pipelines`: run, resume, ls, show, cancel, graph, logs, rm."""
+"""`cargobike pipelines`: run, resume, ls, show, cancel, graph, logs, rm, schedule, schedules."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import typer
 
 from cargobike.pipelines.commands.listing import ls, rm
 from cargobike.pipelines.commands.running import cancel, resume, run
+from cargobike.pipelines.commands.scheduling import schedule, schedules
 from cargobike.pipelines.commands.showing import graph, logs, show
 
 pipelines = typer.Typer(add_completion=False, rich_markup_mode=None, no_args_is_help=True)
@@ -18,3 +19,5 @@ pipelines.command("graph")(graph)
 pipelines.command("logs")(logs)
 pipelines.command("cancel")(cancel)
 pipelines.command("rm")(rm)
+pipelines.command("schedule")(schedule)
+pipelines.add_typer(schedules, name="schedules")

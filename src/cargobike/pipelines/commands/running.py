@@ -48,7 +48,7 @@ def run(
     as_json: Json = False,
 ) -> None:
     """Run a pipeline: a function in a Python file."""
-    given = unpack_exactly(_object("--params", params)) | _parameters(set_ or [])
+    given = unpack_exactly(_object("--params", params)) | read_parameters(set_ or [])
     with _shown(quiet=quiet, as_json=as_json) as watch:
         finished = front.run(
             function,
@@ -133,7 +133,7 @@ def _tell(finished: Run, *, as_json: bool) -> None:
         raise typer.Exit(1)
 
 
-def _parameters(texts: list[str]) -> dict[str, Any]:
+def read_parameters(texts: list[str]) -> dict[str, Any]:
     """Read `NAME=VALUE` pairs; a value is JSON where it can be (`1e-3`, `true`, `[1, 2]`), else text."""
     params: dict[str, Any] = {}
     for text in texts:

@@ -20,18 +20,16 @@ class Target(msgspec.Struct, frozen=True):
     """The function that a schedule runs, by name, so that another process can import it.
 
     Attributes:
-        where: The path of a file, or the name of a module.
-        function: The name of the function in it.
+        where: The path of its file.
+        function: Its name there.
         folder: The working directory of its runs.
-        file: The file that holds its code, if it was found.
-        fingerprint: Of the code of that file, when it was scheduled.
+        fingerprint: Of the code of the file, when it was scheduled.
         host: The host on which it was scheduled.
     """
 
     where: str
     function: str
     folder: str = ""
-    file: str = ""
     fingerprint: str = ""
     host: str = ""
 
@@ -68,10 +66,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         """Tell whether another plan asks for the same, whenever that was."""
         return msgspec.structs.replace(self, start=0.0) == msgspec.structs.replace(other, start=0.0)
 
-    @property
-    def has_times(self) -> bool:
-        """Whether the clock sets it off."""
-        return bool(self.every_s or self.cron)
+    def has_times_of(self, other: Plan) -> bool:
+        """Tell whether the clock sets both off at the same times."""
+        return (self.every_s, self.cron, self.timezone) == (other.every_s, other.cron, other.timezone)
 
 
 def times_of(plan: Plan) -> Times | None:

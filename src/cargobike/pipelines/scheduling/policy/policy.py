@@ -91,8 +91,12 @@ def _asked(state: State, event: Asked) -> State:
     if state.plan.is_same_as(event.plan):
         return state
     marks = {key: state.marks.get(key, mark) for key, mark in event.marks.items()}
-    changed = replace(state, plan=event.plan, decided=event.at, ahead=_ahead(state, event.at), marks=marks, by=event.by)
-    return _go_on(changed, event.at)
+    changed = replace(state, plan=event.plan, marks=marks, by=event.by)
+    if state.plan.has_times_of(event.plan):  # new code, or another argument, must not delay it
+        changed = replace(changed, plan=replace(event.plan, start=state.plan.start))
+    else:
+        changed = replace(changed, decided=event.at, ahead=_ahead(state, event.at))
+    return _go_on(changed)
 
 
 def _resumed(state: State, event: ResumeAsked) -> State:
@@ -104,7 +108,7 @@ def _resumed(state: State, event: ResumeAsked) -> State:
         marks={**state.marks, **event.marks},
         by=event.by,
     )
-    return _go_on(resumed, event.at)
+    return _go_on(resumed)
 
 
 def _removed(state: State, event: RemoveAsked) -> State:
@@ -182,15 +186,15 @@ def _run_over(state: State, event: RunOver) -> State:
         if firing.run == event.run:
             rest = tuple(each for each in state.active if each.run != event.run)
             state = _ended(replace(state, active=rest), firing, event.outcome, event.at, event.note)
-            return _go_on(state, event.at)
+            return _go_on(state)
     return state
 
 
-def _go_on(state: State, at: float) -> State:
+def _go_on(state: State) -> State:
     """Begin with what waits, if nothing else is at work."""
     if state.active or not state.waiting or not state.is_on:
         return state
-    return replace(state, active=(replace(state.waiting[0], at=at),), waiting=state.waiting[1:])
+    return replace(state, active=state.waiting[:1], waiting=state.waiting[1:])
 
 
 def _ended(state: State, firing: Firing, outcome: Outcome, at: float, note: str) -> State:
