@@ -21,6 +21,7 @@ from cargobike.core.registering.triggers import look_of
 from cargobike.core.signatures import Field, Signature
 from cargobike.monitoring.record import read_record
 from cargobike.store.files import project as projects
+from support.alarm_servers import webhook_server
 from support.logged_requests import logging_to
 from support.watched_rows import usual
 
@@ -53,7 +54,13 @@ def reference() -> pd.DataFrame:
 
 def test_a_deployment_is_watched_whoever_is_killed(project: Path) -> None:
     log_some(project, 130)
-    monitor = monitoring.watch("digits", reference(), window=50, alarm="2 of 3", detach=True)
+    with webhook_server() as posted:
+        _watch_and_kill(project, monitoring.Hooks(webhook=posted.url))
+    assert [body["alarm"]["id"] for body in posted.bodies] == ["alarm-1"]
+
+
+def _watch_and_kill(project: Path, hooks: monitoring.Hooks) -> None:
+    monitor = monitoring.watch("digits", reference(), window=50, alarm="2 of 3", detach=True, hooks=hooks)
     record = monitor.wait(60, windows=2, alarms=0)
     with pytest.raises(InvalidInputError, match=rf"digits is being watched by process {record.pid} on host .*; there"):
         monitoring.watch("digits", reference(), window=50)
@@ -62,6 +69,8 @@ def test_a_deployment_is_watched_whoever_is_killed(project: Path) -> None:
     log_some(project, 120, 130, moved=2.0)
     monitor.start(detach=True)
     record = monitor.wait(60, windows=5, alarms=1)
+    while not monitor.alarms()[0].told:
+        time.sleep(0.05)
     assert monitor.stop()
     assert monitor.status().state == "stopped"
     assert [window.number for window in record.windows] == [1, 2, 3, 4, 5]
@@ -164,6 +173,23 @@ def test_what_cannot_be_watched_is_refused_with_words(project: Path, change: dic
         monitoring.watch("digits", **{"reference": reference(), "start": False, **change})
     with pytest.raises(NotFoundError, match="no deployment 'digit'"):
         monitoring.watch("digit", reference(), start=False)
+
+
+def test_what_is_asked_for_anew_goes_on_where_it_was(project: Path) -> None:
+    log_some(project, 120)
+    first = monitoring.watch("digits", reference(), window=50)
+    first.wait(60, windows=2, alarms=0)
+    first.stop()
+    log_some(project, 100, 120)
+    with monitoring.watch("digits", reference(), window=30, columns=["age"]) as monitor:
+        record = monitor.wait(60, windows=5, alarms=0)
+    assert [window.number for window in record.windows] == [1, 2, 3, 4, 5]
+    assert [round(window.first_at - NOW) for window in record.windows[2:]] == [120, 150, 180], "what was read is read"
+    assert record.watched.columns == ("age",)
+    facts = [
+        line.partition('"fact":"')[2].partition('"')[0] for line in monitor.folder.journal.read_text().splitlines()
+    ]
+    assert [fact for fact in facts if fact.startswith("monitor")] == ["monitor-started", "monitor-changed"]
 
 
 def test_only_what_comes_is_watched_if_asked(project: Path) -> None:

@@ -51,6 +51,7 @@ SLOW: dict[str, tuple[str, ...]] = {
     "scenario/test_watched_deployments.py": (
         "test_labels_that_come_late_say_that_errors_rose",
         "test_a_watcher_ends_with_the_process_that_it_belongs_to",
+        "test_what_is_asked_for_anew_goes_on_where_it_was",
         "test_only_what_comes_is_watched_if_asked",
     ),
     # A cluster, and executors that come and go; one search on it stays quick.

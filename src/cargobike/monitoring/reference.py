@@ -104,6 +104,11 @@ class Reference:
         return self._state
 
     @property
+    def calibrated_sizes(self) -> int:
+        """For how many sizes of windows it is known what chance does."""
+        return len(self._calibrations)
+
+    @property
     def summing(self) -> Summing:
         """What makes states of rows, as this reference counts them."""
         return self._summing

@@ -97,6 +97,7 @@ def watch_until(over: threading.Event, folder: MonitorFolder, *, begun: threadin
         folder.stop_request.unlink(missing_ok=True)
         record = find_record(folder.project, folder.id)
         reference = Reference.load(folder.reference)
+        calibrated = reference.calibrated_sizes
         keeper = Keeper(folder)
         exits.callback(keeper.close)
         _share(folder, exits)
@@ -112,11 +113,16 @@ def watch_until(over: threading.Event, folder: MonitorFolder, *, begun: threadin
             if begun is not None:
                 begun.set()
             watcher.run(over)
+        except KeyboardInterrupt:
+            reason = "interrupted"
+            raise
         except BaseException as error:
             reason = f"{type(error).__name__}: {error}"
             raise
         finally:
             folder.stop_request.unlink(missing_ok=True)
+            if reference.calibrated_sizes > calibrated:
+                reference.save(folder.reference)  # windows by time have many sizes, and each takes a second to learn
             keeper.commit(keeper.kept, [WatcherEnded(at=time.time(), reason=reason)])
 
 
