@@ -25,6 +25,7 @@ SLOW: dict[str, tuple[str, ...]] = {
         "test_secrets_are_in_no_file_that_others_read",
         "test_a_deployment_ends_with_the_process_that_made_it_even_if_that_is_killed",
     ),
+    "faults/test_killed_own_calls.py": (),
     "faults/test_own_calls_of_deployments.py": (
         "test_a_pipeline_that_loses_its_process_deploys_and_rolls_once[before]",
         "test_a_function_that_is_deployed_is_registered_once_and_a_second_run_is_refused",
