@@ -156,6 +156,13 @@ def test_workers_train_digits_through_servers(tmp_path: Path) -> None:
     assert number_after("accuracy", output) > 0.75
 
 
+def test_a_pipeline_goes_from_data_to_a_model_that_is_served_and_watched(tmp_path: Path) -> None:
+    output = run_example(tmp_path, "retrain.py")
+    assert "completed, 12 steps" in output
+    assert number_after("has an error of", output) < 6.0
+    assert 180 < number_after("a team with a budget of 40:", output) < 260
+
+
 def test_a_model_split_over_two_processes_learns(tmp_path: Path) -> None:
     output = run_example(tmp_path, "pipeline.py")
     assert number_after("loss", output) < 0.6

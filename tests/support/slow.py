@@ -170,6 +170,7 @@ SLOW: dict[str, tuple[str, ...]] = {
         "test_a_gang_trains_digits[diloco]",
         "test_workers_train_digits_through_servers",
         "test_a_model_split_over_two_processes_learns",
+        "test_a_pipeline_goes_from_data_to_a_model_that_is_served_and_watched",
         "test_keras_fits_digits_with_a_gang_on_tensorflow",
         "test_a_function_is_an_estimator_of_spark",
         "test_a_served_model_is_watched_and_a_better_one_takes_its_place",

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from cargobike.core.errors import InvalidInputError, NotFoundError
 from cargobike.core.registering.following import Logged, log_keeper
+from cargobike.core.registering.steps import own_step, step_token
 from cargobike.core.registering.triggers import Trigger
 from cargobike.core.values.kinds import read_count
 from cargobike.core.version import __version__
@@ -34,6 +35,7 @@ _TYPICAL_ROWS: Final = 1000
 """For windows by time: the size that is calibrated ahead; others are when they are first met."""
 
 
+@own_step("monitoring.watch", recover="cargobike.monitoring.triggering:recover_watch")
 def watch(
     deployment: str,
     reference: Any = None,
@@ -72,7 +74,7 @@ def watch(
         columns: The features to judge; by default all numbers and categories.
         name: The monitor's name; by default the deployment's.
         engine: Where it runs: `local`, a process on this machine.
-        detach: Whether the process goes on when this one ends.
+        detach: Whether the process goes on when this one ends; in a pipeline it always does.
         start: Whether to start that process; else `cargobike monitor start` does.
         from_beginning: Whether what is in the log already is watched too.
         hooks: What is told of alarms besides: an address, an inbox, a program.
@@ -127,7 +129,7 @@ def watch(
     folder = folder_of(project, chosen_name)
     _write_down(folder, watched, chosen, from_beginning=from_beginning)
     if start:
-        launch(folder, detach=detach)
+        launch(folder, detach=detach or bool(step_token()))  # what a step has made outlives the process that made it
     return Monitor(chosen_name, project)
 
 

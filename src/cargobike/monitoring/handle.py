@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from cargobike.core.errors import InvalidInputError, NotFoundError, WaitError
 from cargobike.core.layout import ProjectFolder
-from cargobike.core.registering.steps import Kept
+from cargobike.core.registering.steps import Kept, own_step
 from cargobike.core.values.undecodable import UNDECODABLE
 from cargobike.monitoring.facts import ErrorMeasured, Watched, WindowJudged
 from cargobike.monitoring.judgement import Judgement
@@ -158,6 +158,7 @@ class Monitor:
             )
         return [one.id for one in chosen]
 
+    @own_step("monitor.label")
     def label(self, table: Any) -> int:
         """Bring labels; see `monitoring.labels`."""
         watched = self.record().watched

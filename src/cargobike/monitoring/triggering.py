@@ -15,9 +15,10 @@ from cargobike.core.registering.following import log_keeper
 from cargobike.core.registering.triggers import Seen, Trigger
 from cargobike.monitoring.facts import AlarmRaised
 from cargobike.monitoring.handle import Monitor
-from cargobike.monitoring.record import MonitorRecord, find_record
+from cargobike.monitoring.record import MonitorRecord, find_record, folder_of
 from cargobike.monitoring.watching.features import answered
 from cargobike.store.files import project as projects
+from cargobike.store.files.locking import is_held
 from cargobike.store.files.mirror import refresh
 
 _AT_ONCE: Final = 100_000
@@ -99,6 +100,12 @@ def window_rows(cause: Mapping[str, Any], *, since: bool = False, project: Proje
     finally:
         follower.close()
     return pa.concat_tables(parts, promote_options="permissive").sort_by([("at", "ascending")])
+
+
+def recover_watch(_: str, project: ProjectFolder, deployment: str, *__: Any, **said: Any) -> Monitor | None:
+    """Return the monitor that a step of a pipeline had begun when its process was killed, if something watches."""
+    name = str(said.get("name") or deployment)
+    return Monitor(name, project) if is_held(folder_of(project, name)) else None
 
 
 def open_monitor(name: str, project: ProjectFolder) -> Monitor:
