@@ -25,6 +25,9 @@ _BEGIN_S: Final = 120.0
 END_S: Final = 60.0
 _LOOK_S: Final = 0.05
 
+_THREADS: Final = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+"""A watcher stands beside a deployment: it does not take the cores that models compute on, unless a user says so."""
+
 _running: list[subprocess.Popen[bytes]] = []
 """Watchers that this process has started: kept, so that it reaps them, and so that those it owns end with it."""
 
@@ -56,6 +59,7 @@ def launch(folder: MonitorFolder, *, detach: bool) -> int:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log_fd,
+            env={**dict.fromkeys(_THREADS, "1"), **os.environ},
             start_new_session=True,
         )
     finally:

@@ -14,6 +14,7 @@ from cargobike.ui.markup import fact_list, security_policy, text
 
 _MOST_WINDOWS: Final = 200
 _MOST_FEATURES: Final = 40
+_MOST_MOVED: Final = 8
 _CELL: Final = 7
 
 _MORE: Final = """
@@ -43,10 +44,7 @@ def report_of(record: MonitorRecord, last: Judged | None, at_s: float) -> str:
         facts["not judged"] = "; ".join(f"{name}: {reason}" for name, reason in watched.left_out.items())
     if record.trouble:
         facts["trouble"] = record.trouble
-    count = len(record.open_alarms)
-    title = (
-        f"{record.name}: {count} open {'alarm' if count == 1 else 'alarms'}" if count else f"{record.name}: no alarm"
-    )
+    title = f"{record.name}: {_headline(record)}"
     now = f"<h2>The last window against the reference</h2>{columns(last, most=len(last.columns))}" if last else ""
     return "".join(
         [
@@ -54,7 +52,7 @@ def report_of(record: MonitorRecord, last: Judged | None, at_s: float) -> str:
             security_policy([]),
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             f"<title>{text(title)}</title><style>{STYLE}{LOOK}{_MORE}</style></head><body><main class=drift>",
-            f'<h1 class="{"bad" if count else "good"}">{text(title)}</h1>{fact_list(facts)}',
+            f'<h1 class="{"bad" if record.is_drifting else "good"}">{text(title)}</h1>{fact_list(facts)}',
             f"<h2>Alarms</h2>{_alarms(record.alarms)}",
             f"<h2>Features over time</h2>{_timeline(record.windows)}",
             f"<h2>Errors where labels came</h2>{_errors(record)}" if record.errors else "",
@@ -64,16 +62,32 @@ def report_of(record: MonitorRecord, last: Judged | None, at_s: float) -> str:
     )
 
 
+def _headline(record: MonitorRecord) -> str:
+    count = len(record.open_alarms)
+    if count:
+        return f"{count} open {'alarm' if count == 1 else 'alarms'}"
+    return "drifting, which was acknowledged" if record.is_drifting else "no alarm"
+
+
 def _alarms(alarms: list[Alarm]) -> str:
     if not alarms:
         return "<p>None was raised.</p>"
     rows = "".join(
         f"<tr><td>{text(alarm.id)}</td><td>{text(alarm.state)}</td><td>{_moment(alarm.raised.since)}</td>"
-        f"<td>{text(alarm.raised.text)}</td><td>{text(_seen_by(alarm))}</td></tr>"
+        f"<td>{text(alarm.raised.text)}{_moved(alarm)}</td><td>{text(_seen_by(alarm))}</td></tr>"
         for alarm in reversed(alarms)
     )
     heads = "<tr><th>alarm</th><th>state</th><th>since</th><th></th><th>seen by</th></tr>"
     return f"<div class=scroll><table><thead>{heads}</thead><tbody>{rows}</tbody></table></div>"
+
+
+def _moved(alarm: Alarm) -> str:
+    items = "".join(
+        f"<li>{text(moved.feature)}: {text(moved.reference)} → {text(moved.now)}</li>"
+        for moved in alarm.raised.moved[:_MOST_MOVED]
+        if moved.reference
+    )
+    return f"<ul>{items}</ul>" if items else ""
 
 
 def _seen_by(alarm: Alarm) -> str:
