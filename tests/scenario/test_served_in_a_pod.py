@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -20,8 +19,7 @@ from cargobike import models, project
 from cargobike.core.settings import CACHE, PROJECT
 from cargobike.serving.commands.shipping import Shipping, ship
 from cargobike.serving.specification import Specification
-
-TOKEN = "a-token-that-is-long-enough"
+from support.pods import TOKEN, free_port
 
 
 def slow_twice(rows: list[Any]) -> list[Any]:
@@ -32,13 +30,6 @@ def slow_twice(rows: list[Any]) -> list[Any]:
             while Path(row).exists():
                 time.sleep(0.02)
     return [row * 2 for row in rows]
-
-
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port: int = one.getsockname()[1]
-        return port
 
 
 def test_a_pod_serves_its_version_and_answers_what_it_has_before_it_ends(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from cargobike.core.errors import DeploymentError, InvalidInputError, StoreError
+from cargobike.core.errors import CargobikeError, DeploymentError, InvalidInputError
 from cargobike.core.layout import ProjectFolder
 from cargobike.core.registering.modelling import model_keeper
 from cargobike.serving.deploying import launch_deployment
@@ -33,9 +33,8 @@ def start_in_pod(specification: Path, tokens: Path, pull: str = "") -> Deploymen
         pull: The address of a project that the model is copied from first; empty if it is here.
 
     Raises:
-        NotFoundError: If that project has no such version of the model.
         InvalidInputError: If the file cannot be understood, a token is too short, or there is none.
-        DeploymentError: If the model cannot be served.
+        DeploymentError: If the model cannot be served, or not be copied.
     """
     try:
         asked = msgspec.json.decode(specification.read_bytes(), type=Specification)
@@ -62,7 +61,7 @@ def _pull(model: str, source: str, here: ProjectFolder) -> None:
     project.use(source)
     try:
         model_keeper().get(model).copy_to(here)
-    except StoreError as error:
+    except CargobikeError as error:
         raise DeploymentError(f"{model} cannot be taken from {without_credentials(source)}: {error}") from error
     finally:
         project.use(here.root)

@@ -50,7 +50,7 @@ def read(body: bytes, codec: RowCodec, name: str) -> Asked:
         raise Refused(Problem(422, "wrong-body", f"The body is no inference request: {error}.")) from None
     except (msgspec.DecodeError, RecursionError) as error:
         raise Refused(Problem(400, "not-json", f"The body is not JSON: {error}.")) from None
-    rows = codec.convert(rows_of(request.inputs, codec.inputs))
+    rows = codec.convert(rows_of(request.inputs, codec.inputs, codec.keys))
     return Asked(rows, functools.partial(_reply, name=name, request=request, fields=codec.outputs))
 
 

@@ -23,12 +23,13 @@ class Tensor(msgspec.Struct, kw_only=True, omit_defaults=True):
     parameters: dict[str, Any] = {}
 
 
-def rows_of(tensors: Sequence[Tensor], fields: Sequence[Field]) -> list[Any]:
+def rows_of(tensors: Sequence[Tensor], fields: Sequence[Field], keys: Sequence[str] = ()) -> list[Any]:
     """Return the rows that tensors hold: bare values for one field, dicts for several.
 
     Args:
         tensors: One for each field, each with the number of rows first in its shape.
         fields: What a row has; nothing if any tensors may be sent.
+        keys: What rows must have where features are looked up: they have names, also a single one.
     """
     _check_names(tensors, fields)
     by_name = {field.name: field for field in fields}
@@ -39,7 +40,7 @@ def rows_of(tensors: Sequence[Tensor], fields: Sequence[Field]) -> list[Any]:
     if len(lengths) > 1:
         sizes = ", ".join(f"{name!r} has {len(column)}" for name, column in columns.items())
         raise _wrong(f"all inputs need the same number of rows; {sizes}")
-    if len(fields) == 1 or (not fields and len(columns) == 1):
+    if len(fields) == 1 or (not fields and not keys and len(columns) == 1):
         return next(iter(columns.values()))
     return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
 

@@ -44,7 +44,7 @@ def read(message: Any, codec: RowCodec, name: str) -> Asked:
         sent = f"{len(message.inputs)} inputs and {len(raw)} raw_input_contents were sent"
         raise _wrong(f"{sent}; one for each input is needed")
     tensors = [_tensor(given, raw[place] if raw else None) for place, given in enumerate(message.inputs)]
-    rows = codec.convert(rows_of(tensors, codec.inputs))
+    rows = codec.convert(rows_of(tensors, codec.inputs, codec.keys))
     return Asked(rows, functools.partial(_reply, name=name, message=message, codec=codec))
 
 
