@@ -45,19 +45,7 @@ class MockCluster:
 
     def kubeconfig(self, path: Path, namespace: str = "models") -> Path:
         """Write a configuration for clients."""
-        document = {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [{"name": "c", "cluster": {"server": self.url}}],
-            "users": [{"name": "u", "user": {"token": "sesame"}}],
-            "contexts": [
-                {"name": "mock", "context": {"cluster": "c", "user": "u", "namespace": namespace}},
-                {"name": "other", "context": {"cluster": "c", "user": "u"}},
-            ],
-            "current-context": "mock",
-        }
-        path.write_text(yaml.safe_dump(document))
-        return path
+        return write_kubeconfig(path, self.url, namespace)
 
     def names(self, plural: str, namespace: str = "models") -> list[str]:
         return sorted(name for place, kind, name in self.objects if (place, kind) == (namespace, plural))
@@ -269,3 +257,20 @@ class MockCluster:
 
 def _is_ready(pod: Object) -> bool:
     return any(one["type"] == "Ready" for one in pod["status"].get("conditions", []))
+
+
+def write_kubeconfig(path: Path, server: str, namespace: str = "models") -> Path:
+    """Write a configuration for clients of a server."""
+    document = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "c", "cluster": {"server": server}}],
+        "users": [{"name": "u", "user": {"token": "sesame"}}],
+        "contexts": [
+            {"name": "mock", "context": {"cluster": "c", "user": "u", "namespace": namespace}},
+            {"name": "other", "context": {"cluster": "c", "user": "u"}},
+        ],
+        "current-context": "mock",
+    }
+    path.write_text(yaml.safe_dump(document))
+    return path

@@ -46,7 +46,8 @@ class Pod:
     ) -> None:
         config, deployment = render(asked)[:2]
         inside = msgspec.json.decode(config["data"]["deployment.json"], type=Specification)
-        self.port, self.grpc_port = free_port(), free_port() if inside.grpc_port else None
+        self.port = free_port()
+        self.grpc_port = free_port() if inside.grpc_port else None
         limits = inside.limits if leave_s is None else msgspec.structs.replace(inside.limits, leave_s=leave_s)
         local = msgspec.structs.replace(
             inside, host="127.0.0.1", port=self.port, grpc_port=self.grpc_port, limits=limits
@@ -67,6 +68,13 @@ class Pod:
             stderr=subprocess.STDOUT,
             text=True,
         )
+
+    @classmethod
+    def of(cls, process: subprocess.Popen[str], port: int) -> Pod:
+        """Return a pod whose process was started in another way."""
+        pod = cls.__new__(cls)
+        pod.process, pod.port, pod.grpc_port, pod.address = process, port, None, f"http://127.0.0.1:{port}"
+        return pod
 
     def is_ready(self) -> bool:
         """Ask as the probe does, on a connection of its own."""

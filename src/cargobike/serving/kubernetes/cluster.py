@@ -13,7 +13,7 @@ try:
     from kubernetes import client, config
     from kubernetes.client import ApiClient, ApiException
     from kubernetes.config import ConfigException
-    from urllib3.exceptions import HTTPError
+    from urllib3.exceptions import HTTPError, MaxRetryError
 except ModuleNotFoundError as missing:
     raise in_words(missing, "Speaking to Kubernetes", "kubernetes") from missing
 
@@ -32,7 +32,9 @@ PATHS: Final = {
 }
 """Where the API has the objects that we use."""
 _MANAGER: Final = "cargobike"
-_TIMEOUT_S: Final = (5.0, 30.0)
+_TIMEOUT_S: Final = (5.0, 15.0)
+"""How long connecting and answering may take; both are tried three times."""
+_RETRIES: Final = 2
 _LONGEST_WORDS: Final = 500
 
 
@@ -74,7 +76,7 @@ class Cluster:
             if context or kubeconfig:
                 raise InvalidInputError(f"The configuration of the cluster cannot be read: {error}") from error
             default = _in_cluster(chosen)
-        chosen.retries = 2
+        chosen.retries = _RETRIES
         return cls(ApiClient(chosen), namespace or default)
 
     def get(self, kind: str, name: str) -> Object | None:
@@ -140,7 +142,7 @@ class Cluster:
                 return None
             raise self._explained(error, method, path) from None
         except HTTPError as error:
-            words = str(error)[:_LONGEST_WORDS]
+            words = _reason(error)
             raise DeploymentError(f"The API server {self.server} does not answer: {words}") from None
         return found
 
@@ -151,6 +153,8 @@ class Cluster:
             return DeploymentError(f"The cluster {self.server} does not allow {what}: {words}")
         if error.status == 404:
             advice = " Is KServe installed there?" if "kserve" in path else ""
+            if words.startswith("namespaces "):
+                advice = f" Make it with `kubectl create namespace {self.namespace}`, or name another with --namespace."
             return DeploymentError(f"The cluster {self.server} does not have {path}: {words}.{advice}")
         if error.status in {400, 422}:
             return InvalidInputError(f"The cluster {self.server} refuses {what}: {words}")
@@ -169,6 +173,12 @@ def _in_cluster(chosen: Any) -> str:
             return file.read().strip()
     except OSError:
         return "default"
+
+
+def _reason(error: HTTPError) -> str:
+    """Return why no answer came, without the attempts and addresses around it."""
+    cause = error.reason if isinstance(error, MaxRetryError) and error.reason else error
+    return str(cause).rpartition("): ")[2][:_LONGEST_WORDS]
 
 
 def _message(body: Any) -> str:

@@ -73,7 +73,7 @@ COPY {REQUIREMENTS} ./
 {pip} "{package}"
 
 WORKDIR {PROJECT}
-COPY project/ {PROJECT}/
+COPY --chown=10001:10001 project/ {PROJECT}/
 
 USER 10001:10001
 EXPOSE {PORT}

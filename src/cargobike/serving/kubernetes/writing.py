@@ -14,6 +14,7 @@ from cargobike.core.registering.modelling import KeptModel
 from cargobike.serving.kubernetes.asked import Target
 from cargobike.serving.kubernetes.dockerfile import PACKAGES, REQUIREMENTS, clean_lock, dockerfile
 from cargobike.serving.kubernetes.pods import Manifest
+from cargobike.serving.kubernetes.wheel import write_wheel
 
 _IGNORED: Final = (
     "# Nothing but what the Dockerfile copies reaches the image.\n*\n!packages\n!project\n!requirements.txt\n"
@@ -46,6 +47,7 @@ def write(
     (folder / PACKAGES).mkdir(parents=True, exist_ok=True)
     (folder / _MARK).touch()
     (folder / PACKAGES / "README").write_text("Wheels that no index has go here; pip looks into this folder too.\n")
+    write_wheel(folder / PACKAGES, extras)
     project = ProjectFolder(folder / "project")
     # The image's file system cannot be written to, so what a project needs must be there.
     (project.root / EXPERIMENTS).mkdir(parents=True, exist_ok=True)

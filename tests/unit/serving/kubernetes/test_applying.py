@@ -1,17 +1,19 @@
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from cargobike.core.errors import DeploymentError, InvalidInputError, NotFoundError, WaitError
+from cargobike.serving.kubernetes import cluster as clusters
 from cargobike.serving.kubernetes.applying import apply, remove, rollback, scale, status, wait
 from cargobike.serving.kubernetes.cluster import Cluster
 from cargobike.serving.kubernetes.render import render
 from cargobike.serving.specification import Scaling
 from support.cluster_requests import asked
-from support.mock_cluster import MockCluster
+from support.mock_cluster import MockCluster, write_kubeconfig
 
 THREE = Scaling(least=3, most=3)
 
@@ -225,6 +227,17 @@ def test_a_server_that_is_gone_is_named(tmp_path: Path) -> None:
     with pytest.raises(DeploymentError, match=r"The API server http://127.0.0.1:\d+ does not answer"):
         status(cluster, "digits")
     cluster.close()
+
+
+def test_a_server_that_never_answers_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clusters, "_TIMEOUT_S", (0.2, 0.2))
+    monkeypatch.setattr(clusters, "_RETRIES", 0)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        config = write_kubeconfig(tmp_path / "config", f"http://127.0.0.1:{silent.getsockname()[1]}")
+        cluster = Cluster.open(kubeconfig=str(config))
+        with pytest.raises(DeploymentError, match=r"127.0.0.1:\d+ does not answer: Read timed out"):
+            status(cluster, "digits")
+        cluster.close()
 
 
 def test_an_autoscaler_that_comes_later_finds_all_pods_and_one_that_is_not_wanted_goes(

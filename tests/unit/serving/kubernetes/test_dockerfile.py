@@ -33,7 +33,7 @@ def test_the_image_is_made_from_the_folder_alone_and_runs_as_nobody_special() ->
     assert "sesame" not in text
     lines = [line for line in text.splitlines() if line and not line.startswith(("#", " "))]
     assert lines[0] == "FROM python:3.12-slim"
-    copied = [re.split(r"\s+", line)[1] for line in lines if line.startswith("COPY")]
+    copied = re.findall(r"^COPY (?:--chown=10001:10001 )?(\S+)", text, re.MULTILINE)
     assert copied == ["packages/", "requirements.txt", "project/"]
     assert f'"cargobike[serving,s3]=={__version__}"' in text
     users = [line for line in lines if line.startswith("USER")]

@@ -36,7 +36,7 @@ def test_the_folder_has_all_that_the_image_needs(tmp_path: Path) -> None:
     assert written(folder) == ["kubernetes.yaml", "Dockerfile", "requirements.txt"]
     assert len(list(yaml.safe_load_all((folder / "kubernetes.yaml").read_text()))) == 5
     assert (folder / "requirements.txt").read_text() == "numpy==2.4.0\n"
-    copied = re.findall(r"^COPY (\S+)", (folder / "Dockerfile").read_text(), re.MULTILINE)
+    copied = re.findall(r"^COPY (?:--\S+ )?(\S+)", (folder / "Dockerfile").read_text(), re.MULTILINE)
     assert all((folder / name).exists() for name in copied)
     assert (folder / "project" / "models" / "digits" / "3" / "manifest.json").exists()
     assert (folder / "project" / "experiments").is_dir(), "a project is made of it without writing"
