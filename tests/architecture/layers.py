@@ -262,7 +262,12 @@ LIBRARIES: dict[str, Library] = {
     "uvicorn": Library(("ui/web/serving.py", "serving/front/process.py", "serving/front/web/connections.py")),
     "uvloop": Library(("serving/front/process.py",)),
     "yaml": Library(
-        ("search/spaces/documents.py", "models/mlflow/*", "serving/kubernetes/writing.py"),
+        (
+            "search/spaces/documents.py",
+            "models/mlflow/*",
+            "serving/kubernetes/writing.py",
+            "serving/kubernetes/cluster.py",
+        ),
         "only for spaces that are read from files",
     ),
     "zmq": Library(

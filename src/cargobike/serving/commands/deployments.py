@@ -14,6 +14,7 @@ from cargobike.core.values.words import MISSING
 from cargobike.serving.commands.log import log, tidy
 from cargobike.serving.commands.naming import Json, Name, bounds
 from cargobike.serving.commands.serve import described
+from cargobike.serving.commands.shipping import ship_deployment
 from cargobike.serving.deploying import deployment, list_deployments
 from cargobike.serving.deploying import start as start_again
 from cargobike.serving.facts import Plan
@@ -26,6 +27,7 @@ deployments = typer.Typer(add_completion=False, rich_markup_mode=None, no_args_i
 
 deployments.command("log")(log)
 deployments.command("tidy")(tidy)
+deployments.command("ship")(ship_deployment)
 
 _MOMENTS_SHOWN = 15
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import msgspec
 import typer
@@ -12,10 +12,13 @@ from cargobike.cli.printing import cell, console
 from cargobike.core.errors import InvalidInputError
 from cargobike.core.registering.looking_up import view_keeper
 from cargobike.core.registering.modelling import KeptModel, model_keeper
+from cargobike.serving.commands.naming import Name
 from cargobike.serving.kubernetes.asked import Asked, Target, object_name
 from cargobike.serving.kubernetes.render import render
 from cargobike.serving.kubernetes.writing import as_yaml, write
+from cargobike.serving.record import find_record
 from cargobike.serving.specification import Specification
+from cargobike.serving.supervising.finding import model_name
 from cargobike.store.files import project
 from cargobike.store.files.shared import shared_url
 from cargobike.store.history.environment import without_credentials
@@ -61,6 +64,28 @@ def ship(specification: Specification, shipping: Shipping) -> None:
         render_and_write(asked, model, target, shipping.output)
     if shipping.apply:
         apply_and_wait(asked, target, context=shipping.context)
+
+
+def ship_deployment(
+    name: Name,
+    *,
+    render: Annotated[str, typer.Option(metavar="TARGET", help="Write manifests: kubernetes, kserve.")] = "",
+    output: Annotated[Path | None, typer.Option(help="With --render: a folder with all that an image needs.")] = None,
+    apply: Annotated[bool, typer.Option("--apply", help="Run it on a cluster, or roll it there.")] = False,
+    image: Annotated[str, typer.Option(help="The image. [default: NAME:VERSION]")] = "",
+    context: Annotated[str, typer.Option(help="With --apply: the context of the kubeconfig.")] = "",
+    namespace: Annotated[str, typer.Option("--namespace", "-n", help="The namespace.")] = "",
+    pod_metrics: Annotated[bool, typer.Option("--pod-metrics", help="Scale by our figures.")] = False,
+    pull_model: Annotated[bool, typer.Option("--pull-model", help="Pods take the model from the project.")] = False,
+) -> None:
+    """Render a deployment of this machine for a cluster, or run it there: as it is, with the version that serves."""
+    if not render and not apply:
+        raise InvalidInputError("Say --render kubernetes, --render kserve, or --apply.")
+    record = find_record(project.current(), name)
+    version = record.current or record.specification.version
+    reference = f"{model_name(record.specification.model)}:{version}"
+    specification = msgspec.structs.replace(record.specification, model=reference, version=version)
+    ship(specification, Shipping(render, output, apply, image, context, namespace, pull_model, pod_metrics))
 
 
 def render_and_write(asked: Asked, model: KeptModel, target: Target, output: Path | None) -> None:

@@ -48,6 +48,16 @@ def status(cluster: Cluster, name: str) -> ClusterStatus:
     return status_of(deployment, cluster.find("Pod", labels), _history(cluster, deployment))
 
 
+def list_deployments(cluster: Cluster) -> list[ClusterStatus]:
+    """Return how all deployments of a namespace are doing that were made here, by name."""
+    found = cluster.find("Deployment", {"app.kubernetes.io/managed-by": "cargobike"})
+    ours = sorted((one for one in found if MODEL in (one["metadata"].get("annotations") or {})), key=_name)
+    return [
+        status_of(one, cluster.find("Pod", one["spec"]["selector"]["matchLabels"]), _history(cluster, one))
+        for one in ours
+    ]
+
+
 def rollback(cluster: Cluster, name: str) -> ClusterStatus:
     """Go back to what ran before, as `kubectl rollout undo` does; returns at once.
 
@@ -223,6 +233,10 @@ def _forget_configurations(cluster: Cluster, name: str) -> None:
     for config in _configurations(cluster, name):
         if config not in used:
             cluster.delete("ConfigMap", config)
+
+
+def _name(one: Object) -> str:
+    return str(one["metadata"]["name"])
 
 
 def _model(deployment: Object) -> str:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from typing import Any, Final
+
+import yaml
 
 from cargobike.core.errors import CargobikeError, DeploymentError, InvalidInputError
 from cargobike.core.registering.lazy import in_words
@@ -72,7 +75,14 @@ class Cluster:
             config.load_kube_config(kubeconfig or None, context or None, client_configuration=chosen)
             used = next((one for one in contexts if one["name"] == context), current)
             default = used["context"].get("namespace", "default")
+        except (yaml.YAMLError, KeyError, TypeError, ValueError, OSError) as error:
+            raise InvalidInputError(
+                f"The configuration of the cluster cannot be read: {type(error).__name__}: {error}. Look at "
+                f"{kubeconfig or os.environ.get('KUBECONFIG') or '~/.kube/config'}."
+            ) from error
         except ConfigException as error:
+            if not context and not kubeconfig and (named := os.environ.get("KUBECONFIG")):
+                raise InvalidInputError(f"KUBECONFIG names {named}, which cannot be used: {error}") from error
             if context or kubeconfig:
                 raise InvalidInputError(f"The configuration of the cluster cannot be read: {error}") from error
             default = _in_cluster(chosen)

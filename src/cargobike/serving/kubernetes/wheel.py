@@ -10,8 +10,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Final
 
-import cargobike
 from cargobike.core.errors import InvalidInputError
+from cargobike.core.package import PACKAGE_PARENT
 
 NAME: Final = "cargobike"
 _MADE_AT: Final = (1980, 1, 1, 0, 0, 0)
@@ -60,7 +60,7 @@ def write_wheel(folder: Path, extras: Sequence[str] = ()) -> Path:
 
 
 def _sources() -> Iterator[tuple[str, bytes]]:
-    root = Path(cargobike.__file__).parent
+    root = Path(PACKAGE_PARENT) / NAME
     for path in sorted(root.rglob("*")):
         if path.is_file() and "__pycache__" not in path.parts:
             yield f"{NAME}/{path.relative_to(root).as_posix()}", path.read_bytes()

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 
 import pytest
+import yaml
 from typer.testing import CliRunner, Result
 
 from cargobike import serving
@@ -38,6 +39,14 @@ def in_background() -> Iterator[dict[str, object]]:
         serving.deployment("times").stop()
 
 
+def shipped() -> dict[str, str]:
+    """Return the configuration of a cluster for what is served here."""
+    (config, *more) = yaml.safe_load_all(call("deployments", "ship", "times", "--render", "kubernetes").stdout)
+    assert {one["kind"] for one in more} >= {"Deployment", "Service", "HorizontalPodAutoscaler"}
+    data: dict[str, str] = config["data"]
+    return data
+
+
 def test_a_deployment_in_the_background_is_listed_rolled_scaled_and_removed(in_background: dict[str, object]) -> None:
     assert (in_background["state"], in_background["version"], in_background["token"]) == ("serving", 1, "")
     assert serving.deployment("times").predict(4) == [1, 4]
@@ -46,6 +55,8 @@ def test_a_deployment_in_the_background_is_listed_rolled_scaled_and_removed(in_b
     assert (listed["name"], listed["url"]) == ("times", in_background["url"])
     assert answer("deployments", "roll", "times", "times:2")["version"] == 2
     assert answer("deployments", "rollback", "times")["version"] == 1
+    assert json.loads(shipped()["deployment.json"])["model"] == "times:1"
+    call("deployments", "ship", "times", code=1)
     scaled = answer("deployments", "scale", "times", "2:3")
     assert (scaled["least"], scaled["most"]) == (2, 3)
     call("deployments", "roll", "times", "times:2", "--canary", "0.5", "--watch", "600")

@@ -42,17 +42,22 @@ def test_a_deployment_is_applied_shown_rolled_back_scaled_and_deleted(
     assert "digits: serving\n" in told
     assert "1 of 2 pods are updated and ready" in told
     assert json.loads(call("status", "digits", "--json").stdout)["model"] == "digits:4"
-    assert call("status", "digits").stdout.splitlines() == [
+    listed = call("ls").stdout.split()
+    assert listed[-6:] == ["digits", "serving", "digits:4", "digits:3", "2/2", "registry.example/team/digits:4"]
+    assert [one["name"] for one in json.loads(call("ls", "--json").stdout)] == ["digits"]
+    assert call("show", "digits").stdout.splitlines() == [
         "digits: serving",
         "  model     digits:4, image registry.example/team/digits:4",
         "  replicas  2 ready of 2 wanted",
         "  before    digits:3",
     ]
     assert "model     digits:3" in call("rollback", "digits").stdout
-    assert "3 ready of 3 wanted" in call("scale", "digits", "3").stdout
+    assert json.loads(call("scale", "digits", "3", "--json").stdout)["ready"] == 3
     assert CliRunner().invoke(kubernetes, ["rm", "digits"], input="n\n").exit_code == 1
     assert mock.names("deployments") == ["digits"]
+    assert "--json cannot ask" in call("rm", "digits", "--json").output
     assert "deleted Deployment digits" in call("rm", "digits", "--yes").stdout
+    assert "There are none in the namespace models of http" in call("ls").stdout.replace("\n", " ")
     with pytest.raises(NotFoundError, match=r"no deployment 'digits'"):
         call("status", "digits", "-n", "models")
 
@@ -73,5 +78,5 @@ def test_kserve_rolls_by_itself(mock: MockCluster, capsys: pytest.CaptureFixture
 
 def test_commands_have_words_for_help() -> None:
     assert isinstance(kubernetes, typer.Typer)
-    for name in ("status", "rollback", "scale", "rm"):
+    for name in ("ls", "show", "status", "rollback", "scale", "rm"):
         assert "--namespace" in call(name, "--help").stdout

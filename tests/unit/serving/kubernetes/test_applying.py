@@ -220,6 +220,13 @@ def test_contexts_and_namespaces_are_chosen(mock: MockCluster, tmp_path: Path, m
         Cluster.open()
 
 
+@pytest.mark.parametrize("text", ["no yaml: [", "just words", "contexts: 3", "{}", ""])
+def test_a_configuration_that_is_none_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    (tmp_path / "config").write_text(text)
+    with pytest.raises(InvalidInputError, match="The configuration of the cluster cannot be read"):
+        Cluster.open(kubeconfig=str(tmp_path / "config"))
+
+
 def test_a_server_that_is_gone_is_named(tmp_path: Path) -> None:
     mock = MockCluster()
     cluster = Cluster.open(kubeconfig=str(mock.kubeconfig(tmp_path / "config")))
