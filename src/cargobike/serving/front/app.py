@@ -9,6 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from cargobike.core.errors import nearest
+from cargobike.core.values.undecodable import UNDECODABLE
 from cargobike.core.version import __version__
 from cargobike.serving.front.desk.problems import Problem, Refused
 from cargobike.serving.front.hub import Hub
@@ -172,7 +173,7 @@ class App:
         body = await request.body(1 << 20)
         try:
             asked: Any = msgspec.json.decode(body) if body else None
-        except msgspec.DecodeError as error:
+        except UNDECODABLE as error:
             raise Refused(Problem(400, "not-json", f"The body is not JSON: {error}.")) from None
         answer = await self._hub.ask_supervisor(verb, asked)
         return json_reply(answer.body, answer.status)

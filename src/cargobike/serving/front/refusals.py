@@ -7,6 +7,8 @@ from typing import Any, Final
 
 import msgspec
 
+from cargobike.core.values.undecodable import UNDECODABLE
+
 LONGEST: Final = 64 << 10
 """Of longer bodies nothing is kept but that they were refused."""
 LONGEST_TEXT: Final = 4 << 10
@@ -27,7 +29,7 @@ def kept_rows(body: bytes, fields: Collection[str], redact: Collection[str]) -> 
         return None
     try:
         plain = msgspec.json.decode(body)
-    except (msgspec.DecodeError, RecursionError):
+    except UNDECODABLE:
         return None if redact else _text(body)
     if not redact:
         return [plain]

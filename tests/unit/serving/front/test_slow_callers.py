@@ -15,6 +15,8 @@ from cargobike.serving.front.web.connections import (
     BODY_S,
     HEAD_S,
     KEEP_ALIVE_S,
+    LINGER_BYTES,
+    LINGER_S,
     LONGEST_HEAD,
     READ_S,
     Connection,
@@ -25,7 +27,12 @@ Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter, ServerState], Await
 
 
 async def app(scope: Any, receive: Any, send: Any) -> None:
-    """Read the whole body; answer with as many bytes as the path says."""
+    """Read the whole body, and answer with as many bytes as the path says; or refuse to read it."""
+    if scope["path"] == "/refuse":
+        headers = [(b"content-length", b"2"), (b"connection", b"close")]
+        await send({"type": "http.response.start", "status": 413, "headers": headers})
+        await send({"type": "http.response.body", "body": b"no"})
+        return
     more = True
     while more:
         message = await receive()
@@ -117,6 +124,38 @@ def test_headers_without_end_are_refused() -> None:
         for number in range(LONGEST_HEAD // 1000 + 10):
             writer.write(b"X-%d: " % number + b"a" * 1000 + b"\r\n")
         assert (await reader.read()).startswith(b"HTTP/1.1 431 ")
+
+    talk(conversation)
+
+
+def test_a_caller_that_sends_all_before_it_reads_gets_its_refusal() -> None:
+    async def conversation(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, _: ServerState) -> None:
+        writer.write(b"POST /refuse HTTP/1.1\r\nHost: a\r\nContent-Length: 30000000\r\n\r\n")
+        for _ in range(30):
+            writer.write(b"x" * 1_000_000)
+            await writer.drain()
+        answer = await reader.read()
+        assert answer.startswith(b"HTTP/1.1 413 ")
+        assert answer.endswith(b"no")
+
+    talk(conversation)
+
+
+@pytest.mark.parametrize("is_slow", [True, False])
+def test_a_refused_caller_that_does_not_come_to_its_end_is_closed(is_slow: bool) -> None:
+    async def conversation(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, state: ServerState) -> None:
+        writer.write(b"POST /refuse HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999999\r\n\r\nabc")
+        await reader.readuntil(b"no")
+        [connection] = state.connections
+        assert isinstance(connection, Connection)
+        sweep(state.connections, later(LINGER_S - 1))
+        assert not connection.transport.is_closing()
+        if is_slow:
+            sweep(state.connections, later(LINGER_S + 1))
+        else:
+            connection.lingered_bytes = LINGER_BYTES
+            writer.write(b"one more")
+        assert await reader.read() == b""
 
     talk(conversation)
 

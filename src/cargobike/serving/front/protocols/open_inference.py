@@ -9,6 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from cargobike.core.signatures import Field
+from cargobike.core.values.undecodable import UNDECODABLE
 from cargobike.serving.front.desk.problems import Problem, Refused
 from cargobike.serving.front.protocols.rows import Asked, RowCodec
 from cargobike.serving.front.protocols.tensors import Tensor, rows_of, tensors_of
@@ -48,7 +49,7 @@ def read(body: bytes, codec: RowCodec, name: str) -> Asked:
         request = _decoder.decode(body)
     except msgspec.ValidationError as error:
         raise Refused(Problem(422, "wrong-body", f"The body is no inference request: {error}.")) from None
-    except (msgspec.DecodeError, RecursionError) as error:
+    except UNDECODABLE as error:
         raise Refused(Problem(400, "not-json", f"The body is not JSON: {error}.")) from None
     rows = codec.convert(rows_of(request.inputs, codec.inputs, codec.keys))
     return Asked(rows, functools.partial(_reply, name=name, request=request, fields=codec.outputs))

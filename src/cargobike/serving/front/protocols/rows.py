@@ -9,6 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from cargobike.core.signatures import Field, Signature
+from cargobike.core.values.undecodable import UNDECODABLE
 from cargobike.serving.checking import mistakes_in, row_type, shown
 from cargobike.serving.front.desk.problems import Problem, Refused
 from cargobike.serving.wire import Ready
@@ -70,7 +71,7 @@ class RowCodec:
         is_single = self._is_single(body)
         try:
             rows = [self._row_decoder.decode(body)] if is_single else self._rows_decoder.decode(body)
-        except msgspec.DecodeError as error:
+        except UNDECODABLE as error:
             raise self._refused(body, error, lambda plain: [plain] if is_single else plain) from None
         return self._checked(rows), is_single
 
@@ -78,7 +79,7 @@ class RowCodec:
         """Return the rows of `{"instances": [...]}`."""
         try:
             rows = self._instances_decoder.decode(body).instances
-        except msgspec.DecodeError as error:
+        except UNDECODABLE as error:
             raise self._refused(body, error, _instances_of) from None
         return self._checked(rows)
 
@@ -123,17 +124,17 @@ class RowCodec:
                 raise Refused(Problem(422, "wrong-row", wrong, mistakes=(wrong,)))
         return rows
 
-    def _refused(self, body: bytes, error: msgspec.DecodeError, rows_of: Callable[[Any], Any]) -> Refused:
+    def _refused(self, body: bytes, error: Exception, rows_of: Callable[[Any], Any]) -> Refused:
         try:
             plain = msgspec.json.decode(body)
-        except (msgspec.DecodeError, RecursionError) as problem:
+        except UNDECODABLE as problem:
             return Refused(Problem(400, "not-json", f"The body is not JSON: {problem}."))
         rows = rows_of(plain)
         if not isinstance(rows, list):
             return Refused(Problem(422, "wrong-body", f"{shown(plain)} was sent; a row or a list of rows is needed."))
         return self._wrong_rows(rows, error)
 
-    def _wrong_rows(self, rows: list[Any], error: msgspec.DecodeError) -> Refused:
+    def _wrong_rows(self, rows: list[Any], error: Exception) -> Refused:
         mistakes = tuple(mistakes_in(rows, self.inputs)) or (str(error),)
         return Refused(Problem(422, "wrong-row", "; ".join(mistakes), mistakes=mistakes))
 

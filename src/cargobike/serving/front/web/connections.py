@@ -22,6 +22,10 @@ BODY_S: Final = 60.0
 """How long a caller may take to send a body."""
 READ_S: Final = 60.0
 """How long a caller may leave an answer unread."""
+LINGER_S: Final = 10.0
+"""How long what a caller still sends is thrown away after it was refused: many read no answer before all is sent."""
+LINGER_BYTES: Final = 256 << 20
+"""How much of that at most."""
 KEEP_ALIVE_S: Final = 75.0
 """How long a connection is kept for the next request."""
 
@@ -51,6 +55,8 @@ class Connection(HttpToolsProtocol):
         self.is_in_head = True
         self.head_bytes = 0
         self.idle_since_s = 0.0
+        self.lingers_since_s = 0.0
+        self.lingered_bytes = 0
         self.is_last_request: bool = getattr(self.app, "is_leaving", False)
         self.lane: Lane | None = getattr(self.app, "lane", None)
         self.submit: Callable[[bytes, Exchange], None] | None = None
@@ -64,8 +70,13 @@ class Connection(HttpToolsProtocol):
         self.scope = cast("HTTPScope", scope)
 
     def data_received(self, data: bytes) -> None:
-        """Count what belongs to the head of a request."""
+        """Count what belongs to the head of a request, and what comes after a refusal."""
         self.idle_since_s = 0.0
+        if self.lingers_since_s:
+            self.lingered_bytes += len(data)
+            if self.lingered_bytes > LINGER_BYTES:
+                self.transport.close()
+                return
         if self.is_in_head:
             if not self.awaited_since_s:
                 self.awaited_since_s = self.loop.time()
@@ -113,6 +124,8 @@ class Connection(HttpToolsProtocol):
         self.is_in_head = True
         self.head_bytes = 0
         self.awaited_since_s = 0.0
+        if self.lingers_since_s:
+            self.transport.close()
         submit, self.submit = self.submit, None
         if submit is not None:
             submit(bytes(self.cycle.body), cast("Exchange", self.cycle))
@@ -123,7 +136,9 @@ class Connection(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         self.flow.resume_reading()
-        if self.pipeline:
+        if self.cycle.response_complete and not self.cycle.keep_alive:
+            self.lingers_since_s = self.loop.time()
+        elif self.pipeline:
             self._start_asgi_task(*self.pipeline.pop())
         else:
             self.idle_since_s = self.loop.time()
@@ -185,7 +200,7 @@ class Exchange(RequestResponseCycle):
     def _finish(self) -> None:
         self.response_complete = True
         self.message_event.set()
-        if not self.keep_alive:
+        if not self.keep_alive and not self.more_body:
             self.transport.close()
         self.on_response()
 
@@ -230,6 +245,8 @@ def sweep(connections: Iterable[Any], now_s: float) -> None:
             connection.refuse(b"408 Request Timeout", b"the request took too long to arrive")
             connection.awaited_since_s = now_s
         if connection.idle_since_s and now_s - connection.idle_since_s > KEEP_ALIVE_S:
+            connection.transport.close()
+        if connection.lingers_since_s and now_s - connection.lingers_since_s > LINGER_S:
             connection.transport.close()
         if not connection.transport.get_write_buffer_size():
             connection.unread_since_s = 0.0
