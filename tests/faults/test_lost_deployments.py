@@ -15,6 +15,7 @@ import pytest
 
 from cargobike import serving
 from cargobike.core.errors import DeploymentError, NotFoundError, PredictionError
+from cargobike.serving.tracing import edges
 from cargobike.store.files import project
 from support.deployments import (
     Requests,
@@ -195,6 +196,8 @@ def test_a_port_that_is_taken_is_said() -> None:
         port = taken.getsockname()[1]
         with pytest.raises(DeploymentError, match=f"cannot listen on 127.0.0.1:{port}: Address already in use"):
             serving.deploy("times", Times(1), port=port)
+    assert serving.deployment("times").status().state == "stopped", "it is not lost: it never ran"
+    assert list(edges(project.current())) == [], "it keeps no version from being removed"
 
 
 def test_an_alias_to_nothing_deploys_nothing() -> None:

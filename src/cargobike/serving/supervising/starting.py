@@ -20,6 +20,7 @@ from cargobike.serving.facts import (
     AnyServingFact,
     DeploymentChanged,
     DeploymentStarted,
+    DeploymentStopped,
     SupervisorStarted,
 )
 from cargobike.serving.record import DeploymentFolder, DeploymentRecord, folder_of, read_record
@@ -73,7 +74,7 @@ def _supervise(config: SupervisorConfig, folder: DeploymentFolder) -> None:
             record = _opened(config, folder, journal, is_running=bool(found) or crew.front is not None)
             crew.local = read_local(folder)
             crew.specification = msgspec.structs.replace(record.specification, environment={})
-            listen(crew, record)
+            _listen(crew, record, journal)
             with _control_socket(runtime) as server:
                 loop = Loop(record, crew, journal, server, say_on_stdout)
                 _begin(loop, config, found)
@@ -83,6 +84,15 @@ def _supervise(config: SupervisorConfig, folder: DeploymentFolder) -> None:
     finally:
         crew.close()
         remove_folder(runtime)
+
+
+def _listen(crew: Crew, record: DeploymentRecord, journal: JournalWriter) -> None:
+    """Listen; a deployment that cannot is stopped and not lost, and needs none of its versions."""
+    try:
+        listen(crew, record)
+    except DeploymentError as error:
+        journal.append([DeploymentStopped(at=time.time(), reason=str(error))])
+        raise
 
 
 def _opened(
