@@ -131,7 +131,7 @@ def test_headers_without_end_are_refused() -> None:
 def test_a_caller_that_sends_all_before_it_reads_gets_its_refusal() -> None:
     async def conversation(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, _: ServerState) -> None:
         writer.write(b"POST /refuse HTTP/1.1\r\nHost: a\r\nContent-Length: 30000000\r\n\r\n")
-        for _ in range(30):
+        for _number in range(30):
             writer.write(b"x" * 1_000_000)
             await writer.drain()
         answer = await reader.read()
