@@ -196,6 +196,8 @@ LIBRARIES: dict[str, Library] = {
             "data/tables/files/executors.py",
             "data/tables/spark_writing.py",
             "features/joining/spark.py",
+            "monitoring/streaming/query.py",
+            "monitoring/streaming/source.py",
             "features/joining/spark_reading.py",
             "engines/spark/pythons.py",
             "engines/spark/session.py",
@@ -284,6 +286,7 @@ LIBRARIES: dict[str, Library] = {
 """Every library that the package imports. One that is not here is not used anywhere."""
 
 DEFERRED: dict[tuple[str, str], str] = {
+    ("monitoring/running/process.py", "cargobike.monitoring.streaming.query"): "needs pyspark, an extra",
     ("serving/front/process.py", "cargobike.serving.front.rpc.server"): "an extra; only for gRPC",
     ("serving/pages/describing.py", "cargobike.serving.inference_log.reading"): "needs pyarrow; the rest does not",
     ("serving/commands/shipping.py", "cargobike.serving.commands.kubernetes"): "an extra; only for clusters",

@@ -25,13 +25,14 @@ def logging_to(
     project: Path | str,
     signatures: Mapping[int, Signature | None] | None = None,
     sink: Sink | None = None,
+    name: str = "digits",
     **chosen: Any,
 ) -> Iterator[InferenceLog]:
-    """Keep requests of a deployment `digits`; all of them are kept when the context is left."""
+    """Keep requests of a deployment, `digits` by default; all of them are kept when the context is left."""
     log = InferenceLog(
-        Specification(name="digits", model="digits", logging=Logging(**{"flush_s": 0.05, **chosen})),
+        Specification(name=name, model=name, logging=Logging(**{"flush_s": 0.05, **chosen})),
         str(project),
-        "digits",
+        name,
         {1: VECTORS} if signatures is None else signatures,
         sink=sink,
     )

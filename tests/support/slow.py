@@ -30,14 +30,6 @@ SLOW: dict[str, tuple[str, ...]] = {
         "test_a_pipeline_that_loses_its_process_deploys_and_rolls_once[before]",
         "test_a_function_that_is_deployed_is_registered_once_and_a_second_run_is_refused",
     ),
-    # A driver that is killed, and a step, stay quick.
-    "faults/test_lost_pipelines.py": (
-        "test_ctrl_c_ends_the_steps_and_the_run_can_be_resumed",
-        "test_a_template_that_is_killed_costs_no_attempt",
-        "test_a_driver_may_die_between_any_two_lines_of_its_journal",
-        "test_a_run_in_a_process_of_its_own_is_cancelled_from_here",
-    ),
-    "scenario/test_pipelines_on_storage.py": (),
     # A release by figures, and scaling to zero and back, stay quick.
     "scenario/test_deployed_models.py": (
         "test_functions_stand_before_and_after_the_model",
@@ -68,6 +60,7 @@ SLOW: dict[str, tuple[str, ...]] = {
     "unit/data/sources/test_tfrecord.py": ("test_tensorflow_reads_what_is_written_here_and_the_other_way_round",),
     "unit/estimators/test_scikit.py": ("test_scikit_learns_own_checks_pass",),
     "spark/test_spark_groups.py": (),
+    "spark/test_spark_monitoring.py": (),
     "unit/serving/front/test_load_over_http.py": (
         "test_answers_are_never_mixed_up[v1]",
         "test_answers_are_never_mixed_up[v2]",

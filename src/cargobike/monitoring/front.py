@@ -30,7 +30,7 @@ from cargobike.monitoring.watching.watching import WatchingRecord
 from cargobike.store.files import project as projects
 from cargobike.store.files.mirror import refresh
 
-_ENGINES: Final = ("local",)
+_ENGINES: Final = ("local", "spark")
 _TYPICAL_ROWS: Final = 1000
 """For windows by time: the size that is calibrated ahead; others are when they are first met."""
 
@@ -73,7 +73,8 @@ def watch(
             predictions and labels that return a number for each row, lower for better.
         columns: The features to judge; by default all numbers and categories.
         name: The monitor's name; by default the deployment's.
-        engine: Where it runs: `local`, a process on this machine.
+        engine: Where rows are read and summed: `local`, a process on this machine, or `spark`, a cluster, with
+            `spark:MASTER` for one that Spark's own settings do not name. Both give the same windows.
         detach: Whether the process goes on when this one ends; in a pipeline it always does.
         start: Whether to start that process; else `cargobike monitor start` does.
         from_beginning: Whether what is in the log already is watched too.
@@ -138,8 +139,8 @@ def _check_choices(name: str, engine: str, alarm: str, metrics: Sequence[str | M
     mistakes = []
     if not MONITORS.id.fullmatch(name):
         mistakes.append(f"{name!r} can be no name of a monitor; names have letters, digits, '.', '_' and '-'")
-    if engine not in _ENGINES:
-        mistakes.append(f"engine={engine!r} is not known; there is {', '.join(_ENGINES)}")
+    if engine.partition(":")[0] not in _ENGINES or engine.startswith("local:"):
+        mistakes.append(f"engine={engine!r} is not known; there is {', '.join(_ENGINES)}, and 'spark:MASTER'")
     try:
         Policy.parse(alarm)
     except InvalidInputError as error:

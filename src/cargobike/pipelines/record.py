@@ -115,8 +115,6 @@ class RunRecord(msgspec.Struct):
     resumed: list[float] = []
     pid: int = 0
     host: str = ""
-    offset: int = 0
-    """How much of the journal it was read from."""
 
     @property
     def id(self) -> str:
@@ -226,21 +224,10 @@ def read_run(folder: RunFolder) -> RunRecord:
         NotFoundError: If there is no such run.
         StoreError: If its journal is damaged.
     """
-    reader = JournalReader(folder.journal, RUN_FACTS, of=folder.id)
-    facts = reader.read_new()
+    facts = JournalReader(folder.journal, RUN_FACTS, of=folder.id).read_new()
     if not facts:
         raise NotFoundError(f"There is no run {folder.id!r} in {folder.project.root}.", wanted=folder.id)
-    record = fold(facts, folder)
-    record.offset = reader.offset
-    return record
-
-
-def read_on(record: RunRecord) -> None:
-    """Add what the journal says since the record was read."""
-    reader = JournalReader(record.folder.journal, RUN_FACTS, record.offset)
-    for fact in reader.read_new():
-        record.apply(fact)
-    record.offset = reader.offset
+    return fold(facts, folder)
 
 
 def state_of(record: RunRecord) -> RunState:

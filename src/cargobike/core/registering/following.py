@@ -80,8 +80,8 @@ class Logged(NamedTuple):
 
 
 @runtime_checkable
-class Splitter(Protocol):
-    """What a follower is as well, if several processes can read its log at once."""
+class Splitter(Follower, Protocol):
+    """A follower whose log several processes can read at once."""
 
     def ahead(self, position: str, most: int) -> str:
         """Return the position behind the next rows, without reading them; takes what `read` takes."""

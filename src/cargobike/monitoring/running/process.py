@@ -19,8 +19,10 @@ import msgspec
 from cargobike.core.errors import CargobikeError, InvalidInputError, StoreError
 from cargobike.core.layout import ProjectFolder
 from cargobike.core.registering.following import log_keeper
-from cargobike.monitoring.facts import Hooks, WatcherEnded, WatcherStarted
+from cargobike.engines.spark.session import import_pyspark
+from cargobike.monitoring.facts import Hooks, Watched, WatcherEnded, WatcherStarted
 from cargobike.monitoring.hooks.telling import Teller, wanted
+from cargobike.monitoring.labelling.joining import Open
 from cargobike.monitoring.record import MonitorFolder, MonitorRecord, find_record, folder_of
 from cargobike.monitoring.reference import Reference
 from cargobike.monitoring.running.keeping import Keeper
@@ -105,7 +107,8 @@ def watch_until(over: threading.Event, folder: MonitorFolder, *, begun: threadin
         teller = Teller(folder.id, watched.subject, watched.hooks)
         _tell_again(teller, record, watched.hooks)
         follow = open_log(lambda: log_keeper().follow(watched.subject, folder.project))
-        watcher = Watcher(folder, watched, reference, keeper, opened=follow, teller=teller)
+        rows = _on_spark(watched, reference, folder.project) if watched.engine != "local" else follow
+        watcher = Watcher(folder, watched, reference, keeper, opened=rows, log=follow, teller=teller)
         exits.callback(watcher.close)
         keeper.commit(keeper.kept, [WatcherStarted(at=time.time(), pid=os.getpid(), host=socket.gethostname())])
         reason = "stopped"
@@ -124,6 +127,15 @@ def watch_until(over: threading.Event, folder: MonitorFolder, *, begun: threadin
             if reference.calibrated_sizes > calibrated:
                 reference.save(folder.reference)  # windows by time have many sizes, and each takes a second to learn
             keeper.commit(keeper.kept, [WatcherEnded(at=time.time(), reason=reason)])
+
+
+def _on_spark(watched: Watched, reference: Reference, project: ProjectFolder) -> Open:
+    """Return what follows the log with Spark; it is started with the first rows, and again after a failure."""
+    import_pyspark()
+    from cargobike.monitoring.streaming.query import SparkFollower  # noqa: PLC0415 - needs pyspark, an extra
+
+    master = watched.engine.partition(":")[2] or None
+    return open_log(lambda: SparkFollower(watched.subject, project, reference.summing.layout, master))
 
 
 def _tell_again(teller: Teller, record: MonitorRecord, hooks: Hooks) -> None:

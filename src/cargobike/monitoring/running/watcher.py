@@ -42,6 +42,7 @@ class Watcher:
         reference: What is usual.
         keeper: Keeps facts and state.
         opened: Opens the log; called again after it could not be read.
+        log: Opens it for labels, where rows do not come here otherwise.
         teller: Tells hooks.
         clock: Tells the time, in seconds since 1970.
     """
@@ -57,11 +58,12 @@ class Watcher:
         keeper: Keeper,
         *,
         opened: Open,
+        log: Open | None = None,
         teller: Teller,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._folder, self._watched, self._reference, self._keeper = folder, watched, reference, keeper
-        self._opened, self._teller, self._clock = opened, teller, clock
+        self._opened, self._log, self._teller, self._clock = opened, log or opened, teller, clock
         self._metrics = choose_metrics(watched.metrics)
         self._waited: dict[int, float] = {}
         self._go_on()
@@ -164,7 +166,7 @@ class Watcher:
 
     def _joined(self, number: int, now: float) -> list[AnyMonitorFact] | None:
         """Return what labels say; `None` if requests are missing that may still be on their way into the log."""
-        joined = label_log(read_labels(self._folder.project, self._folder.id, number), self._opened)
+        joined = label_log(read_labels(self._folder.project, self._folder.id, number), self._log)
         waited_s = time.monotonic() - self._waited.setdefault(number, time.monotonic())
         if joined.unmatched.num_rows and waited_s < self.label_patience_s:
             return None

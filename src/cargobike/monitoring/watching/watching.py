@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import pyarrow as pa
 
 from cargobike.monitoring.facts import AnyMonitorFact, Watched
 from cargobike.monitoring.judgement import Judgement
 from cargobike.monitoring.reference import Reference
+from cargobike.monitoring.watching.far import Cutting, FarRows, Merging, places
 from cargobike.monitoring.watching.features import answered, features_of_log, fitted
 from cargobike.monitoring.watching.judging import Judging, JudgingRecord
 from cargobike.monitoring.watching.windows import Closed, Windows, WindowsRecord, seconds_of
@@ -57,6 +59,7 @@ class Watching:
     def __init__(self, watched: Watched, reference: Reference, record: WatchingRecord | None = None) -> None:
         kept = record or WatchingRecord()
         self._reference = reference
+        self._choice = watched.window
         self._windows = Windows(watched.window, reference.summing, kept.windows)
         self.judging = Judging(watched, reference, kept.judging)
         self.position, self._dropped, self._rows = kept.position, kept.dropped, kept.rows
@@ -80,11 +83,13 @@ class Watching:
         """Watch some rows of a log.
 
         Args:
-            rows: An Arrow table with the columns of an inference log.
+            rows: An Arrow table with the columns of an inference log; or `FarRows`, which are summed elsewhere.
             position: Where the log goes on behind them.
             now: What time it is, in seconds since 1970.
             dropped: How many requests the log could not keep.
         """
+        if not isinstance(rows, pa.Table):
+            return self._feed_far(rows, position, now, dropped)
         rows = answered(rows)
         self.position = position
         self._dropped += dropped
@@ -94,6 +99,16 @@ class Watching:
         features = fitted(features_of_log(rows), self._reference.summing.layout)
         versions = rows["version"].fill_null(0).to_numpy()
         return self._judged(self._windows.feed(features, seconds_of(rows["at"]), versions, now), now)
+
+    def _feed_far(self, rows: FarRows, position: str, now: float, dropped: int) -> Outcome:
+        layout, table = self._reference.summing.layout, places(len(rows.ats))
+        cutting = Cutting(layout)
+        Windows(self._choice, cutting, self._windows.record()).feed(table, rows.ats, rows.versions, now)
+        merging = Merging(layout, rows.sum(cutting.cuts) if cutting.cuts else [])
+        self.position = position
+        self._dropped += dropped
+        self._rows += table.num_rows
+        return self._judged(self._windows.feed(table, rows.ats, rows.versions, now, sums=merging), now)
 
     def tick(self, now: float) -> Outcome:
         """Close the windows whose time is over; only when everything that is there was read."""

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from cargobike.monitoring.facts import WindowChoice
 from cargobike.monitoring.states.state import State
-from cargobike.monitoring.states.summing import Summing
+from cargobike.monitoring.watching.far import Sums
 
 SKEW_S: Final = 300.0
 """How far the clocks of hosts may be apart: requests from further ahead count as if they had come now."""
@@ -95,9 +95,9 @@ class Windows:
         ValueError: If the record is of another reference.
     """
 
-    def __init__(self, choice: WindowChoice, summing: Summing, record: WindowsRecord | None = None) -> None:
+    def __init__(self, choice: WindowChoice, summing: Sums, record: WindowsRecord | None = None) -> None:
         self._choice = choice
-        self._summing = summing
+        self._summing = self._sums = summing
         kept = record or WindowsRecord()
         self._open = {
             (one.version, one.start): _Open(
@@ -124,7 +124,9 @@ class Windows:
         """How many rows are in windows that are not closed."""
         return sum(one.state.rows for one in self._open.values())
 
-    def feed(self, features: pa.Table, ats: Any, versions: Any, now: float) -> list[Closed]:
+    def feed(
+        self, features: pa.Table, ats: Any, versions: Any, now: float, *, sums: Sums | None = None
+    ) -> list[Closed]:
         """Add rows in order; return the windows that they close.
 
         Args:
@@ -132,7 +134,9 @@ class Windows:
             ats: When each request came, in seconds since 1970: an array.
             versions: Which version answered each: an array.
             now: What time it is, for requests that seem to come from the future.
+            sums: What adds these rows to states, if not what always does.
         """
+        self._sums = sums or self._summing
         ats = np.minimum(np.asarray(ats, np.float64), now + SKEW_S)
         versions = np.asarray(versions, np.int64)
         if self._choice.rows:
@@ -186,7 +190,7 @@ class Windows:
                 yield self._close(key)
 
     def _add(self, window: _Open, features: pa.Table, ats: Any) -> None:
-        self._summing.add(window.state, features)
+        self._sums.add(window.state, features)
         window.first_at = min(window.first_at, float(ats.min()))
         window.last_at = max(window.last_at, float(ats.max()))
 

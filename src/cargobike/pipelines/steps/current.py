@@ -24,6 +24,11 @@ class Askable(Protocol):
     options: Options
     signature: inspect.Signature | None
 
+    @property
+    def code(self) -> str:
+        """The fingerprint of its code."""
+        ...
+
 
 class Drives(Stepper, Protocol):
     """The driver of a run."""
