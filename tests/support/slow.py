@@ -128,6 +128,7 @@ SLOW: dict[str, tuple[str, ...]] = {
     "browser/test_tables.py": (),
     "browser/test_lineage_walk.py": (),
     "browser/test_shipping_pages.py": (),
+    "browser/test_monitors_in_browser.py": (),
     "scenario/test_served_in_a_pod.py": (),
     "scenario/test_tables_on_storage.py": (
         "test_a_table_is_written_to_the_storage_and_read_there[seaweed]",

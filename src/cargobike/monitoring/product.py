@@ -27,5 +27,7 @@ PRODUCT: Final = Product(
     kind="cargobike.monitoring.kind:MONITORS",
     edges="cargobike.monitoring.tracing:edges",
     triggers={"drifted": "cargobike.monitoring.triggering:look"},
+    pages="cargobike.monitoring.pages.section:monitoring_section",
+    thing_pages={"monitor": "/monitors/{name}"},
     opened={"monitor": "cargobike.monitoring.triggering:open_monitor"},
 )
