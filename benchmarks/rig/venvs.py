@@ -30,6 +30,8 @@ REQUIREMENTS: dict[str, tuple[str, ...]] = {
     "frouros": ("frouros==0.9.0",),
     "evidently": ("evidently==0.7.23 pandas<3 numpy<2.3",),  # does not import beside pandas 3
     "river": ("river==0.26.1",),
+    "prefect": ("prefect==3.4.25 fastapi<0.119",),
+    "dagster": ("dagster==1.12.2",),
     "hyperopt": ("setuptools<80", "hyperopt", "pyspark==4.3.0"),
 }
 """What each needs, installed one after the other."""

@@ -55,6 +55,13 @@ def test_the_best_trial_becomes_champion_and_then_has_to_be_beaten(tmp_path: Pat
     assert "line:2" in run_example(tmp_path, "models.py")
 
 
+def test_a_pipeline_that_failed_is_resumed_and_does_nothing_twice(tmp_path: Path) -> None:
+    output = run_example(tmp_path, "pipeline_steps.py")
+    assert "step 5 (check) failed: RuntimeError: not approved yet\ncompleted line:1" in output
+    assert "1 prepare completed attempt 1" in output
+    assert "5 check completed attempt 2" in output
+
+
 def test_versions_are_released_and_a_broken_one_is_taken_back(tmp_path: Path) -> None:
     output = run_example(tmp_path, "serving.py")
     assert "version 2 says 360.0" in output

@@ -13,6 +13,10 @@
   models/_names/<name>              exists for every model
   models.sqlite                     derived, may be deleted: what lists models
   features/<name>/v<version>/       its rows: a Delta table; beside it quarantine/v<version>/
+  runs/<id>/                        a run of a pipeline: journal.jsonl, driver.lock, stop, as below
+    steps/<number>/                 stdout.log, stderr.log, result-<attempt>.*, outcome-<attempt>.json
+  pipelines/cache/<key>.json        what steps of earlier runs returned, by code and inputs; may be deleted
+  pipelines/claims/<run>            on shared storage: the process that began a run
   experiments/<id>/
     journal.jsonl                   the truth
     driver.lock                     held by the living driver
