@@ -27,6 +27,13 @@ def counted(folder: str, value: Any) -> Any:
     return value
 
 
+@pipelines.step
+def marked(folder: str, name: str, value: Any) -> Any:
+    """Return the value, and leave a mark."""
+    mark(folder, name)
+    return value
+
+
 @pipelines.step(retries=2, backoff=0.001)
 def flaky(folder: str, fails: int) -> int:
     """Fail a few times."""
@@ -34,6 +41,14 @@ def flaky(folder: str, fails: int) -> int:
     if times <= fails:
         raise ValueError(f"attempt {times}")
     return times
+
+
+@pipelines.step
+def until_allowed(folder: str, value: Any) -> Any:
+    """Fail until a file is there."""
+    if not Path(folder, "allowed").exists():
+        raise ValueError("not allowed yet")
+    return value
 
 
 @pipelines.step

@@ -61,6 +61,14 @@ SLOW: dict[str, tuple[str, ...]] = {
     "unit/estimators/test_scikit.py": ("test_scikit_learns_own_checks_pass",),
     "spark/test_spark_groups.py": (),
     "spark/test_spark_monitoring.py": (),
+    # A driver that is killed, and a step, stay quick.
+    "faults/test_lost_pipelines.py": (
+        "test_ctrl_c_ends_the_steps_and_the_run_can_be_resumed",
+        "test_a_template_that_is_killed_costs_no_attempt",
+        "test_a_driver_may_die_between_any_two_lines_of_its_journal",
+        "test_a_run_in_a_process_of_its_own_is_cancelled_from_here",
+    ),
+    "scenario/test_pipelines_on_storage.py": (),
     "unit/serving/front/test_load_over_http.py": (
         "test_answers_are_never_mixed_up[v1]",
         "test_answers_are_never_mixed_up[v2]",

@@ -126,7 +126,7 @@ def resume(
         use_cache=record.started.use_cache,
         watch=watch,
     )
-    return Run(take_up(request, record.folder, accept_changes=accept_changes))
+    return Run(take_up(request, record, accept_changes=accept_changes))
 
 
 def get(run: str = "last") -> Run:

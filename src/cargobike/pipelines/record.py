@@ -115,6 +115,8 @@ class RunRecord(msgspec.Struct):
     resumed: list[float] = []
     pid: int = 0
     host: str = ""
+    offset: int = 0
+    """How much of the journal it was read from."""
 
     @property
     def id(self) -> str:
@@ -224,10 +226,21 @@ def read_run(folder: RunFolder) -> RunRecord:
         NotFoundError: If there is no such run.
         StoreError: If its journal is damaged.
     """
-    facts = JournalReader(folder.journal, RUN_FACTS, of=folder.id).read_new()
+    reader = JournalReader(folder.journal, RUN_FACTS, of=folder.id)
+    facts = reader.read_new()
     if not facts:
         raise NotFoundError(f"There is no run {folder.id!r} in {folder.project.root}.", wanted=folder.id)
-    return fold(facts, folder)
+    record = fold(facts, folder)
+    record.offset = reader.offset
+    return record
+
+
+def read_on(record: RunRecord) -> None:
+    """Add what the journal says since the record was read."""
+    reader = JournalReader(record.folder.journal, RUN_FACTS, record.offset)
+    for fact in reader.read_new():
+        record.apply(fact)
+    record.offset = reader.offset
 
 
 def state_of(record: RunRecord) -> RunState:

@@ -30,7 +30,7 @@ from cargobike.pipelines.driving.interrupts import Interrupts
 from cargobike.pipelines.facts import RunEnded, RunResumed, RunStarted, RunState
 from cargobike.pipelines.processes.crew import Crew
 from cargobike.pipelines.processes.messages import Setup
-from cargobike.pipelines.record import RunFolder, RunRecord, fold, folder_of, read_run
+from cargobike.pipelines.record import RunFolder, RunRecord, fold, folder_of, read_on
 from cargobike.pipelines.steps.current import driving
 from cargobike.pipelines.values.keeping import keep
 from cargobike.pipelines.values.passing import resolved
@@ -108,7 +108,7 @@ def conduct(request: Request, project: ProjectFolder, run_id: str) -> RunRecord:
     return record
 
 
-def take_up(request: Request, folder: RunFolder, *, accept_changes: bool) -> RunRecord:
+def take_up(request: Request, record: RunRecord, *, accept_changes: bool) -> RunRecord:
     """Go on with a run where it was, and drive it to its end.
 
     Raises:
@@ -116,13 +116,14 @@ def take_up(request: Request, folder: RunFolder, *, accept_changes: bool) -> Run
         InvalidInputError: If its code has changed, unless that is accepted.
         Exception: Whatever ended the pipeline's function.
     """
+    folder = record.folder
     project = folder.project
     fetch(folder, with_checkpoints=True)
     with contextlib.ExitStack() as exits:
         exits.enter_context(_locked(folder))
         _await_processes(folder)
         folder.stop_request.unlink(missing_ok=True)
-        record = read_run(folder)
+        read_on(record)  # another driver may have gone on with it
         if record.state is RunState.COMPLETED:
             return record
         changed = changed_parts(record.code, request.code)

@@ -86,7 +86,7 @@ class Driver:
         self._own_calls = OwnCalls(self)
         self._news = threading.Event()
         self._last_number = 0
-        self._packing = Packing()
+        self._packing = Packing(crew.files)
         self._packed: dict[int, Packed] = {}
         self.settled: set[int] = set()
         self._refused = ""
@@ -113,7 +113,7 @@ class Driver:
         """Ask for a step; returns at once."""
         self.check()
         inputs = passing.describe(step.signature, args, kwargs, step.name)
-        code = step.code
+        code = self._packing.code(step)
         with self.interrupts.whole(), self.lock:
             number = self.next_number()
             ask = StepAsked(

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from cargobike.core.errors import InvalidInputError
 from cargobike.pipelines.steps.current import Askable
 from cargobike.pipelines.values import passing, pickling
+from cargobike.pipelines.values.code import fingerprint
 from cargobike.pipelines.values.pickling import Promise
 from cargobike.workers.runner import is_library
 
@@ -27,10 +28,22 @@ class Packed(NamedTuple):
 
 
 class Packing:
-    """Packs steps; each function once, however often it is asked for."""
+    """Packs steps; each function once, however often it is asked for.
 
-    def __init__(self) -> None:
+    Args:
+        files: What is in the files of the user's modules that steps import, by the names of the modules.
+    """
+
+    def __init__(self, files: Mapping[str, str]) -> None:
+        self._files = files
+        self._codes: dict[int, tuple[Askable, str]] = {}
         self._functions: dict[int, tuple[Askable, bytes, list[str]]] = {}
+
+    def code(self, step: Askable) -> str:
+        """Return the fingerprint of a step's code, with its modules as they were when the run began."""
+        if id(step) not in self._codes:
+            self._codes[id(step)] = step, fingerprint(step.function, self._files)
+        return self._codes[id(step)][1]
 
     def pack(self, step: Askable, args: Sequence[Any], kwargs: Mapping[str, Any], promises: list[Promise]) -> Packed:
         """Pack a step and its arguments.

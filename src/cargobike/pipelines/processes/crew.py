@@ -40,6 +40,11 @@ class Crew:
         abandon_in_copies(self)
 
     @property
+    def files(self) -> dict[str, str]:
+        """What is in the files of the user's modules that steps import, by the names of the modules."""
+        return {name: source for name, (source, _, _) in self._setup.modules.items()}
+
+    @property
     def connection(self) -> socket.socket | None:
         """What the template answers on, once there is one."""
         return self._connection

@@ -24,11 +24,6 @@ class Askable(Protocol):
     options: Options
     signature: inspect.Signature | None
 
-    @property
-    def code(self) -> str:
-        """The fingerprint of its code."""
-        ...
-
 
 class Drives(Stepper, Protocol):
     """The driver of a run."""

@@ -13,7 +13,6 @@ from cargobike.core.values.times import Seconds, read_seconds
 from cargobike.pipelines.driving.events import Options
 from cargobike.pipelines.steps.current import current_driver
 from cargobike.pipelines.steps.result import StepResult
-from cargobike.pipelines.values.code import fingerprint
 
 _MOST_RETRIES: Final = 1000
 
@@ -59,11 +58,6 @@ class Step:
             lengths = ", ".join(str(len(column)) for column in columns) or "no list"
             raise InvalidInputError(f"{self.name}.map needs lists of the same length; {lengths} were given.")
         return [self(*items, **same) for items in zip(*columns, strict=True)]
-
-    @functools.cached_property
-    def code(self) -> str:
-        """The fingerprint of its code."""
-        return fingerprint(self.function)
 
     def __repr__(self) -> str:
         return f"<step {self.name}>"

@@ -14,7 +14,7 @@ import inspect
 import os
 import sys
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -23,16 +23,21 @@ from cargobike.pipelines.values import pickling
 from cargobike.pipelines.values.value import digest_of
 
 
-def fingerprints(function: Callable[..., Any]) -> dict[str, str]:
-    """Return the fingerprint of each part of a function's code and of what it reaches, by name."""
-    walk = _Walk()
+def fingerprints(function: Callable[..., Any], files: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the fingerprint of each part of a function's code and of what it reaches, by name.
+
+    Args:
+        function: The function.
+        files: What is in the files of the user's modules, by their names; what is on the disk by default.
+    """
+    walk = _Walk(files or {})
     walk.add(getattr(function, "__name__", "function"), function)
     return {name: digest_of(*sorted(texts)) for name, texts in sorted(walk.parts.items())}
 
 
-def fingerprint(function: Callable[..., Any]) -> str:
+def fingerprint(function: Callable[..., Any], files: Mapping[str, str] | None = None) -> str:
     """Return one fingerprint of a function's code and of what it reaches."""
-    return joined(fingerprints(function))
+    return joined(fingerprints(function, files))
 
 
 def joined(parts: dict[str, str]) -> str:
@@ -43,7 +48,8 @@ def joined(parts: dict[str, str]) -> str:
 class _Walk:
     """Adds one part after the other, each once."""
 
-    def __init__(self) -> None:
+    def __init__(self, sources: Mapping[str, str]) -> None:
+        self._sources = sources
         self.parts: dict[str, list[bytes]] = {}
         self._seen: set[int] = set()
         self._files: set[str] = set()
@@ -76,7 +82,8 @@ class _Walk:
     def _function(self, name: str, function: FunctionType) -> None:
         if self._is_elsewhere(function):
             return
-        self._part(name, _source(function) or _compiled(function.__code__))
+        # Both: the file may have been edited since it was loaded.
+        self._part(name, f"{_source(function)}\0{_compiled(function.__code__)}")
         for default in (function.__defaults__, function.__kwdefaults__):
             self._value(f"{name} defaults", default)
         for variable, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
@@ -129,7 +136,7 @@ class _Walk:
             if file is None:
                 self._library(name)
                 continue
-            source = source_of(file)
+            source = self._sources.get(name) or source_of(file)
             self._part(f"file {name}", source)
             waiting += imported_by(source)
 
@@ -159,9 +166,14 @@ def _source(thing: Any) -> str:
 
 
 def _compiled(code: CodeType) -> str:
-    constants = [repr(constant) for constant in code.co_consts if not isinstance(constant, CodeType)]
+    constants = [_constant(constant) for constant in code.co_consts if not isinstance(constant, CodeType)]
     inner = [_compiled(constant) for constant in code.co_consts if isinstance(constant, CodeType)]
     return "\0".join([code.co_code.hex(), *code.co_names, *constants, *inner])
+
+
+def _constant(constant: Any) -> str:
+    """Return a constant as text that is the same in every process; sets have another order in each."""
+    return repr(sorted(map(repr, constant))) if isinstance(constant, frozenset) else repr(constant)
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:

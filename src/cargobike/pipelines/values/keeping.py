@@ -12,7 +12,7 @@ import msgspec
 
 from cargobike.core.errors import InvalidInputError, StoreError
 from cargobike.core.layout import ProjectFolder
-from cargobike.core.registering.steps import Keepable, Kept, open_kept
+from cargobike.core.registering.steps import Kept, open_kept
 from cargobike.core.values.exact import pack_exactly, unpack_exactly
 from cargobike.pipelines.values import formats, pickling
 from cargobike.pipelines.values.pickling import Promise
@@ -44,7 +44,7 @@ def keep(value: Any, root: Path, place: str) -> Value:
     Raises:
         InvalidInputError: If it cannot be kept, naming the part that cannot.
     """
-    if isinstance(value, Keepable) and not isinstance(value, type):
+    if pickling.is_kept(value):
         thing = value.kept_as()
         return Value("kept", digest_of(thing.kind.encode(), thing.id.encode()), thing=(thing.kind, thing.id))
     if is_plain(value):

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from cargobike.core.errors import InvalidInputError
-from cargobike.core.registering.steps import Keepable, Kept
+from cargobike.core.registering.steps import Kept
 from cargobike.core.values.exact import pack_exactly
 from cargobike.pipelines.values import pickling
 from cargobike.pipelines.values.keeping import is_plain, words_for
@@ -56,7 +56,7 @@ def describe(
     promises: list[Promise] = []
     described: dict[str, Value] = {}
     for name, value in _named(signature, args, kwargs, title):
-        if stays_here and not is_plain(value) and not isinstance(value, Keepable):
+        if stays_here and not is_plain(value) and not pickling.is_kept(value):
             kind = f"{type(value).__module__}.{type(value).__qualname__}"
             described[name] = Value("pickle", digest_of(kind.encode()), text=words_for(value))
         else:
@@ -119,7 +119,7 @@ def _described(name: str, value: Any, promises: list[Promise], title: str) -> Va
             place = len(promises)
             promises.append(value)
         return Value("step", f"step {place}", value.number)
-    if isinstance(value, Keepable) and not isinstance(value, type):
+    if pickling.is_kept(value):
         thing = value.kept_as()
         return Value("kept", digest_of(thing.kind.encode(), thing.id.encode()), thing=(thing.kind, thing.id))
     if is_plain(value):
