@@ -17,7 +17,7 @@ from cargobike.core.values.kinds import read_count
 from cargobike.core.version import __version__
 from cargobike.monitoring.alarms.policy import Policy
 from cargobike.monitoring.asking.choices import read_hooks, read_window
-from cargobike.monitoring.asking.references import Chosen, choose_reference
+from cargobike.monitoring.asking.references import Chosen, asked_for, choose_reference
 from cargobike.monitoring.facts import AnyMonitorFact, Hooks, MonitorChanged, MonitorStarted, Watched
 from cargobike.monitoring.handle import Monitor
 from cargobike.monitoring.kind import MONITORS
@@ -109,6 +109,7 @@ def watch(
         false_alarms=false_alarms,
         columns=columns,
         seed=seed,
+        asked=asked_for(logged, deployment, project),
     )
     watched = Watched(
         subject=deployment,

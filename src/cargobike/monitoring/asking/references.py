@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from cargobike.core.errors import CargobikeError, InvalidInputError, NotFoundError
 from cargobike.core.layout import ProjectFolder
-from cargobike.core.registering.following import Logged
+from cargobike.core.registering.following import Logged, log_keeper
 from cargobike.core.registering.keeping import table_keeper
 from cargobike.core.registering.modelling import KeptModel, model_keeper
 from cargobike.core.registering.steps import Keepable, Kept, open_kept
@@ -18,9 +18,10 @@ from cargobike.core.registering.tracing import Thing, lineage_of
 from cargobike.monitoring.reference import Reference
 from cargobike.monitoring.rows.reading import opened, sample_of
 from cargobike.monitoring.states.making import LEARNED_FROM
-from cargobike.monitoring.watching.features import OUTPUT, features_of
+from cargobike.monitoring.watching.features import OUTPUT, answered, features_of, features_of_log
 
 _KINDS: Final = ("dataset", "table")
+_LOOKED_AT: Final = 1000
 _PREDICTED: Final = 10_000
 """For so many rows of the reference, at most, the model is asked what it predicts; then they are the reference."""
 
@@ -51,6 +52,7 @@ def choose_reference(
     false_alarms: float,
     columns: Sequence[str] | None,
     seed: int,
+    asked: Callable[[str], bool] | None = None,
 ) -> Chosen:
     """Return what windows are compared with.
 
@@ -63,6 +65,7 @@ def choose_reference(
         false_alarms: Which part of windows without a shift may be unusual.
         columns: The features to judge; by default all.
         seed: What is random is drawn from it.
+        asked: Tells whether requests have a feature; without it, all of the reference are judged.
 
     Raises:
         InvalidInputError: If it cannot be a reference, or if there is nothing that the model was trained on.
@@ -74,8 +77,7 @@ def choose_reference(
         thing = trained_on(logged, subject, project)
         name, given = str(thing), open_thing(thing, project)
     elif isinstance(given, Keepable):
-        kept = given.kept_as()
-        thing = Thing(kept.kind, *kept.id.rsplit(":", 1)) if ":" in kept.id else Thing(kept.kind, kept.id)
+        thing = _thing(given.kept_as())
         name = str(thing)
     elif isinstance(given, str):
         name = given
@@ -87,10 +89,40 @@ def choose_reference(
     for feature in features.column_names:
         if feature.partition("[")[0].removeprefix(OUTPUT) in logged.redacted:
             left_out[feature] = "the log leaves it out (redact)"
+    if columns is None and asked is not None:
+        left_out |= {name: "requests do not have it" for name in features.column_names if not asked(name)}
     features = features.drop_columns([name for name in features.column_names if name in left_out])
+    if not features.num_columns:
+        raise InvalidInputError(
+            f"{name} has nothing in common with what {subject} is asked and answers.",
+            [f"{feature!r}: {reason}" for feature, reason in left_out.items()],
+        )
     wanted = None if columns is None else [one.removeprefix("input.") for one in columns]
     reference = Reference(features, window=window, false_alarms=false_alarms, seed=seed, columns=wanted)
     return Chosen(reference, name, thing, {**reference.skipped, **left_out})
+
+
+def asked_for(logged: Logged, subject: str, project: ProjectFolder) -> Callable[[str], bool] | None:
+    """Return what tells whether requests have a feature: labels, keys and times of a training dataset they have not.
+
+    The log says it, or the signature of the model while the log is empty; `None` if neither does.
+    """
+    follower = log_keeper().follow(subject, project)
+    try:
+        rows = answered(follower.read("", _LOOKED_AT).rows)
+    finally:
+        follower.close()
+    if rows.num_rows:
+        names = set(features_of_log(rows).column_names)
+        return names.__contains__
+    try:
+        signature = model_keeper().get(_served(logged)).signature if logged.model else None
+    except CargobikeError:
+        signature = None
+    if signature is None:
+        return None
+    fields = {field.name for field in signature.inputs} | {f"{OUTPUT}{field.name}" for field in signature.outputs}
+    return lambda name: any(name == field or name.startswith((f"{field}[", f"{field}.")) for field in fields)
 
 
 def trained_on(logged: Logged, subject: str, project: ProjectFolder) -> Thing:
@@ -102,7 +134,7 @@ def trained_on(logged: Logged, subject: str, project: ProjectFolder) -> Thing:
     advice = "Give what it was trained on: reference=training_dataset, a table, or a monitoring.Reference."
     if not logged.model:
         raise InvalidInputError(f"Which model {subject} serves is not known here. {advice}")
-    model = f"{logged.model}:{logged.version}" if logged.version else logged.model
+    model = _served(logged)
     try:
         sources = lineage_of(project, model, "model").sources
     except NotFoundError:
@@ -133,6 +165,18 @@ def open_thing(thing: Thing, project: ProjectFolder) -> Any:
         ) from error
 
 
+def _thing(kept: Kept) -> Thing:
+    """Return what lineage calls something that is kept; a part of a dataset is called like the dataset."""
+    name, _, version = kept.id.rpartition(":")
+    if kept.kind == "dataset-part":
+        return Thing("dataset", name, version.partition("/")[0])
+    return Thing(kept.kind, name, version) if name else Thing(kept.kind, kept.id)
+
+
+def _served(logged: Logged) -> str:
+    return f"{logged.model}:{logged.version}" if logged.version else logged.model
+
+
 def _with_predictions(rows: pa.Table, logged: Logged, left_out: dict[str, str], seed: int) -> pa.Table:
     """Return features with what the served version predicts for them, so that predictions are watched as well."""
     features = features_of(rows)
@@ -141,7 +185,7 @@ def _with_predictions(rows: pa.Table, logged: Logged, left_out: dict[str, str], 
     random = np.random.default_rng([seed, 0x0D])
     chosen = np.sort(random.choice(rows.num_rows, min(_PREDICTED, rows.num_rows), replace=False))
     try:
-        model = model_keeper().get(f"{logged.model}:{logged.version}" if logged.version else logged.model)
+        model = model_keeper().get(_served(logged))
         predicted = _predicted(model, rows.take(pa.array(chosen)))
     except Exception as error:  # noqa: BLE001 - a model may fail in any way; its inputs are watched all the same
         left_out[OUTPUT.removesuffix(".")] = f"what the model predicts for the reference is not known: {error}"

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -9,15 +9,17 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from cargobike import models
 from cargobike.core.errors import InvalidInputError
 from cargobike.core.layout import ProjectFolder
 from cargobike.core.registering.following import Logged
 from cargobike.monitoring import Reference
 from cargobike.monitoring.asking.choices import read_length, read_window
-from cargobike.monitoring.asking.references import Chosen, choose_reference
+from cargobike.monitoring.asking.references import Chosen, asked_for, choose_reference
 from cargobike.monitoring.front import _check_log
 from cargobike.monitoring.watching.features import features_of_log, fitted
 from cargobike.store.files import project as projects
+from support.logged_requests import logging_to, take_some
 from support.watched_rows import logged, small_reference, usual
 
 
@@ -28,10 +30,14 @@ def _project(tmp_path: Path) -> Iterator[None]:
     projects.use(None)
 
 
-def choose(given: Any, log: Logged | None = None, columns: list[str] | None = None) -> Chosen:
+def choose(
+    given: Any, log: Logged | None = None, columns: list[str] | None = None, asked: Callable[[str], bool] | None = None
+) -> Chosen:
     here: ProjectFolder = projects.current()
     about = log or Logged()
-    return choose_reference(given, about, "shop", here, window=20, false_alarms=0.05, columns=columns, seed=1)
+    return choose_reference(
+        given, about, "shop", here, window=20, false_alarms=0.05, columns=columns, seed=1, asked=asked
+    )
 
 
 def test_a_reference_is_taken_as_it_is() -> None:
@@ -70,8 +76,44 @@ def test_what_the_log_leaves_out_is_not_judged_and_it_is_said() -> None:
     chosen = choose(usual(100), Logged(redacted=("age",)))
     assert chosen.reference.columns == ["town"]
     assert chosen.left_out == {"age": "the log leaves it out (redact)"}
-    with pytest.raises(InvalidInputError, match=r"no column that can be judged|cannot be made"):
+    with pytest.raises(InvalidInputError, match="nothing in common with what shop is asked"):
         choose(usual(100), Logged(redacted=("age", "town")))
+
+
+def test_what_requests_do_not_have_is_not_judged() -> None:
+    table = {**usual(100), "label": np.ones(100)}
+    chosen = choose(table, asked={"age", "town", "other"}.__contains__)
+    assert chosen.reference.columns == ["age", "town"]
+    assert chosen.left_out == {"label": "requests do not have it"}
+    with pytest.raises(InvalidInputError, match="nothing in common with what shop is asked"):
+        choose(table, asked={"other"}.__contains__)
+
+
+def test_the_log_says_what_requests_have_and_before_it_the_signature() -> None:
+    here = projects.prepare()
+    _touch(here.root)
+    assert asked_for(Logged(), "digits", here) is None
+    models.register("grows", _grow, example=[{"age": 1.0, "town": "Oslo"}])
+    by_signature = asked_for(Logged(model="grows", version=1), "digits", here)
+    assert by_signature is not None
+    names = ("age", "town[3]", "townhall", "output.output", "label")
+    assert [by_signature(name) for name in names] == [True, True, False, True, False]
+    with logging_to(here.root) as log:
+        take_some(log, 3)
+    by_log = asked_for(Logged(model="grows", version=1), "digits", here)
+    assert by_log is not None
+    assert [by_log(name) for name in ("x[0]", "x[3]", "output.score", "age")] == [True, False, True, False]
+
+
+def _grow(rows: list[Any]) -> list[Any]:
+    return [row["age"] + 1 for row in rows]
+
+
+def _touch(root: Path) -> None:
+    """Make a deployment that has logged nothing."""
+    folder = root / "deployments" / "digits"
+    folder.mkdir(parents=True)
+    (folder / "mark").touch()
 
 
 def test_a_model_that_cannot_be_asked_leaves_its_inputs_watched() -> None:
