@@ -108,6 +108,7 @@ class StepAsked(Fact, frozen=True, tag="step-asked"):
         inputs: What it was called with, by the names of its parameters.
         digest: The fingerprint of all inputs together, without what other steps return.
         after: The steps whose results it was given.
+        function: Where to find its function again: `file.py:name`; empty if that is not at the top of a file.
     """
 
     step: Count
@@ -117,6 +118,7 @@ class StepAsked(Fact, frozen=True, tag="step-asked"):
     inputs: dict[str, Value] = msgspec.field(default_factory=dict)
     digest: str = ""
     after: tuple[Count, ...] = ()
+    function: str = ""
 
 
 class StepStarted(Fact, frozen=True, tag="step-started"):

@@ -72,6 +72,7 @@ class StepRecord(msgspec.Struct):
     inputs: dict[str, Value] = {}
     digest: str = ""
     after: tuple[int, ...] = ()
+    function: str = ""
     state: StepState = StepState.WAITING
     asked_at: float = 0.0
     started_at: float | None = None
@@ -168,6 +169,7 @@ class RunRecord(msgspec.Struct):
                 inputs=fact.inputs,
                 digest=fact.digest,
                 after=fact.after,
+                function=fact.function,
                 asked_at=fact.at,
                 attempt=0 if before is None else before.attempt,  # files of attempts are never mixed up
             )

@@ -1,9 +1,10 @@
-"""`cargobike pipelines`: run, resume, ls, show, cancel, graph, logs, rm, schedule, schedules."""
+"""`cargobike pipelines`: run, resume, ls, show, cancel, graph, logs, rm, export, schedule, schedules."""
 
 from __future__ import annotations
 
 import typer
 
+from cargobike.pipelines.commands.exporting import export
 from cargobike.pipelines.commands.listing import ls, rm
 from cargobike.pipelines.commands.running import cancel, resume, run
 from cargobike.pipelines.commands.scheduling import schedule, schedules
@@ -19,5 +20,6 @@ pipelines.command("graph")(graph)
 pipelines.command("logs")(logs)
 pipelines.command("cancel")(cancel)
 pipelines.command("rm")(rm)
+pipelines.command("export")(export)
 pipelines.command("schedule")(schedule)
 pipelines.add_typer(schedules, name="schedules")

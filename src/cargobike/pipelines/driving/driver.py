@@ -124,6 +124,7 @@ class Driver:
                 inputs=inputs.described,
                 digest=inputs.digest,
                 after=inputs.after,
+                function=step.place,
             )
             known = self.record.steps.get(number)
             if known is None or not known.state.is_done:

@@ -107,7 +107,7 @@ def _value(run: str, name: str, value: Value | None) -> ValueAnswer | None:
         return None
     thing = thing_of(value)
     page = page_of(thing) if thing is not None else ""
-    if value.form == "step":
+    if value.form == "step" and not isinstance(value.data, list):
         page = f"/pipelines/runs/{run}/steps/{value.data}"
     return ValueAnswer(name, str(value), value.form, page, value.size_bytes)
 

@@ -24,6 +24,11 @@ class Askable(Protocol):
     options: Options
     signature: inspect.Signature | None
 
+    @property
+    def place(self) -> str:
+        """Where its function can be found again; empty if it is not at the top of a file."""
+        ...
+
 
 class Drives(Stepper, Protocol):
     """The driver of a run."""

@@ -13,6 +13,7 @@ from cargobike.core.values.times import Seconds, read_seconds
 from cargobike.pipelines.driving.events import Options
 from cargobike.pipelines.steps.current import current_driver
 from cargobike.pipelines.steps.result import StepResult
+from cargobike.pipelines.values.code import function_place
 
 _MOST_RETRIES: Final = 1000
 
@@ -58,6 +59,11 @@ class Step:
             lengths = ", ".join(str(len(column)) for column in columns) or "no list"
             raise InvalidInputError(f"{self.name}.map needs lists of the same length; {lengths} were given.")
         return [self(*items, **same) for items in zip(*columns, strict=True)]
+
+    @functools.cached_property
+    def place(self) -> str:
+        """Where its function can be found again: `file.py:name`; empty if it is not at the top of a file."""
+        return function_place(self.function)
 
     def __repr__(self) -> str:
         return f"<step {self.name}>"

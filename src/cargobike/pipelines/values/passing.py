@@ -112,13 +112,22 @@ def _named(
     return named
 
 
+def _places(wanted: Sequence[Promise], promises: list[Promise]) -> list[int]:
+    """Return the places of results among those that a step is given; new ones are added."""
+    known = {id(promise): place for place, promise in enumerate(promises)}
+    for promise in wanted:
+        if id(promise) not in known:
+            known[id(promise)] = len(promises)
+            promises.append(promise)
+    return [known[id(promise)] for promise in wanted]
+
+
 def _described(name: str, value: Any, promises: list[Promise], title: str) -> Value:
     if isinstance(value, Promise):
-        place = next((place for place, promise in enumerate(promises) if promise is value), None)
-        if place is None:
-            place = len(promises)
-            promises.append(value)
-        return Value("step", f"step {place}", value.number)
+        return Value("step", f"step {_places([value], promises)[0]}", value.number)
+    if type(value) is list and value and all(isinstance(item, Promise) for item in value):
+        places = " ".join(map(str, _places(value, promises)))
+        return Value("step", f"steps {places}", [item.number for item in value])
     if pickling.is_kept(value):
         thing = value.kept_as()
         return Value("kept", digest_of(thing.kind.encode(), thing.id.encode()), thing=(thing.kind, thing.id))

@@ -21,7 +21,7 @@ class Value(msgspec.Struct, frozen=True, omit_defaults=True):
         form: How it is kept: in the journal as plain data, in a file of the run (JSON, NumPy, Arrow, a data frame as
             Arrow, a pickle), as a thing of the project, or as what another step returned.
         digest: The fingerprint of its content.
-        data: Plain data, packed exactly; a small pickle as text; the number of a step.
+        data: Plain data, packed exactly; a small pickle as text; the number of a step, or those of several.
         thing: The kind and id of a thing of the project.
         path: The file, in the folder of the run.
         size_bytes: How large it is.
@@ -39,7 +39,7 @@ class Value(msgspec.Struct, frozen=True, omit_defaults=True):
     def __str__(self) -> str:
         """Say what it is on one line."""
         if self.form == "step":
-            return f"step {self.data}"
+            return f"steps {', '.join(map(str, self.data))}" if isinstance(self.data, list) else f"step {self.data}"
         if self.thing is not None:
             return f"{self.thing[0]} {self.thing[1]}"
         if self.form == "plain":

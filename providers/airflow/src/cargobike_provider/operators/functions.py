@@ -18,6 +18,8 @@ class CargobikeFunctionOperator(CargobikeOperator):
             can be imported.
         op_args: Its arguments, as plain data.
         op_kwargs: Its arguments by name, as plain data.
+        open_things: Whether references among them (`{"kind": "model", "id": "digits:3"}`) are opened, so that the
+            function gets the model version, table, experiment … itself.
     """
 
     template_fields: Sequence[str] = (*CargobikeOperator.template_fields, "function", "op_args", "op_kwargs")
@@ -28,17 +30,23 @@ class CargobikeFunctionOperator(CargobikeOperator):
         function: Function,
         op_args: Sequence[Any] | None = None,
         op_kwargs: Mapping[str, Any] | None = None,
+        open_things: bool = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
+        self.open_things = open_things
         self.function = read_function("function", function)
         self.op_args = op_args
         self.op_kwargs = op_kwargs
 
     def request(self) -> tuple[str, dict[str, Any]]:
         """Return what the program is asked for."""
-        arguments = {"function": self.function, "args": list(self.op_args or ()), "kwargs": dict(self.op_kwargs or {})}
-        return "function", arguments
+        return "function", {
+            "function": self.function,
+            "args": list(self.op_args or ()),
+            "kwargs": dict(self.op_kwargs or {}),
+            "open_things": self.open_things,
+        }
 
 
 class CargobikeNotebookOperator(CargobikeOperator):

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from cargobike import project
 from cargobike.errors import FunctionError
 
 Arguments = dict[str, Any]
@@ -21,7 +22,23 @@ Origin = dict[str, Any]
 def run_function(arguments: Arguments, _origin: Origin) -> Any:
     """Call a function with plain data, and return what it returns."""
     function = load_function(arguments["function"])
-    return function(*arguments["args"], **arguments["kwargs"])
+    args, kwargs = arguments["args"], arguments["kwargs"]
+    if arguments.get("open_things"):
+        args, kwargs = _open_things(args), _open_things(kwargs)
+    result = function(*args, **kwargs)
+    # A step of a pipeline, called outside of one, is called as the function that it is.
+    return result.result() if type(result).__module__.startswith("cargobike.pipelines.") else result
+
+
+def _open_things(value: Any) -> Any:
+    """Return what a task was given with things of the project in the place of references to them."""
+    from cargobike.core.registering.steps import Kept, open_kept  # noqa: PLC0415 - only few tasks need it
+
+    if isinstance(value, dict):
+        if isinstance(value.get("kind"), str) and isinstance(value.get("id"), str):
+            return open_kept(Kept(value["kind"], value["id"]), project.current())
+        return {name: _open_things(one) for name, one in value.items()}
+    return [_open_things(one) for one in value] if isinstance(value, list) else value
 
 
 def load_function(reference: str) -> Callable[..., Any]:
