@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import importlib
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from airflow.providers_manager import ProvidersManager
@@ -58,6 +60,18 @@ def test_a_token_is_shown_nowhere(project: Path, monkeypatch: pytest.MonkeyPatch
     assert settings.variables["AWS_SECRET_ACCESS_KEY"] == "hush"
     assert "hush" not in repr(settings)
     assert "hush" not in " ".join(settings.command)
+
+
+def test_what_the_guide_shows_are_dags() -> None:
+    page = Path(__file__).parents[3] / "docs" / "guides" / "airflow.md"
+    blocks = re.findall(r"^```python\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE)
+    names: dict[str, Any] = {}
+    for block in blocks:
+        exec(compile(block, str(page), "exec"), names)
+    assert len(blocks) == 2
+    outlets = [outlet.uri for outlet in names["register"].outlets]
+    assert outlets == ["cargobike://cargobike_default/model/digits"]
+    assert names["search"].upstream_task_ids == {"features"}
 
 
 def test_addresses_of_assets_have_one_form() -> None:
