@@ -133,6 +133,13 @@ def test_labels_that_come_late_say_that_errors_rose(project: Path) -> None:
     assert NOW + 290 < alarm.raised.since < NOW + 310
     cause = look_of(trigger := monitoring.drifted("digits", kind="drift"))(trigger, "0", projects.current()).cause
     assert cause is None, "errors are of another kind"
+    monitor.start(detach=True)
+    monitor.label(pa.table({"request_id": ["r1"], "label": ["not a number"]}))
+    while len(monitor.errors()) < 3:
+        time.sleep(0.05)
+    monitor.stop()
+    assert "The metric 'mae' cannot be computed of these labels" in monitor.errors()[-1].problem
+    assert monitor.status().trouble == ""
     with pytest.raises(InvalidInputError, match="no column 'label'") as caught:
         monitoring.labels("digits", pa.table({"request_id": ["r1"], "lable": [1]}))
     assert "Did you mean" in str(caught.value)
@@ -190,6 +197,19 @@ def test_what_is_asked_for_anew_goes_on_where_it_was(project: Path) -> None:
         line.partition('"fact":"')[2].partition('"')[0] for line in monitor.folder.journal.read_text().splitlines()
     ]
     assert [fact for fact in facts if fact.startswith("monitor")] == ["monitor-started", "monitor-changed"]
+
+
+def test_another_reference_of_the_same_name_is_another_one(project: Path) -> None:
+    log_some(project, 3)
+    monitor = monitoring.watch("digits", reference(), window=50, start=False)
+    before = monitor.folder.reference.read_bytes()
+    monitoring.watch("digits", reference(), window=50, start=False)
+    assert monitor.folder.reference.read_bytes() == before
+    monitoring.watch("digits", pd.DataFrame(usual(2000, seed=9)), window=50, start=False)
+    assert monitor.folder.reference.read_bytes() != before
+    monitor.folder.reference.write_bytes(before)
+    with pytest.raises(InvalidInputError, match=r"is another one than it was asked for with.*Call monitoring\.watch"):
+        monitor.start()
 
 
 def test_only_what_comes_is_watched_if_asked(project: Path) -> None:

@@ -60,6 +60,7 @@ class Watched(msgspec.Struct, frozen=True, kw_only=True):
         least: The fewest rows of a window that is judged.
         reference: What the reference was, for people: `training dataset digits_training:3`.
         reference_thing: The same as lineage calls it: kind, name, version; empty if it is none of the project's.
+        fingerprint: The same for references of equal content.
         columns: The features that are judged.
         left_out: Features that are not, each with the reason.
         model: The model that is served.
@@ -78,6 +79,7 @@ class Watched(msgspec.Struct, frozen=True, kw_only=True):
     least: int = 20
     reference: str = ""
     reference_thing: tuple[str, str, str] = ("", "", "")
+    fingerprint: str = ""
     columns: tuple[str, ...] = ()
     left_out: dict[str, str] = {}
     model: str = ""
@@ -185,6 +187,7 @@ class ErrorMeasured(Fact, frozen=True, tag="error-measured"):
         last_at: When the last one came.
         model_version: The version that predicted them.
         unmatched: Labels for which no prediction was found.
+        problem: Why nothing could be measured; empty if it could.
     """
 
     number: int
@@ -195,6 +198,7 @@ class ErrorMeasured(Fact, frozen=True, tag="error-measured"):
     last_at: float = 0.0
     model_version: int = 0
     unmatched: int = 0
+    problem: str = ""
 
 
 class AlarmRaised(Fact, frozen=True, tag="alarm-raised"):

@@ -119,6 +119,7 @@ def watch(
         least=read_count("least", least, least=1),
         reference=chosen.name,
         reference_thing=(chosen.thing.kind, chosen.thing.name, chosen.thing.version),
+        fingerprint=chosen.reference.fingerprint,
         columns=tuple(chosen.reference.columns),
         left_out=chosen.left_out,
         model=logged.model,

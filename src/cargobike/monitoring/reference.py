@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -102,6 +103,11 @@ class Reference:
     def state(self) -> State:
         """The state of all rows of the reference."""
         return self._state
+
+    @property
+    def fingerprint(self) -> str:
+        """The same for references of equal content."""
+        return hashlib.sha256(self._state.encode()).hexdigest()[:16]
 
     @property
     def calibrated_sizes(self) -> int:

@@ -246,7 +246,8 @@ def _print_one(status: MonitorStatus, one: Monitor) -> None:
             console().print(cell(f"  seen by {alarm.acknowledged.by}: {alarm.acknowledged.note or MISSING}", "dim"))
     for error in record.errors[-_WINDOWS_SHOWN:]:
         figures = ", ".join(f"{key} {value:.4g}" for key, value in error.metrics.items())
-        console().print(cell(f"{moment(error.at)}  {count(error.rows, 'label')}: {figures or 'no predictions found'}"))
+        words = figures or error.problem or "no predictions found"
+        console().print(cell(f"{moment(error.at)}  {count(error.rows, 'label')}: {words}"))
 
 
 def _size(window: WindowChoice) -> str:

@@ -110,6 +110,12 @@ class Labelling:
                 facts += self._changed(name, point, fact)
         return facts
 
+    def refuse(self, labels: int, problem: str, now: float) -> ErrorMeasured:
+        """Go on behind labels that nothing can be measured with."""
+        self.labels = labels
+        self._measured += 1
+        return ErrorMeasured(at=now, number=self._measured, labels=labels, metrics={}, rows=0, problem=problem)
+
     def _changed(self, metric: str, point: ChangePoint, fact: ErrorMeasured) -> list[AnyMonitorFact]:
         if point.after <= point.before:
             if self._judging.is_open("error"):

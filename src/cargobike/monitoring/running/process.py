@@ -97,13 +97,14 @@ def watch_until(over: threading.Event, folder: MonitorFolder, *, begun: threadin
     with contextlib.ExitStack() as exits:
         exits.enter_context(held(folder))
         folder.stop_request.unlink(missing_ok=True)
-        record = find_record(folder.project, folder.id)
-        reference = Reference.load(folder.reference)
-        calibrated = reference.calibrated_sizes
+        find_record(folder.project, folder.id)
         keeper = Keeper(folder)
         exits.callback(keeper.close)
-        _share(folder, exits)
+        record = find_record(folder.project, folder.id)  # with what a process that was killed had not written
         watched = record.watched
+        reference = _reference(folder, watched)
+        calibrated = reference.calibrated_sizes
+        _share(folder, exits)
         teller = Teller(folder.id, watched.subject, watched.hooks)
         _tell_again(teller, record, watched.hooks)
         follow = open_log(lambda: log_keeper().follow(watched.subject, folder.project))
@@ -127,6 +128,16 @@ def watch_until(over: threading.Event, folder: MonitorFolder, *, begun: threadin
             if reference.calibrated_sizes > calibrated:
                 reference.save(folder.reference)  # windows by time have many sizes, and each takes a second to learn
             keeper.commit(keeper.kept, [WatcherEnded(at=time.time(), reason=reason)])
+
+
+def _reference(folder: MonitorFolder, watched: Watched) -> Reference:
+    reference = Reference.load(folder.reference)
+    if watched.fingerprint and reference.fingerprint != watched.fingerprint:
+        raise InvalidInputError(
+            f"The reference of {folder.id} is another one than it was asked for with: a call of monitoring.watch was "
+            "killed in the middle, or the file was replaced. Call monitoring.watch again."
+        )
+    return reference
 
 
 def _on_spark(watched: Watched, reference: Reference, project: ProjectFolder) -> Open:

@@ -159,8 +159,7 @@ class Watcher:
                     break
                 facts += joined
             except InvalidInputError as error:
-                self._labelling.labels = number
-                facts.append(Trouble(at=now, text=f"labels {number}: {error}"))
+                facts.append(self._labelling.refuse(number, str(error), now))
         self._labels_at = time.monotonic() + LABELS_EVERY_S
         return facts
 
