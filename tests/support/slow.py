@@ -136,6 +136,7 @@ SLOW: dict[str, tuple[str, ...]] = {
     "browser/test_tables.py": (),
     "browser/test_lineage_walk.py": (),
     "browser/test_shipping_pages.py": (),
+    "browser/test_pipeline_runs.py": (),
     "browser/test_monitors_in_browser.py": (),
     "scenario/test_served_in_a_pod.py": (),
     "scenario/test_tables_on_storage.py": (

@@ -275,6 +275,8 @@ class Driver:
                 self._own_calls.to_recover.add(command.step)
                 return None
             outcome = read_outcome(self._folder, command.step, command.attempt)
+            if outcome is not None and outcome.interrupted:
+                outcome = None  # it was ended with its run, and has not failed
             return events.Recovered(self.clock.now(), command.step, outcome)
         elif isinstance(command, events.EndAttempt):
             self._crew.end(command.step, command.attempt, GRACE_S)

@@ -36,6 +36,7 @@ class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
         failure: The exception, if it can be kept.
         lost: Whether its process was lost through no fault of the step.
         final: Whether another attempt would end the same way.
+        interrupted: Whether it was told to end; a run that is resumed begins it again.
     """
 
     ok: bool
@@ -47,6 +48,7 @@ class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
     peak_memory_bytes: int = 0
     lost: bool = False
     final: bool = False
+    interrupted: bool = False
 
 
 class Hit(msgspec.Struct, frozen=True):

@@ -111,6 +111,35 @@ class StepOutput(Answer):
     stderr: str
 
 
+class FiringLine(Answer):
+    """One time that a schedule was set off."""
+
+    at: str
+    run: str
+    outcome: Annotated[str, Field(description="What became of it; empty as long as that is not known.")]
+    cause: str
+    note: str
+
+
+class ScheduleLine(Answer):
+    """One schedule: what sets off which pipeline, and the last times that it did."""
+
+    schedule: str
+    pipeline: Annotated[str, Field(description="The function that it runs, as `file.py:function`.")]
+    words: Annotated[str, Field(description="What sets it off.")]
+    next_at: Annotated[str | None, Field(description="When the clock sets it off next.")]
+    is_paused: bool
+    overlap: str
+    firings: Annotated[list[FiringLine], Field(description="The newest first, 10 at most.")]
+
+
+class ScheduleList(Answer):
+    """All schedules of the project, by name."""
+
+    schedules: list[ScheduleLine]
+    problem: Annotated[str, Field(description="Why there are none, if they cannot be read.")]
+
+
 class Change(Answer):
     """What was asked for, and how things stand."""
 

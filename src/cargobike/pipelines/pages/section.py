@@ -10,9 +10,10 @@ from starlette.responses import Response
 
 from cargobike.core.errors import CargobikeError
 from cargobike.pipelines.pages import describing
-from cargobike.pipelines.pages.answers import Change, RunDetails, RunPage, StepDetails, StepOutput
+from cargobike.pipelines.pages.answers import Change, RunDetails, RunPage, ScheduleList, StepDetails, StepOutput
 from cargobike.pipelines.pages.drawing import MOST_BARS, gantt, graph
 from cargobike.pipelines.pages.listing import Runs
+from cargobike.pipelines.pages.timetable import all_schedules
 from cargobike.pipelines.running import start
 from cargobike.store.files.mirror import share_stop
 from cargobike.ui.web.answering import REFUSALS, Problem, answer, sends
@@ -77,6 +78,13 @@ def step_output(state: Server, run: Run, step: Number) -> StepOutput:
     return describing.output(describing.found(state.project, run), step)
 
 
+@api.get("/pipelines/schedules")
+@sends
+def schedules(state: Server) -> ScheduleList:
+    """Return what sets off which pipeline, and the last times that it did."""
+    return all_schedules(state.project)
+
+
 @api.post("/pipelines/runs/{run}/cancel", status_code=202, response_model=Change, responses=_CHANGES)
 def cancel(state: Server, run: Run) -> Response:
     """Ask a run to end, as `cargobike pipelines cancel` does; it can be resumed later.
@@ -117,11 +125,12 @@ def resume(state: Server, runs: Listed, run: Run) -> Response:
 
 @pages.get("/pipelines")
 def runs_page(
-    runs: Listed, templates: Pages, pipeline: Pipeline = "", words: Words = "", offset: Offset = 0
+    state: Server, runs: Listed, templates: Pages, *, pipeline: Pipeline = "", words: Words = "", offset: Offset = 0
 ) -> Response:
     """Return the page with the list of runs."""
     listed = runs.page(pipeline, words, offset, _SHOWN)
-    return templates.page("pipelines/runs.html", listed=listed, words=words, pipeline=pipeline)
+    planned = all_schedules(state.project)
+    return templates.page("pipelines/runs.html", listed=listed, words=words, pipeline=pipeline, planned=planned)
 
 
 @pages.get("/pipelines/runs/{run}")

@@ -115,7 +115,12 @@ def _kept(result: Any, task: Task, folder: RunFolder) -> Value:
 def _failed(error: BaseException, task: Task) -> Outcome:
     text = describe_exception(error, task.folder)[0]
     sys.stderr.write(text + "\n")
-    return Outcome(ok=False, error=text, final=isinstance(error, UnkeepableError))
+    return Outcome(
+        ok=False,
+        error=text,
+        final=isinstance(error, UnkeepableError),
+        interrupted=isinstance(error, KeyboardInterrupt),
+    )
 
 
 def _leave() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from cargobike import project
+from cargobike import features, pipelines, project
 from cargobike.core.registering.tracing import Thing, all_edges, page_of
 from cargobike.pipelines.facts import (
     AnyRunFact,
@@ -23,7 +23,7 @@ from cargobike.pipelines.facts import (
     StepStarted,
     StepState,
 )
-from cargobike.pipelines.pages.answers import RunDetails, RunPage, StepDetails, StepOutput
+from cargobike.pipelines.pages.answers import RunDetails, RunPage, ScheduleList, StepDetails, StepOutput
 from cargobike.pipelines.pages.drawing import MOST_NODES
 from cargobike.pipelines.record import RunFolder, folder_of
 from cargobike.pipelines.values.value import Value
@@ -189,6 +189,28 @@ def test_a_run_is_cancelled_and_resumed_only_where_that_is_allowed(
     read_only = client_of(project.current(), Access(may_stop=False))
     assert read_only.post("/api/v1/pipelines/runs/run-1/resume", headers=ASKING, content="{}").status_code == 403
     assert "data-resume" not in read_only.get("/pipelines/runs/run-1").text
+
+
+def nightly() -> None:
+    """A pipeline that can be found again."""
+
+
+def test_schedules_are_listed_with_what_became_of_them(client: TestClient) -> None:
+    assert "Schedules" not in client.get("/pipelines").text
+    features.create_group("teams", key="team_id")
+    pipelines.schedule(nightly, cron="0 3 * * *", when=[features.changed("teams")], name="every-night")
+    pipelines.schedule(nightly, every="1d", name="rests").pause()
+    answer = client.get("/api/v1/pipelines/schedules").json()
+    model_of(ScheduleList).model_validate(answer)
+    assert [(one["schedule"], one["is_paused"]) for one in answer["schedules"]] == [
+        ("every-night", False),
+        ("rests", True),
+    ]
+    assert answer["schedules"][0]["words"] == "0 3 * * * (UTC) or when teams changed"
+    assert answer["schedules"][0]["next_at"].endswith("03:00:00.000+00:00")
+    assert answer["schedules"][1]["next_at"] is None
+    page = client.get("/pipelines").text
+    assert page.index("every-night") < page.index("run-1")
 
 
 def test_many_steps_are_drawn_by_their_names(tmp_path: Path) -> None:
