@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 
 from cargobike import data, experiment, features, models, pipelines, project, serving
 from cargobike.pipelines.facts import RunState, StepState
+from cargobike.pipelines.running import start
 
 _PIPELINE = """
 from cargobike import data, experiment, features, models, serving
@@ -38,6 +40,20 @@ def prepare():
     other = models.register("other", double, metrics={"score": 1.0})
     other.promote("champion", when="score >= champion.score")
     return [table, dataset, model]
+
+
+def slow(x, notes):
+    import pathlib, time
+    pathlib.Path(notes, f"{x}-{time.monotonic_ns()}").touch()
+    deadline = time.monotonic() + 60
+    while x > 2 and not pathlib.Path(notes, "go").exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return float(x)
+
+
+def search(notes):
+    space = [{"x": x, "notes": notes} for x in range(1, 7)]
+    return experiment.launch(slow, space, workers=2, quiet=True)
 
 
 def deploy():
@@ -146,6 +162,24 @@ def test_a_driver_that_is_killed_again_and_again_makes_each_thing_once(place: Pa
     assert experiment.load("last").counts == {"completed": 4}
     assert [len(models.list(name)) for name in ("best", "other")] == [1, 1]
     assert len(models.history("other")) == 1
+
+
+def test_a_search_whose_driver_is_killed_goes_on_with_the_trials_that_it_lacks(place: Path) -> None:
+    notes = place / "notes"
+    notes.mkdir()
+    started = start(f"{place}/pipeline.py:search", params={"notes": str(notes)}, run_id="run")
+    give_up_at = time.monotonic() + 100
+    while len(list(notes.glob("[34]-*"))) < 2 and time.monotonic() < give_up_at:  # two ended, two are at work
+        time.sleep(0.02)
+    started.process.kill()
+    started.process.wait(60)
+    assert pipelines.get("run").state is RunState.INTERRUPTED
+    (notes / "go").touch()
+    run = pipelines.resume("run")
+    assert [one.id for one in experiment.list()] == [run.result.id]
+    assert run.result.counts == {"completed": 6}
+    tried = [path.name.partition("-")[0] for path in notes.glob("*-*")]
+    assert {x: tried.count(x) for x in "123456"} == {"1": 1, "2": 1, "3": 2, "4": 2, "5": 1, "6": 1}
 
 
 def test_a_driver_that_is_killed_again_and_again_deploys_and_rolls_once(place: Path) -> None:

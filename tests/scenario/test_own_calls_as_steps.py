@@ -162,6 +162,24 @@ def test_a_search_that_was_killed_before_its_code_was_kept_is_replaced() -> None
     assert result.id != folder.id
 
 
+def test_tables_of_files_and_of_predictions_are_written_once(tmp_path: Path) -> None:
+    (tmp_path / "pets").mkdir()
+    (tmp_path / "pets/tom.txt").write_text("fur")
+    run = Remembering()
+
+    def tables() -> list[int]:
+        packed = data.pack(tmp_path / "pets", "packed")
+        guessed = experiment.inference(lambda rows: rows["x"] * 2, {"x": [1.0, 2.0]}, workers=0, quiet=True)
+        chosen = experiment.inference(lambda rows: rows["x"], {"x": [1.0]}, output_to="chosen", workers=0, quiet=True)
+        return [table.version for table in (packed, guessed, chosen)]
+
+    for call in ("data.pack", "experiment.inference"):
+        assert run.run(tables, kill_at=(call, "after")) is None
+    assert run.run(tables) == [1, 1, 1]
+    assert run.made == {"data.pack": 1, "experiment.inference": 2}
+    assert len(data.list()) == 3
+
+
 def test_what_is_gone_is_said_when_it_is_opened() -> None:
     data.write({"x": [1.0]}, "numbers")
     folder = project.current()
