@@ -526,6 +526,10 @@ DEFERRED: dict[tuple[str, str], str] = {
     ("training/preparing.py", "cargobike.training.fully_sharded"): "a second to import; only who asks for it pays",
     ("training/preparing.py", "cargobike.training.zero_redundancy"): "a second to import; only who asks for it pays",
     ("experiments/index/opening.py", "cargobike.experiments.index.journals"): "SQLAlchemy is slow to import",
+    (
+        "pipelines/processes/attempt.py",
+        "cargobike.pipelines.processes.elsewhere",
+    ): "only for steps on other engines, and it delays every step",
     ("pipelines/values/formats.py", "numpy"): "only for arrays",
     ("store/index/opening.py", "cargobike.store.index.database"): "SQLAlchemy is slow to import",
     ("store/index/opening.py", "cargobike.store.index.postgres"): "only where there is such a server",

@@ -116,6 +116,7 @@ SLOW: dict[str, tuple[str, ...]] = {
     "spark/test_spark_files.py": (),
     "spark/test_spark_networks.py": (),
     "spark/test_spark_places.py": (),
+    "spark/test_spark_steps.py": (),
     "spark/test_spark_tables.py": (),
     "spark/test_spark_search.py": (
         "test_the_command_line_runs_on_spark",

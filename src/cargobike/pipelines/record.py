@@ -266,12 +266,25 @@ def list_runs(project: ProjectFolder, pipeline: str = "") -> list[RunRecord]:
     records: list[RunRecord] = []
     for folder in run_folders(project):
         try:
-            record = read_run(folder)
-        except (StoreError, NotFoundError):
+            record = _seen_run(folder)
+        except (StoreError, NotFoundError, OSError):
             continue
         if not pipeline or record.pipeline == pipeline:
             records.append(record)
     return sorted(records, key=lambda record: (record.started.at, record.id), reverse=True)
+
+
+_seen: dict[Path, tuple[int, int, RunRecord]] = {}
+
+
+def _seen_run(folder: RunFolder) -> RunRecord:
+    """Return what the journal of a run says, read once for as long as it is the same: servers list again and again."""
+    status = folder.journal.stat()
+    size, changed_ns, record = _seen.get(folder.root, (0, 0, None))
+    if record is None or (size, changed_ns) != (status.st_size, status.st_mtime_ns):
+        record = read_run(folder)
+        _seen[folder.root] = status.st_size, status.st_mtime_ns, record
+    return record
 
 
 def find_run(name: str, project: ProjectFolder) -> RunRecord:

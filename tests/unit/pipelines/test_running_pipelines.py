@@ -9,10 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cargobike import pipelines
+from cargobike import experiment, pipelines
+from cargobike.core.layout import ProjectFolder
 from cargobike.errors import InvalidInputError, StepFailedError
 from cargobike.pipelines import RunState, StepState
+from cargobike.pipelines.processes.elsewhere import call_elsewhere
 from support import pipeline_steps as steps
+from support.far_engine import FarEngine
 from support.pipeline_steps import count
 
 
@@ -164,6 +167,19 @@ def test_mistakes_are_said_all_at_once() -> None:
         pipelines.run(lambda: steps.add(right=1))
     with pytest.raises(InvalidInputError, match="argument 'left' of add is a lock"):
         pipelines.run(lambda: steps.add(threading.Lock()))
+
+
+def test_a_step_may_ask_for_another_engine(tmp_path: Path) -> None:
+    base = np.arange(3)
+
+    result = call_elsewhere(
+        lambda by: base * by, [2], {}, engine=FarEngine(), name="times", project=ProjectFolder(tmp_path)
+    )
+
+    assert result.tolist() == [0, 2, 4]
+    assert experiment.load("last").name == "times"
+    with pytest.raises(InvalidInputError, match="there is no engine 'sparc'; known are k8s, local, spark"):
+        pipelines.step(print, engine="sparc")
 
 
 def test_a_run_is_begun_once() -> None:

@@ -78,7 +78,9 @@ def conduct(request: Request, project: ProjectFolder, run_id: str) -> RunRecord:
         Exception: Whatever ended the pipeline's function.
     """
     folder = folder_of(project, run_id)
+    interrupts = Interrupts()
     with contextlib.ExitStack() as exits:
+        exits.callback(interrupts.pass_on)  # last, when everything is safe
         _claim(folder)
         exits.enter_context(_locked(folder))
         if folder.journal.exists() and folder.journal.stat().st_size:
@@ -104,7 +106,7 @@ def conduct(request: Request, project: ProjectFolder, run_id: str) -> RunRecord:
         journal.append([started])
         record = fold([started], folder)
         conductor = Conductor(record, parallel=request.parallel, use_cache=request.use_cache)
-        _drive(request, conductor, journal, project)
+        _drive(request, conductor, journal, interrupts)
     return record
 
 
@@ -117,9 +119,10 @@ def take_up(request: Request, record: RunRecord, *, accept_changes: bool) -> Run
         Exception: Whatever ended the pipeline's function.
     """
     folder = record.folder
-    project = folder.project
     fetch(folder, with_checkpoints=True)
+    interrupts = Interrupts()
     with contextlib.ExitStack() as exits:
+        exits.callback(interrupts.pass_on)
         exits.enter_context(_locked(folder))
         _await_processes(folder)
         folder.stop_request.unlink(missing_ok=True)
@@ -146,7 +149,7 @@ def take_up(request: Request, record: RunRecord, *, accept_changes: bool) -> Run
         conductor = Conductor(
             record, parallel=request.parallel, accept_changes=accept_changes, use_cache=request.use_cache
         )
-        _drive(request, conductor, journal, project)
+        _drive(request, conductor, journal, interrupts)
     return record
 
 
@@ -155,8 +158,9 @@ def changed_parts(before: Mapping[str, str], now: Mapping[str, str]) -> list[str
     return [name for name in sorted({*before, *now}) if before.get(name) != now.get(name)]
 
 
-def _drive(request: Request, conductor: Conductor, journal: JournalWriter, project: ProjectFolder) -> None:
+def _drive(request: Request, conductor: Conductor, journal: JournalWriter, interrupts: Interrupts) -> None:
     record, me = conductor.record, os.getpid()
+    project = record.folder.project
     setup = Setup(
         run=str(record.folder.root.absolute()),
         project=str(project.root.absolute()),
@@ -165,7 +169,7 @@ def _drive(request: Request, conductor: Conductor, journal: JournalWriter, proje
         sources=unsaved_sources(),
         modules=own_modules(),
     )
-    with Interrupts() as interrupts:
+    with interrupts:
         driver = Driver(conductor, journal, Crew(setup), project=project, interrupts=interrupts, watch=request.watch)
         try:
             _call(request, driver, record)
@@ -179,7 +183,6 @@ def _drive(request: Request, conductor: Conductor, journal: JournalWriter, proje
         finally:
             if os.getpid() == me:
                 driver.close()
-    interrupts.pass_on()
 
 
 def _call(request: Request, driver: Driver, record: RunRecord) -> None:

@@ -301,6 +301,7 @@ class Driver:
             token=step.token,
             folder=packed.folder,
             libraries=packed.libraries,
+            engine=packed.engine,
         )
         try:
             self._crew.begin(task)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
+from typing import Final
 
 import msgspec
 
 from cargobike.pipelines.facts import AnyRunFact, RunState, StepAsked
 from cargobike.pipelines.values.value import Value
+
+LOCAL: Final = "local"
+"""The engine of steps that run in the process itself."""
 
 
 class Options(msgspec.Struct, frozen=True):
@@ -18,12 +22,14 @@ class Options(msgspec.Struct, frozen=True):
         backoff_s: The pause before the second attempt; each further one is twice as long.
         timeout_s: How long an attempt may take.
         cache_s: How old the result of an earlier run may be; 0 if none may be used.
+        engine: Where it runs.
     """
 
     retries: int = 0
     backoff_s: float = 1.0
     timeout_s: float = math.inf
     cache_s: float = 0.0
+    engine: str = LOCAL
 
 
 class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):

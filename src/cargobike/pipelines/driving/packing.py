@@ -25,6 +25,7 @@ class Packed(NamedTuple):
     promises: list[Promise]
     libraries: list[str]
     folder: str
+    engine: str
 
 
 class Packing:
@@ -62,7 +63,9 @@ class Packing:
             # The step is kept too: the number of an object that is gone is given again.
             self._functions[id(step)] = step, data, _libraries(step.function)
         _, function, libraries = self._functions[id(step)]
-        return Packed(function, passing.pack(args, kwargs, promises), promises, libraries, os.getcwd())
+        return Packed(
+            function, passing.pack(args, kwargs, promises), promises, libraries, os.getcwd(), step.options.engine
+        )
 
 
 def _libraries(function: Callable[..., Any]) -> list[str]:

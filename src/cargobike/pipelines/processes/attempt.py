@@ -25,7 +25,7 @@ from cargobike.core.registering.steps import Kept, open_kept, stepping
 from cargobike.core.running.forks import end_copy, flush_streams
 from cargobike.core.values.undecodable import UNDECODABLE
 from cargobike.experiments.trial.failure import describe_exception
-from cargobike.pipelines.driving.events import Outcome
+from cargobike.pipelines.driving.events import LOCAL, Outcome
 from cargobike.pipelines.processes.messages import Task
 from cargobike.pipelines.record import RunFolder
 from cargobike.pipelines.values import passing, pickling
@@ -105,7 +105,12 @@ def _call(task: Task, folder: RunFolder, project: ProjectFolder) -> Any:
     results = [lambda value=value: restoring(value) for value in task.results]
     args, kwargs = passing.unpack(task.arguments, opened, results)
     with stepping(None, task.token):
-        return function(*args, **kwargs)
+        if task.engine == LOCAL:
+            return function(*args, **kwargs)
+        # Most steps run here, and every import delays every step.
+        from cargobike.pipelines.processes.elsewhere import call_elsewhere  # noqa: PLC0415
+
+        return call_elsewhere(function, args, kwargs, engine=task.engine, name=task.title, project=project)
 
 
 def _kept(result: Any, task: Task, folder: RunFolder) -> Value:

@@ -47,6 +47,7 @@ class Task(msgspec.Struct, frozen=True, tag=True):
         token: Names the step to what it makes.
         folder: The working directory.
         libraries: What the function imports, so that the template has it for all that follow.
+        engine: Where it runs; `local` is the process itself.
     """
 
     step: int
@@ -58,6 +59,7 @@ class Task(msgspec.Struct, frozen=True, tag=True):
     token: str = ""
     folder: str = ""
     libraries: list[str] = []
+    engine: str = "local"
 
 
 class EndTask(msgspec.Struct, frozen=True, tag=True):

@@ -10,7 +10,8 @@ from typing import Any, Final, overload
 
 from cargobike.core.errors import InvalidInputError
 from cargobike.core.values.times import Seconds, read_seconds
-from cargobike.pipelines.driving.events import Options
+from cargobike.engines.registry import ENGINES
+from cargobike.pipelines.driving.events import LOCAL, Options
 from cargobike.pipelines.steps.current import current_driver
 from cargobike.pipelines.steps.result import StepResult
 from cargobike.pipelines.values.code import function_place
@@ -125,7 +126,8 @@ def step(
         timeout: How long one attempt may take, such as `60` or `"10m"`; as long as it needs by default.
         cache: Whether the result of an earlier run with the same code and inputs may be used: `True`, or not older than
             a time such as `"7d"`. A step that reads or changes anything outside should not be cached.
-        engine: Where it runs: `local`, a process on this machine.
+        engine: Where it runs: `local`, a process on this machine; another engine's name or address, such as `spark` or
+            `spark://host:7077`, where it is a tracked run of one worker.
 
     Raises:
         InvalidInputError: For all mistakes at once.
@@ -163,11 +165,9 @@ def _read_options(
         mistakes.append(f"{function.__name__} is a generator or a coroutine; a step is a plain function that returns")
     if type(retries) is not int or not 0 <= retries <= _MOST_RETRIES:
         mistakes.append(f"retries must be a whole number from 0 to {_MOST_RETRIES}, {retries!r} was given")
-    if engine != "local":
-        mistakes.append(
-            f"engine={engine!r} is not known here; steps run on 'local'. For work on a cluster call "
-            "experiment.launch(…, engine=…) in the pipeline, which is a step by itself"
-        )
+    scheme = str(engine).partition("://")[0]
+    if engine != LOCAL and scheme not in {*ENGINES.names(), *ENGINES.aliases}:
+        mistakes.append(ENGINES.unknown(scheme))
     seconds: list[float | None] = []
     for word, given in (("backoff", backoff), ("timeout", timeout), ("cache", math.inf if cache is True else cache)):
         try:
@@ -178,4 +178,4 @@ def _read_options(
         raise InvalidInputError("This cannot be a step:", mistakes)
     kept_s = 0.0 if cache is False or cache is None else math.inf if seconds[2] is None else seconds[2]
     timeout_s = math.inf if seconds[1] is None else seconds[1]
-    return Options(retries=retries, backoff_s=seconds[0] or 0.0, timeout_s=timeout_s, cache_s=kept_s)
+    return Options(retries=retries, backoff_s=seconds[0] or 0.0, timeout_s=timeout_s, cache_s=kept_s, engine=engine)
