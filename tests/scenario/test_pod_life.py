@@ -9,10 +9,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import grpc
 import httpx
 import pytest
 
 from cargobike import features, models, project, serving
+from cargobike.core.layout import ProjectFolder
 from support.cluster_requests import asked
 from support.grpc_calls import Calls, infer_request
 from support.pods import HEADERS, TOKEN, Pod
@@ -77,13 +79,9 @@ def test_a_pod_under_load_ends_without_a_failed_request(team: str, tmp_path: Pat
         callers = [Caller(pod.address) for _ in range(CALLERS)]
         for caller in callers:
             caller.start()
-        give_up_at = time.monotonic() + 60
-        while not all(len(caller.statuses) > 5 for caller in callers):
-            assert time.monotonic() < give_up_at
-            time.sleep(0.01)
+        _await(lambda: all(len(caller.statuses) > 5 for caller in callers))
         pod.process.send_signal(signal.SIGTERM)
-        while pod.is_ready():
-            assert time.monotonic() < give_up_at
+        _await(lambda: not pod.is_ready())
         late = httpx.post(f"{pod.address}/predict", json=[{"team_id": 1}], headers=HEADERS)
         assert late.json() == [10.0], "what is sent although it is not ready any more is answered, too"
         assert late.headers["connection"] == "close"
@@ -110,3 +108,69 @@ def test_a_pod_that_cannot_reach_its_model_says_so(tmp_path: Path, storage_url: 
     assert pod.process.returncode == 1
     assert "digits:7 cannot be taken from s3://" in output
     assert "Traceback" not in output
+
+
+@pytest.mark.slow
+def test_calls_over_grpc_go_to_another_pod_without_a_failed_one(tmp_path: Path) -> None:
+    project.use(tmp_path / "project")
+    version = models.register("digits", slowly, example=[1.0])
+    pods = []
+    for name in ("one", "other"):
+        version.copy_to(ProjectFolder(tmp_path / name / "project"))
+        pods.append(Pod(tmp_path / name, asked(1, grpc_port=0), leave_s=1.0))
+    try:
+        for pod in pods:
+            pod.await_ready()
+        addresses = ",".join(f"127.0.0.1:{pod.grpc_port}" for pod in pods)
+        channel = grpc.insecure_channel(f"ipv4:{addresses}", options=[("grpc.lb_policy_name", "round_robin")])
+        with Calls.over(channel, TOKEN) as calls:
+            callers = [Repeating(calls) for _ in range(CALLERS)]
+            for caller in callers:
+                caller.start()
+            _await(lambda: all(caller.answered > 5 for caller in callers))
+            pods[0].process.send_signal(signal.SIGTERM)
+            pods[0].process.wait(60)
+            before = [caller.answered for caller in callers]
+            _await(lambda: all(caller.answered > count + 5 for caller, count in zip(callers, before, strict=True)))
+            for caller in callers:
+                caller.has_enough.set()
+            for caller in callers:
+                caller.join(60)
+    finally:
+        for pod in pods:
+            pod.process.send_signal(signal.SIGTERM)
+            pod.process.wait(60)
+            pod.close()
+    assert [caller.error for caller in callers] == [None] * CALLERS
+
+
+def slowly(rows: list[float]) -> list[float]:
+    time.sleep(0.01)
+    return rows
+
+
+class Repeating(threading.Thread):
+    """Calls again and again, over a channel that knows both pods."""
+
+    def __init__(self, calls: Calls) -> None:
+        super().__init__()
+        self.calls = calls
+        self.answered = 0
+        self.error: Exception | None = None
+        self.has_enough = threading.Event()
+
+    def run(self) -> None:
+        request = infer_request("digits", {"input": ("FP64", [1], [1.0])})
+        while not self.has_enough.is_set() and self.error is None:
+            try:
+                self.calls("ModelInfer", request)
+                self.answered += 1
+            except grpc.RpcError as error:
+                self.error = error
+
+
+def _await(is_so: Callable[[], bool]) -> None:
+    give_up_at = time.monotonic() + 60
+    while not is_so():
+        assert time.monotonic() < give_up_at
+        time.sleep(0.01)

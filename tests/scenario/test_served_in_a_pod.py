@@ -83,6 +83,9 @@ def _answer_during_the_end(pod: subprocess.Popen[str], address: str, tmp_path: P
         time.sleep(0.1)
     assert httpx.post(f"{address}/predict", json=["ab"]).status_code == 401
     assert httpx.post(f"{address}/predict", json=["ab"], headers=headers).json() == ["abab"]
+    figures = httpx.get(f"{address}/metrics", headers=headers).text
+    for source in ("cargobike_rows_in_flight", "cargobike_requests_total", "cargobike_longest_wait_seconds"):
+        assert f'{source}{{deployment="digits"}} ' in figures, "what the autoscaler of a cluster is told to follow"
     gate = tmp_path / "gate"
     gate.touch()
     answers: list[httpx.Response] = []

@@ -42,6 +42,13 @@ class Calls:
             self._channel = grpc.insecure_channel(address)
         self._metadata = (("authorization", f"Bearer {token}"),) if token else ()
 
+    @classmethod
+    def over(cls, channel: grpc.Channel, token: str) -> Calls:
+        """Return what calls over a channel of another kind, and closes it."""
+        calls = cls.__new__(cls)
+        calls._channel, calls._metadata = channel, (("authorization", f"Bearer {token}"),)
+        return calls
+
     def __enter__(self) -> Calls:
         return self
 

@@ -13,7 +13,7 @@ from cargobike.core.errors import InvalidInputError
 from cargobike.core.registering.looking_up import view_keeper
 from cargobike.core.registering.modelling import KeptModel, model_keeper
 from cargobike.serving.commands.naming import Name
-from cargobike.serving.kubernetes.asked import Asked, Target, object_name
+from cargobike.serving.kubernetes.asked import Asked, Target, how_to_make, object_name
 from cargobike.serving.kubernetes.render import render
 from cargobike.serving.kubernetes.writing import as_yaml, write
 from cargobike.serving.record import find_record
@@ -98,6 +98,8 @@ def render_and_write(asked: Asked, model: KeptModel, target: Target, output: Pat
     for file in files:
         console().print(cell(str(file)))
     console().print(cell(f"docker build --tag {asked.image} {output} && docker push {asked.image}"), style="dim")
+    for secret in asked.secrets:
+        console().print(cell(how_to_make(secret, asked, asked.namespace)), style="dim")
     console().print(cell(f"kubectl apply --filename {files[0]}"), style="dim")
 
 

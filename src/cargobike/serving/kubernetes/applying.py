@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from cargobike.core.errors import DeploymentError, NotFoundError, WaitError
-from cargobike.serving.kubernetes.asked import Asked, object_name
+from cargobike.serving.kubernetes.asked import Asked, how_to_make, object_name
 from cargobike.serving.kubernetes.cluster import Cluster, Object
 from cargobike.serving.kubernetes.pods import Manifest
 from cargobike.serving.kubernetes.render import MODEL, render
@@ -28,7 +28,7 @@ def apply(cluster: Cluster, asked: Asked, manifests: Sequence[Manifest] | None =
     """
     missing = [name for name in asked.secrets if cluster.get("Secret", name) is None]
     if missing:
-        lines = "\n".join(f"  {_how_to_make(name, asked, cluster.namespace)}" for name in missing)
+        lines = "\n".join(f"  {how_to_make(name, asked, cluster.namespace)}" for name in missing)
         raise DeploymentError(f"Before {asked.name} can run, the namespace {cluster.namespace} needs:\n{lines}")
     wanted = manifests or render(asked)
     for manifest in wanted:
@@ -250,15 +250,3 @@ def _model_of(template: Object) -> str:
 
 def _listed(waiting: Sequence[Any]) -> str:
     return "".join(f"\n  {one.pod}: {one.words}" for one in waiting)
-
-
-def _how_to_make(name: str, asked: Asked, namespace: str) -> str:
-    kubectl = f"kubectl -n {namespace} create secret"
-    if name == asked.tokens:
-        return f'{kubectl} generic {name} --from-literal=predict="$(openssl rand -hex 24)"'
-    if name == f"{asked.name}-tls":
-        return f"{kubectl} tls {name} --cert=FILE --key=FILE"
-    if name == f"{asked.name}-environment":
-        values = " ".join(f"--from-literal={one}=…" for one in sorted(asked.specification.environment))
-        return f"{kubectl} generic {name} {values}"
-    return f"{kubectl} docker-registry {name} --docker-server=… --docker-username=… --docker-password=…"

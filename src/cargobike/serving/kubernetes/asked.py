@@ -84,6 +84,19 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
         return (self.tokens, *more)
 
 
+def how_to_make(name: str, asked: Asked, namespace: str = "") -> str:
+    """Return the command that makes a Secret which a deployment needs."""
+    kubectl = f"kubectl -n {namespace} create secret" if namespace else "kubectl create secret"
+    if name == asked.tokens:
+        return f'{kubectl} generic {name} --from-literal=predict="$(openssl rand -hex 24)"'
+    if name == f"{asked.name}-tls":
+        return f"{kubectl} tls {name} --cert=FILE --key=FILE"
+    if name == f"{asked.name}-environment":
+        values = " ".join(f"--from-literal={one}=…" for one in sorted(asked.specification.environment))
+        return f"{kubectl} generic {name} {values}"
+    return f"{kubectl} docker-registry {name} --docker-server=… --docker-username=… --docker-password=…"
+
+
 def object_name(name: str) -> str:
     """Return the name of a deployment as Kubernetes allows it: lower case, digits and `-`.
 

@@ -12,6 +12,7 @@ from cargobike.serving.facts import DeploymentStopped, Plan, ReplicaEnded, Scale
 from cargobike.serving.record import DeploymentRecord
 from cargobike.serving.specification import Limits, Scaling, Specification
 from cargobike.serving.supervising.policy import events
+from cargobike.serving.supervising.policy.supervisor import Supervisor
 from support.serving_world import World
 
 
@@ -148,6 +149,18 @@ def test_a_stop_lets_the_front_answer_first_and_leaves_nothing() -> None:
     assert world.running == {}
     assert world.told[ask] == ("", None)
     assert world.facts[-1] == DeploymentStopped(at=world.facts[-1].at, reason="enough")
+
+
+@pytest.mark.parametrize(("limits", "within_s"), [(Limits(), 30.0), (Limits(deadline_s=120, leave_s=3), 123.0)])
+def test_requests_that_are_there_have_until_their_deadline_when_everything_ends(
+    limits: Limits, within_s: float
+) -> None:
+    specification = Specification(name="m", model="m", version=1, limits=limits)
+    policy = Supervisor(DeploymentRecord(specification, least=1, most=1, current=1), 0.0)
+    policy.handle(events.FrontUp(at=1.0))
+    assert events.EndFront(within_s) in policy.handle(events.StopAsked(at=10.0))
+    assert policy.handle(events.Ticked(at=10.0 + within_s)) == []
+    assert events.EndFront(kill=True) in policy.handle(events.Ticked(at=11.0 + within_s))
 
 
 def test_what_is_asked_of_a_deployment_that_ends_is_refused() -> None:
