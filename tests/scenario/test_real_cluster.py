@@ -103,7 +103,8 @@ def test_the_words_are_those_of_one_machine(cluster: Cluster) -> None:
     for version in (3, 4):
         ship(cluster, asked(version, scaling=THREE))
         wait(cluster, "digits", 60)
-    assert call(cluster, "status", "digits").stdout.splitlines() == [
+    assert call(cluster, "ls").stdout.split()[6:11] == ["digits", "serving", "digits:4", "digits:3", "3/3"]
+    assert call(cluster, "show", "digits").stdout.splitlines() == [
         "digits: serving",
         "  model     digits:4, image registry.example/team/digits:4",
         "  replicas  3 ready of 3 wanted",

@@ -28,6 +28,7 @@ class MockCluster:
         self.refuses: dict[str, tuple[int, str]] = {}
         self.bad_images: set[str] = set()
         self.fewest_ready = 10**6
+        self._sized: set[tuple[str, str, str]] = set()
         self._lock = threading.Lock()
         self._number = 0
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
@@ -58,6 +59,8 @@ class MockCluster:
     def answer(self, method: str, url: str, content_type: str, body: Any) -> tuple[int, Object]:
         parts = urlsplit(url)
         match = _PATH.fullmatch(parts.path)
+        if parts.path.endswith("/log"):
+            return 200, {"printed by": parts.path.split("/")[-2], **parse_qs(parts.query)}
         with self._lock:
             self.requests.append((method, parts.path, content_type))
             if match is None:
@@ -94,6 +97,8 @@ class MockCluster:
     def _apply(self, key: tuple[str, str, str], body: Object) -> tuple[int, Object]:
         before = self.objects.get(key)
         made = copy.deepcopy(body)
+        was_sized = key in self._sized
+        (self._sized.add if "replicas" in (made.get("spec") or {}) else self._sized.discard)(key)
         if before is None:
             self._number += 1
             made["metadata"] |= {"uid": f"uid-{self._number}", "generation": 1}
@@ -106,7 +111,8 @@ class MockCluster:
             "uid": before["metadata"]["uid"],
             "generation": before["metadata"]["generation"] + changed,
         }
-        if key[1] == "deployments" and "replicas" in before["spec"]:
+        # A field that was applied and is left out goes back to its default; one that others wrote stays.
+        if key[1] == "deployments" and not was_sized and "replicas" in before["spec"]:
             made["spec"].setdefault("replicas", before["spec"]["replicas"])
         self.objects[key] = {**made, "status": before.get("status", {})}
         return 200, self.objects[key]

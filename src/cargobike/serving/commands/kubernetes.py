@@ -11,6 +11,7 @@ import typer
 
 from cargobike.cli.asking import Yes, confirm
 from cargobike.cli.printing import cell, console, print_json, print_table, table
+from cargobike.cli.terminal import neutralized
 from cargobike.serving.kubernetes import applying
 from cargobike.serving.kubernetes.cluster import Cluster
 from cargobike.serving.kubernetes.seeing import ClusterStatus
@@ -59,6 +60,25 @@ def show(name: Name, *, context: Context = "", namespace: Namespace = "", as_jso
     """Show how a deployment on a cluster is doing."""
     with open_cluster(context, namespace) as cluster:
         _print(applying.status(cluster, name), as_json=as_json)
+
+
+@kubernetes.command("logs")
+def logs(
+    name: Name,
+    *,
+    lines: Annotated[int, typer.Option("--lines", min=1, help="How many of each pod.")] = 50,
+    context: Context = "",
+    namespace: Namespace = "",
+    as_json: Json = False,
+) -> None:
+    """Show what the pods of a deployment have printed last."""
+    with open_cluster(context, namespace) as cluster:
+        found = applying.logs(cluster, name, lines)
+    if as_json:
+        print_json(found)
+        return
+    for pod, text in found.items():
+        typer.echo(neutralized(f"--- {pod}\n{text.rstrip()}"))
 
 
 @kubernetes.command("rollback")

@@ -58,6 +58,16 @@ def list_deployments(cluster: Cluster) -> list[ClusterStatus]:
     ]
 
 
+def logs(cluster: Cluster, name: str, lines: int = 50) -> dict[str, str]:
+    """Return the last lines that each pod of a deployment has printed, by its name.
+
+    Raises:
+        NotFoundError: If there is no deployment with that name.
+    """
+    pods = cluster.find("Pod", _find(cluster, name)["spec"]["selector"]["matchLabels"])
+    return {pod: cluster.log(pod, lines) for pod in sorted(_name(one) for one in pods)}
+
+
 def rollback(cluster: Cluster, name: str) -> ClusterStatus:
     """Go back to what ran before, as `kubectl rollout undo` does; returns at once.
 

@@ -117,6 +117,15 @@ class Cluster:
         body = {"propagationPolicy": "Background"}
         return self._call("DELETE", f"{self._path(kind)}/{name}", body=body, may_be_missing=True) is not None
 
+    def log(self, pod: str, lines: int) -> str:
+        """Return the last lines that a pod has printed; if it has not begun, what the cluster says about that."""
+        query = [("tailLines", str(lines))]
+        try:
+            answer = self._answer("GET", f"{self._path('Pod')}/{pod}/log", query=query, may_be_missing=True)
+        except InvalidInputError as error:
+            return str(error)
+        return "" if answer is None else answer.decode("utf-8", "replace")
+
     def close(self) -> None:
         """End the connections."""
         self._api.close()
@@ -134,19 +143,33 @@ class Cluster:
         kind: str = "application/json",
         may_be_missing: bool = False,
     ) -> Object | None:
+        answer = self._answer(method, path, query=query, body=body, kind=kind, may_be_missing=may_be_missing)
+        found: Object | None = None if answer is None else json.loads(answer)
+        return found
+
+    def _answer(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: list[tuple[str, str]] | None = None,
+        body: Any = None,
+        kind: str = "application/json",
+        may_be_missing: bool = False,
+    ) -> bytes | None:
         try:
             response = self._api.call_api(
                 path,
                 method,
                 query_params=query or [],
-                header_params={"Content-Type": kind, "Accept": "application/json"},
+                header_params={"Content-Type": kind, "Accept": "application/json, */*"},
                 body=body,
                 auth_settings=["BearerToken"],
                 _preload_content=False,  # what it would be decoded to differs between releases of the client
                 _return_http_data_only=True,
                 _request_timeout=_TIMEOUT_S,
             )
-            found: Object = json.loads(response.data)
+            data: bytes = response.data
         except ApiException as error:
             if error.status == 404 and may_be_missing:
                 return None
@@ -154,7 +177,7 @@ class Cluster:
         except HTTPError as error:
             words = _reason(error)
             raise DeploymentError(f"The API server {self.server} does not answer: {words}") from None
-        return found
+        return data
 
     def _explained(self, error: ApiException, method: str, path: str) -> CargobikeError:
         words = _message(error.body) or error.reason

@@ -56,6 +56,8 @@ def dockerfile(lock: str, *, extras: tuple[str, ...] = ("serving",), python: str
     recorded = _PYTHON.search(lock)
     version = python or (f"{recorded[1]}.{recorded[2]}" if recorded else "{}.{}".format(*sys.version_info[:2]))
     notes = "".join(f"# Left out of {REQUIREMENTS}, since no index has it: {line}\n" for line in cleaned.left_out)
+    own = [line for line in cleaned.text.splitlines() if "+" in line.partition("==")[2]]
+    notes += "".join(f"# Of an index of its own, which pip.conf must name: {line}\n" for line in own)
     package = f"cargobike[{','.join(extras)}]=={__version__}"
     pip = "RUN --mount=type=secret,id=pip,target=/etc/pip.conf pip install --no-cache-dir --find-links packages"
     return f"""\

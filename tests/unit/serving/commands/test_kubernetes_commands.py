@@ -51,6 +51,10 @@ def test_a_deployment_is_applied_shown_rolled_back_scaled_and_deleted(
         "  replicas  2 ready of 2 wanted",
         "  before    digits:3",
     ]
+    printed = json.loads(call("logs", "digits", "--lines", "7", "--json").stdout)
+    assert len(printed) == 2
+    assert all(json.loads(text) == {"printed by": pod, "tailLines": ["7"]} for pod, text in printed.items())
+    assert f"--- {min(printed)}\n" in call("logs", "digits").stdout
     assert "model     digits:3" in call("rollback", "digits").stdout
     assert json.loads(call("scale", "digits", "3", "--json").stdout)["ready"] == 3
     assert CliRunner().invoke(kubernetes, ["rm", "digits"], input="n\n").exit_code == 1
@@ -78,5 +82,5 @@ def test_kserve_rolls_by_itself(mock: MockCluster, capsys: pytest.CaptureFixture
 
 def test_commands_have_words_for_help() -> None:
     assert isinstance(kubernetes, typer.Typer)
-    for name in ("ls", "show", "status", "rollback", "scale", "rm"):
+    for name in ("ls", "show", "status", "logs", "rollback", "scale", "rm"):
         assert "--namespace" in call(name, "--help").stdout

@@ -31,6 +31,7 @@ def test_only_what_an_index_has_is_installed_and_what_is_left_out_is_said() -> N
 def test_the_image_is_made_from_the_folder_alone_and_runs_as_nobody_special() -> None:
     text = dockerfile(LOCK, extras=("serving", "s3"))
     assert "sesame" not in text
+    assert "# Of an index of its own, which pip.conf must name: torch==2.13.0+cpu\n" in text
     lines = [line for line in text.splitlines() if line and not line.startswith(("#", " "))]
     assert lines[0] == "FROM python:3.12-slim"
     copied = re.findall(r"^COPY (?:--chown=10001:10001 )?(\S+)", text, re.MULTILINE)
