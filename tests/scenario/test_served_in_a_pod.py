@@ -26,6 +26,7 @@ def slow_twice(rows: list[Any]) -> list[Any]:
     """Answer a text only when a file with that name is gone."""
     for row in rows:
         if row.startswith("/"):
+            print("a slow one", flush=True)
             Path(row + ".begun").touch()
             while Path(row).exists():
                 time.sleep(0.02)
@@ -60,16 +61,19 @@ def test_a_pod_serves_its_version_and_answers_what_it_has_before_it_ends(tmp_pat
         text=True,
     )
     try:
-        _answer_during_the_end(pod, f"http://127.0.0.1:{port}", tmp_path)
+        printed = _answer_during_the_end(pod, f"http://127.0.0.1:{port}", tmp_path)
     finally:
         if pod.poll() is None:
             pod.kill()
-        output = pod.communicate()[0]
+        rest = pod.communicate()[0]
+    output = printed + rest
     assert pod.returncode == 0, output
     assert TOKEN not in output
+    assert "replica-1: a slow one" in output, "what a cluster collects"
 
 
-def _answer_during_the_end(pod: subprocess.Popen[str], address: str, tmp_path: Path) -> None:
+def _answer_during_the_end(pod: subprocess.Popen[str], address: str, tmp_path: Path) -> str:
+    """Return what was printed until it began to end."""
     headers = {"Authorization": f"Bearer {TOKEN}"}
     give_up_at = time.monotonic() + 60
     while True:
@@ -97,10 +101,13 @@ def _answer_during_the_end(pod: subprocess.Popen[str], address: str, tmp_path: P
         assert time.monotonic() < give_up_at
         time.sleep(0.02)
     pod.send_signal(signal.SIGTERM)
+    printed = ""
     for line in pod.stdout or ():
+        printed += line
         if "Answering what is there" in line:
             break
     gate.unlink()
     asking.join(60)
     pod.wait(60)
     assert [answer.status_code for answer in answers] == [200]
+    return printed

@@ -20,10 +20,13 @@ from cargobike.serving.commands.naming import bounds, read_resources
 from cargobike.serving.commands.shipping import Shipping, ship
 from cargobike.serving.deploying import deploy
 from cargobike.serving.handle import Deployment
-from cargobike.serving.kubernetes.pod import start_in_pod
+from cargobike.serving.kubernetes.echoing import Echo
+from cargobike.serving.kubernetes.pod import read_specification, start_in_pod
+from cargobike.serving.record import folder_of
 from cargobike.serving.specification import Limits, Logging, Scaling, Specification
 from cargobike.serving.status import Status, traffic_line
 from cargobike.serving.supervising.finding import model_name
+from cargobike.store.files import project
 
 _LOOK_S: Final = 1.0
 
@@ -81,8 +84,12 @@ def serve(
 ) -> None:
     """Serve a model until Ctrl-C, in the background, or on Kubernetes."""
     if specification is not None:
-        with _interrupted_by_signals():
-            _serve_until_signal(start_in_pod(specification, tokens, pull))
+        logs = folder_of(project.prepare(), read_specification(specification).name).logs
+        with _interrupted_by_signals(), Echo(logs, typer.echo):
+            deployment = start_in_pod(specification, tokens, pull)
+            status = deployment.status()
+            typer.echo(f"{deployment.name} serves {status.model}, version {status.version}")
+            _serve_until_signal(deployment)
         return
     if not model:
         raise typer.BadParameter("name a model: `cargobike serve digits@champion`")

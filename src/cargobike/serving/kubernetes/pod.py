@@ -36,10 +36,7 @@ def start_in_pod(specification: Path, tokens: Path, pull: str = "") -> Deploymen
         InvalidInputError: If the file cannot be understood, a token is too short, or there is none.
         DeploymentError: If the model cannot be served, or not be copied.
     """
-    try:
-        asked = msgspec.json.decode(specification.read_bytes(), type=Specification)
-    except (OSError, msgspec.DecodeError) as error:
-        raise InvalidInputError(f"{specification} holds no specification of a deployment: {error}") from error
+    asked = read_specification(specification)
     missing = [name for name in asked.environment if name not in os.environ]
     if missing:
         raise InvalidInputError(
@@ -65,6 +62,18 @@ def _pull(model: str, source: str, here: ProjectFolder) -> None:
         raise DeploymentError(f"{model} cannot be taken from {without_credentials(source)}: {error}") from error
     finally:
         project.use(here.root)
+
+
+def read_specification(path: Path) -> Specification:
+    """Return what a file asks for.
+
+    Raises:
+        InvalidInputError: If it cannot be understood.
+    """
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Specification)
+    except (OSError, msgspec.DecodeError) as error:
+        raise InvalidInputError(f"{path} holds no specification of a deployment: {error}") from error
 
 
 def read_tokens(folder: Path) -> dict[str, list[Scope]]:

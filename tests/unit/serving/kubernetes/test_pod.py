@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from cargobike.core.errors import InvalidInputError
+from cargobike.serving.kubernetes.echoing import Echo
 from cargobike.serving.kubernetes.pod import read_tokens, start_in_pod
 from cargobike.serving.kubernetes.render import render
 from support.cluster_requests import asked
@@ -47,3 +48,17 @@ def test_what_is_no_specification_is_refused(tmp_path: Path, monkeypatch: pytest
     (tmp_path / "d.json").write_text(config["data"]["deployment.json"])
     with pytest.raises(InvalidInputError, match=r"digits needs the environment variables API_KEY, which are not set"):
         start_in_pod(tmp_path / "d.json", tmp_path)
+
+
+def test_what_processes_print_is_passed_on_line_by_line(tmp_path: Path) -> None:
+    told: list[str] = []
+    (tmp_path / "front.log").write_text("of the container before\n")
+    echo = Echo(tmp_path, told.append)
+    with echo:
+        with (tmp_path / "front.log").open("a") as file:
+            file.write("new\nhalf a ")
+        (tmp_path / "replica-1.log").write_text("loading\n")
+        echo.look()
+        with (tmp_path / "front.log").open("a") as file:
+            file.write("line\nand the last")
+    assert sorted(told) == ["front: and the last", "front: half a line", "front: new", "replica-1: loading"]
