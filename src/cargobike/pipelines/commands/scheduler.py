@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 import sys
@@ -98,7 +99,8 @@ WantedBy=default.target"""
 
 
 def _say(name: str, words: str) -> None:
-    typer.echo(neutralized(f"{time.strftime('%Y-%m-%d %H:%M:%S')}  {name or 'scheduler'}  {words}"))
+    with contextlib.suppress(OSError):  # a terminal that is gone must not end the scheduler
+        typer.echo(neutralized(f"{time.strftime('%Y-%m-%d %H:%M:%S')}  {name or 'scheduler'}  {words}"))
 
 
 def _words(at: At) -> str:

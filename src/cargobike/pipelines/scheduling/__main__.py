@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
 import time
 
@@ -30,8 +31,9 @@ def main() -> int:
 
 def _say(name: str, words: str) -> None:
     at = time.strftime("%Y-%m-%d %H:%M:%S")
-    sys.stdout.write(f"{at}  {name or 'scheduler'}  {words}\n")
-    sys.stdout.flush()
+    with contextlib.suppress(OSError):  # whoever read it is gone, or the disk of the log is full: go on without words
+        sys.stdout.write(f"{at}  {name or 'scheduler'}  {words}\n")
+        sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -7,8 +7,11 @@ import socket
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, TypeVar, get_args
 
+import msgspec
+
 from cargobike.core.errors import CargobikeError, FunctionError, InvalidInputError, nearest
 from cargobike.core.registering.triggers import Trigger
+from cargobike.core.values.exact import pack_exactly
 from cargobike.core.values.times import Seconds
 from cargobike.experiments.asking.importing import load_from_file
 from cargobike.pipelines.front import check_call
@@ -20,6 +23,7 @@ from cargobike.pipelines.scheduling.times.zones import zone_of
 from cargobike.pipelines.values.code import function_place
 
 MOST_TRIGGERS: Final = 20
+MOST_ARGUMENT_BYTES: Final = 50_000
 
 Pipeline = Callable[..., Any] | str
 T = TypeVar("T")
@@ -62,6 +66,10 @@ def make_plan(
     plan_catch_up: CatchUp = _chosen("catch_up", catch_up or "last", CatchUp, mistakes)
     if catch_up is not None and every is None and cron is None:
         mistakes.append("catch_up= is for every= and cron=; what triggers saw is never missed")
+    if len(msgspec.json.encode(pack_exactly(arguments))) > MOST_ARGUMENT_BYTES:
+        mistakes.append(
+            f"its arguments are longer than {MOST_ARGUMENT_BYTES} bytes; write them to a file, and give that"
+        )
     if mistakes:
         raise InvalidInputError(f"{target.function} cannot be scheduled so:", mistakes)
     return Plan(

@@ -14,7 +14,7 @@ from cargobike.pipelines.record import folder_of, read_run
 from cargobike.pipelines.scheduling.keeping.book import Book
 from cargobike.pipelines.scheduling.keeping.lease import Lease
 from cargobike.pipelines.scheduling.policy.state import Firing
-from cargobike.pipelines.scheduling.process.run_processes import RunProcesses
+from cargobike.pipelines.scheduling.process.run_processes import RunProcesses, fitting
 from cargobike.pipelines.scheduling.process.scheduler import Scheduler
 from cargobike.store.files.storages import storage_of
 from support.virtual_schedulers import LooksAtOnce, SetClock, World
@@ -126,3 +126,11 @@ def test_what_cannot_begin_is_over_with_its_reason(place: Place, tmp_path: Path)
     *_, firing = place.turn_until(scheduler, lambda firings: len(firings) == 2 and are_over(firings))
     assert firing.outcome == "not started"
     assert f"there is no file {tmp_path}/flows.py here; it was scheduled on" in firing.note
+
+
+def test_a_cause_that_is_too_long_for_a_process_is_cut() -> None:
+    files = [f"s3://bucket/{'x' * 200}/{n}.parquet" for n in range(1000)]
+    cut = fitting({"files": files, "count": 1000, "kind": "arrived"})
+    assert (cut["count"], cut["kind"], cut["is_cut"]) == (1000, "arrived", True)
+    assert cut["files"] == files[:250]
+    assert fitting(cut) == cut

@@ -16,6 +16,8 @@ from cargobike.pipelines.scheduling.keeping.book import FOLDER, Kept
 from cargobike.pipelines.scheduling.keeping.lease import SILENT_S
 from cargobike.pipelines.scheduling.policy.events import PauseAsked
 from cargobike.pipelines.scheduling.policy.policy import handle
+from cargobike.pipelines.scheduling.policy.state import Firing, State
+from cargobike.pipelines.scheduling.process.runs import RunSeen
 from cargobike.pipelines.scheduling.process.scheduler import Scheduler
 from support.virtual_schedulers import Killed, World
 
@@ -277,3 +279,24 @@ def test_a_writer_that_slept_cannot_use_a_number_that_is_gone() -> None:
     assert not world.book.write(Kept(3, state))
     assert world.book.read("retrain") == Kept(9, state)
     assert sorted(world.book.numbers().items()) == [("retrain", 9)]
+
+
+def test_a_run_that_cannot_be_looked_at_is_said_once_and_stops_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(START)
+    world.schedule("broken", every_s=60.0)
+    world.schedule("fine", every_s=60.0, overlap="queue")
+    look = world.runs.look
+
+    def failing(state: State, firing: Firing) -> RunSeen:
+        if state.name == "broken":
+            raise PermissionError("no entry")
+        return look(state, firing)
+
+    monkeypatch.setattr(world.runs, "look", failing)
+    scheduler = world.scheduler()
+    for _ in range(3):
+        world.pass_time(61, scheduler)
+        finish(world)
+    assert world.runs.ids == [f"fine-20260101T000{n}00" for n in (1, 2, 3)]
+    words = [words for name, words in world.said if name == "broken" and "cannot look" in words]
+    assert words == ["cannot look how broken-20260101T000100 does: no entry; tried again later"]

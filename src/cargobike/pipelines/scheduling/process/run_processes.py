@@ -6,7 +6,9 @@ import hashlib
 import os
 import subprocess
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
+
+import msgspec
 
 from cargobike.core.errors import CargobikeError, FunctionError, NotFoundError, StoreError
 from cargobike.core.layout import ProjectFolder
@@ -22,6 +24,8 @@ from cargobike.store.files.mirror import refresh, share_stop
 from cargobike.store.files.shared import shared_url
 
 REFRESH_S: Final = 10.0
+MOST_CAUSE_BYTES: Final = 100_000
+"""Linux gives a process no argument of more than 128 KiB."""
 _LONGEST_NOTE: Final = 500
 _OUTCOMES: Final[dict[RunState, Outcome]] = {
     RunState.COMPLETED: "completed",
@@ -65,6 +69,7 @@ class RunProcesses:
         cause = {name: value for name, value in firing.cause.items() if name != "trigger"}
         if check_target(target):
             cause["code"] = "changed since it was scheduled"
+        cause = fitting(cause)
         try:
             started = start(
                 str(target),
@@ -96,6 +101,16 @@ class RunProcesses:
         if self._is_shared and stopwatch - self._refreshed >= REFRESH_S:
             self._refreshed = stopwatch
             refresh(self._project)
+
+
+def fitting(cause: dict[str, Any]) -> dict[str, Any]:
+    """Return a cause that fits into the command of a process: of long lists only the beginning."""
+    while len(msgspec.json.encode(cause)) > MOST_CAUSE_BYTES:
+        longest = max(cause, key=lambda name: len(msgspec.json.encode(cause[name])))
+        value = cause[longest]
+        cut = value[: len(value) // 2] if isinstance(value, list | str) and len(value) > 1 else None
+        cause = {**cause, longest: cut, "is_cut": True}
+    return cause
 
 
 def fingerprint_of(file: str) -> str:

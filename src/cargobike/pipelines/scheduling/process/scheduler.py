@@ -142,6 +142,7 @@ class Scheduler:
         self._asked: set[tuple[str, str]] = set()
         self._begun: set[str] = set()
         self._held_up: set[str] = set()
+        self._unseen: set[str] = set()
         self._cancelled: set[str] = set()
         self._busy: set[str] = set()
         self._bell = ""
@@ -290,7 +291,14 @@ class Scheduler:
         """Do what is to be done about one run; returns whether it is over."""
         if firing.run in self._held_up and len(self._begun) >= self._most_runs and not firing.is_cancelled:
             return False
-        seen = self._runs.look(state, firing)
+        try:
+            seen = self._runs.look(state, firing)
+        except (CargobikeError, OSError) as error:
+            if firing.run not in self._unseen:
+                self._unseen.add(firing.run)
+                self._say(state.name, f"cannot look how {firing.run} does: {error}; tried again later")
+            return False
+        self._unseen.discard(firing.run)
         if seen.now == "over":
             self._begun.discard(firing.run)
             self._cancelled.discard(firing.run)
@@ -315,6 +323,9 @@ class Scheduler:
         self._held_up.discard(firing.run)
         if firing.is_cancelled and firing.run not in self._cancelled:
             self._cancelled.add(firing.run)
-            self._runs.cancel(firing)
-            self._say(state.name, f"{firing.run} told to end")
+            try:
+                self._runs.cancel(firing)
+                self._say(state.name, f"{firing.run} told to end")
+            except (CargobikeError, OSError) as error:
+                self._say(state.name, f"cannot tell {firing.run} to end: {error}")
         return False
