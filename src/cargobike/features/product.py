@@ -26,6 +26,7 @@ PRODUCT: Final = Product(
         "dataset-part": "cargobike.features.recovering:open_part",
     },
     edges="cargobike.features.tracing:edges",
+    followed={"group": "cargobike.features.following"},
     triggers={"changed": "cargobike.features.changes:look"},
     pages="cargobike.features.pages.section:features_section",
     thing_pages={

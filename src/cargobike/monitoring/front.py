@@ -18,7 +18,8 @@ from cargobike.core.version import __version__
 from cargobike.monitoring.alarms.policy import Policy
 from cargobike.monitoring.asking.choices import read_hooks, read_window
 from cargobike.monitoring.asking.references import Chosen, asked_for, choose_reference
-from cargobike.monitoring.facts import AnyMonitorFact, Hooks, MonitorChanged, MonitorStarted, Watched
+from cargobike.monitoring.asking.subjects import read_subject, rows_until_now
+from cargobike.monitoring.facts import AnyMonitorFact, Hooks, MonitorChanged, MonitorStarted, SubjectKind, Watched
 from cargobike.monitoring.handle import Monitor
 from cargobike.monitoring.kind import MONITORS
 from cargobike.monitoring.labelling.metrics import Metric, choose_metrics, name_of
@@ -37,7 +38,7 @@ _TYPICAL_ROWS: Final = 1000
 
 @own_step("monitoring.watch", recover="cargobike.monitoring.triggering:recover_watch")
 def watch(
-    deployment: str,
+    deployment: Any,
     reference: Any = None,
     *,
     window: int | str | timedelta = 1000,
@@ -63,7 +64,8 @@ def watch(
     process is killed and started again.
 
     Args:
-        deployment: The name of the deployment.
+        deployment: The name of the deployment; or a feature group, as itself or by name, `group:teams`: rows that
+            are inserted from now on are compared with those that it has.
         reference: What is usual: a training dataset, a table, a path, a frame, or a `Reference`; by default what the
             served model was trained on. What the model predicts for it is watched too.
         window: How many rows are judged at once, or how long: `"1h"`. A window holds rows of one version of the model.
@@ -95,11 +97,14 @@ def watch(
         ```
     """
     project = projects.prepare()
+    kind, deployment = read_subject(deployment)
     chosen_name = name or deployment
-    _check_choices(chosen_name, engine, alarm, metrics)
+    _check_choices(chosen_name, engine, alarm, metrics, kind)
     choice, chosen_hooks = read_window(window, lateness), read_hooks(hooks or Hooks())
-    logged = log_keeper().about(deployment, project)
+    logged = log_keeper(kind).about(deployment, project)
     _check_log(deployment, logged)
+    if kind == "group" and reference is None:
+        reference, from_beginning = rows_until_now(deployment, project), False
     chosen = choose_reference(
         reference,
         logged,
@@ -109,10 +114,11 @@ def watch(
         false_alarms=false_alarms,
         columns=columns,
         seed=seed,
-        asked=asked_for(logged, deployment, project),
+        asked=asked_for(logged, deployment, project, kind),
     )
     watched = Watched(
         subject=deployment,
+        kind=kind,
         window=choice,
         alarm=str(Policy.parse(alarm)),
         false_alarms=chosen.reference.false_alarms,
@@ -136,13 +142,15 @@ def watch(
     return Monitor(chosen_name, project)
 
 
-def _check_choices(name: str, engine: str, alarm: str, metrics: Sequence[str | Metric]) -> None:
+def _check_choices(name: str, engine: str, alarm: str, metrics: Sequence[str | Metric], kind: SubjectKind) -> None:
     """Refuse what cannot be watched like this; names all mistakes."""
     mistakes = []
     if not MONITORS.id.fullmatch(name):
         mistakes.append(f"{name!r} can be no name of a monitor; names have letters, digits, '.', '_' and '-'")
     if engine.partition(":")[0] not in _ENGINES or engine.startswith("local:"):
         mistakes.append(f"engine={engine!r} is not known; there is {', '.join(_ENGINES)}, and 'spark:MASTER'")
+    if kind == "group" and engine != "local":
+        mistakes.append(f"engine={engine!r} watches logs of deployments; a feature group is watched with 'local'")
     try:
         Policy.parse(alarm)
     except InvalidInputError as error:
@@ -195,7 +203,7 @@ def _begun(folder: MonitorFolder, kept: Kept, watched: Watched, *, from_beginnin
     """Return where watching begins: open windows of another reference are let go, the place in the log is kept."""
     position = kept.watching.position
     if not position and not from_beginning:
-        follower = log_keeper().follow(watched.subject, folder.project)
+        follower = log_keeper(watched.kind).follow(watched.subject, folder.project)
         try:
             position = follower.end()
         finally:

@@ -13,6 +13,7 @@ from cargobike.core.errors import InvalidInputError
 from cargobike.core.layout import ProjectFolder
 from cargobike.core.registering.following import log_keeper
 from cargobike.core.registering.triggers import Seen, Trigger
+from cargobike.monitoring.asking.subjects import read_subject
 from cargobike.monitoring.facts import AlarmRaised
 from cargobike.monitoring.handle import Monitor
 from cargobike.monitoring.record import MonitorRecord, find_record, folder_of
@@ -60,6 +61,7 @@ def cause_of(record: MonitorRecord, alarm: AlarmRaised) -> dict[str, Any]:
         "features": [moved.feature for moved in alarm.moved],
         "moved": list(msgspec.to_builtins(alarm.moved)),
         "reference": watched.reference,
+        "watched": watched.kind,
         "data_version": ":".join(watched.reference_thing[1:]).strip(":"),
         "position": alarm.position,
     }
@@ -82,7 +84,7 @@ def window_rows(cause: Mapping[str, Any], *, since: bool = False, project: Proje
         first, last = float(cause["since" if since else "first_at"]), float(cause["last_at"])
     except (KeyError, TypeError, ValueError) as error:
         raise InvalidInputError(f"This is no cause of an alarm: {error!r}. Give what the pipeline got.") from error
-    follower = log_keeper().follow(deployment, project or projects.current())
+    follower = log_keeper(str(cause.get("watched", "deployment"))).follow(deployment, project or projects.current())
     kind = pa.timestamp("us", "UTC")
     bounds = [pa.scalar(round(at * 1e6), pa.int64()).cast(kind) for at in (first, last)]
     parts, position = list[pa.Table](), ""
@@ -104,7 +106,7 @@ def window_rows(cause: Mapping[str, Any], *, since: bool = False, project: Proje
 
 def recover_watch(_: str, project: ProjectFolder, deployment: str, *__: Any, **said: Any) -> Monitor | None:
     """Return the monitor that a step of a pipeline had begun when its process was killed, if something watches."""
-    name = str(said.get("name") or deployment)
+    name = str(said.get("name") or read_subject(deployment)[1])
     return Monitor(name, project) if is_held(folder_of(project, name)) else None
 
 

@@ -120,7 +120,9 @@ class LogKeeper(Protocol):
         ...
 
 
-def log_keeper() -> LogKeeper:
-    """Return the door of the product that logs requests."""
-    keeper: LogKeeper = next(load(product.logs) for product in products() if product.logs)
+def log_keeper(kind: str = "deployment") -> LogKeeper:
+    """Return the door of the product that logs requests, or that keeps other things whose rows are followed."""
+    paths = {other: path for product in products() for other, path in product.followed.items()}
+    paths["deployment"] = next(product.logs for product in products() if product.logs)
+    keeper: LogKeeper = load(paths[kind])
     return keeper

@@ -82,6 +82,8 @@ class Product:
     """The `Edges` that it knows: a function that yields what was made from what in a project."""
     logs: str = ""
     """The `LogKeeper` by which other products follow what deployments were asked: a module with its functions."""
+    followed: Mapping[str, str] = field(default_factory=dict)
+    """What else can be followed as logs can: the path of a `LogKeeper` by the kind of its things."""
     triggers: Mapping[str, str] = field(default_factory=dict)
     """What looks whether something happened that sets off a pipeline: the path of a `Look` by the trigger's kind."""
     opened: Mapping[str, str] = field(default_factory=dict)

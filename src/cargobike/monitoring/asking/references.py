@@ -102,12 +102,14 @@ def choose_reference(
     return Chosen(reference, name, thing, {**reference.skipped, **left_out})
 
 
-def asked_for(logged: Logged, subject: str, project: ProjectFolder) -> Callable[[str], bool] | None:
+def asked_for(
+    logged: Logged, subject: str, project: ProjectFolder, kind: str = "deployment"
+) -> Callable[[str], bool] | None:
     """Return what tells whether requests have a feature: labels, keys and times of a training dataset they have not.
 
     The log says it, or the signature of the model while the log is empty; `None` if neither does.
     """
-    follower = log_keeper().follow(subject, project)
+    follower = log_keeper(kind).follow(subject, project)
     try:
         rows = answered(follower.read("", _LOOKED_AT).rows)
     finally:

@@ -107,7 +107,7 @@ def watch_until(over: threading.Event, folder: MonitorFolder, *, begun: threadin
         _share(folder, exits)
         teller = Teller(folder.id, watched.subject, watched.hooks)
         _tell_again(teller, record, watched.hooks)
-        follow = open_log(lambda: log_keeper().follow(watched.subject, folder.project))
+        follow = open_log(lambda: log_keeper(watched.kind).follow(watched.subject, folder.project))
         rows = _on_spark(watched, reference, folder.project) if watched.engine != "local" else follow
         watcher = Watcher(folder, watched, reference, keeper, opened=rows, log=follow, teller=teller)
         exits.callback(watcher.close)
