@@ -7,6 +7,7 @@ processor's cache when they are looked at again.
 from __future__ import annotations
 
 import struct
+from array import array
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -19,7 +20,9 @@ FIGURES: Final = 4
 SEPARATOR: Final = b"\n"
 """Stands between ids, which have no blanks."""
 
-_encode_into: Final = msgspec.msgpack.Encoder(enc_hook=str).encode_into
+_encoder: Final = msgspec.msgpack.Encoder(enc_hook=str)
+_encode: Final = _encoder.encode
+_encode_into: Final = _encoder.encode_into
 _figures: Final = struct.Struct("=4d").pack
 _NOTHING: Final = (None,)
 
@@ -73,6 +76,23 @@ class Packet:
         self._ids.append(request_id)
         self._figures += _figures(at, latency_s, status, count)
         self.count += 1
+
+    def add_usual(self, ids: list[bytes], figures: list[float], rows: list[Any], answers: list[Any]) -> None:
+        """Pack requests of one row that were all answered, at a third of the cost; raises as `add` does.
+
+        Args:
+            ids: Their ids.
+            figures: The `FIGURES` numbers of each, one after the other.
+            rows: The row of each.
+            answers: The answer to each.
+        """
+        packed = _encode(rows), _encode(answers)
+        head = 1 if len(ids) < 16 else 3 if len(ids) < 1 << 16 else 5  # how MessagePack says the length of a list
+        self._rows += memoryview(packed[0])[head:]
+        self._answers += memoryview(packed[1])[head:]
+        self._figures += array("d", figures).tobytes()
+        self._ids += ids
+        self.count += len(ids)
 
     def message(self) -> Requests:
         """Return what travels."""

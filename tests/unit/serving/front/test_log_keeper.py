@@ -136,3 +136,24 @@ def test_a_sample_leaves_requests_out(tmp_path: Path) -> None:
         assert 150 < keeper.counts.taken == keeper.counts.written < 350
 
     asyncio.run(run())
+
+
+def test_one_that_cannot_be_kept_costs_no_other(tmp_path: Path) -> None:
+    class Unspeakable:
+        def __str__(self) -> str:
+            raise RuntimeError("no words")
+
+    async def run() -> None:
+        keeper = keeper_of(tmp_path, VECTORS)
+        await keeper.start()
+        take_some(keeper, 10)
+        keeper.take(b"bad", ended([[Unspeakable(), 0.5, -1.0]], [1.0]))
+        take_some(keeper, 10, start=10)
+        keeper.take(b"several", ended([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], [1.0, 2.0]))
+        await keeper.close()
+        assert (keeper.counts.taken, keeper.counts.written, keeper.counts.dropped) == (22, 21, 1)
+
+    asyncio.run(run())
+    rows = read_log("digits", project=ProjectFolder(tmp_path)).to_pylist()
+    assert {row["request_id"] for row in rows} == {*(f"r{number}" for number in range(20)), "several"}
+    assert [row["input.x"] for row in rows if row["request_id"] == "several"] == [[1, 2, 3], [4, 5, 6]]

@@ -205,6 +205,23 @@ def test_packed_requests_come_apart_as_they_were() -> None:
     assert entries_of(packed(*entries)) == entries
 
 
+@pytest.mark.parametrize("count", [1, 15, 16, 40, 70_000])
+def test_usual_requests_are_packed_as_others_are(count: int) -> None:
+    one_by_one, at_once = Packet(3), Packet(3)
+    for packet in (one_by_one, at_once):
+        packet.add(b"before", NOON, 0.5, 422, [{"any": "thing"}], None)
+    rows = [[float(number), 0.5, -1.0] for number in range(count)]
+    for number, row in enumerate(rows):
+        one_by_one.add(b"r%d" % number, NOON + number, 0.25, 200, [row], [number])
+    at_once.add_usual(
+        [b"r%d" % number for number in range(count)],
+        [figure for number in range(count) for figure in (NOON + number, 0.25, 200.0, 1.0)],
+        rows,
+        list(range(count)),
+    )
+    assert at_once.message() == one_by_one.message()
+
+
 def test_a_request_that_cannot_be_packed_leaves_the_others_whole() -> None:
     class Unspeakable:
         def __str__(self) -> str:
