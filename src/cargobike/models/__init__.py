@@ -13,10 +13,10 @@ from cargobike.core.registering.lazy import lazy_names
 if TYPE_CHECKING:
     from cargobike.core.signatures import Field, Signature
     from cargobike.models.exchange.front import export_to, import_from
-    from cargobike.models.exchanging import export_mlflow, import_mlflow
     from cargobike.models.flavours.flavour import Flavour, Given, Saved
     from cargobike.models.front import best, get, history, list, remove, remove_alias, retain
-    from cargobike.models.promoting import Promotion
+    from cargobike.models.mlflow.exchanging import export_mlflow, import_mlflow
+    from cargobike.models.promotion.promoting import Promotion
     from cargobike.models.registering import register
     from cargobike.models.version import ModelVersion
 
@@ -48,16 +48,16 @@ _SOURCES = {
     "Flavour": "cargobike.models.flavours.flavour",
     "Given": "cargobike.models.flavours.flavour",
     "ModelVersion": "cargobike.models.version",
-    "Promotion": "cargobike.models.promoting",
+    "Promotion": "cargobike.models.promotion.promoting",
     "Saved": "cargobike.models.flavours.flavour",
     "Signature": "cargobike.core.signatures",
     "best": _FRONT,
     "export_to": "cargobike.models.exchange.front",
-    "export_mlflow": "cargobike.models.exchanging",
+    "export_mlflow": "cargobike.models.mlflow.exchanging",
     "get": _FRONT,
     "history": _FRONT,
     "import_from": "cargobike.models.exchange.front",
-    "import_mlflow": "cargobike.models.exchanging",
+    "import_mlflow": "cargobike.models.mlflow.exchanging",
     "list": _FRONT,
     "register": "cargobike.models.registering",
     "remove": _FRONT,

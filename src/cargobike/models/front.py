@@ -8,11 +8,12 @@ import re
 from typing import Final, Literal
 
 from cargobike.core.errors import InvalidInputError, NotFoundError, nearest, nearest_names
-from cargobike.models import promoting, removing
+from cargobike.models import removing
 from cargobike.models.catalogue.catalogue import Catalogue
 from cargobike.models.catalogue.summary import decode_summary
 from cargobike.models.facts import AliasMoved, AliasRemoved
 from cargobike.models.naming import check_alias, check_name, read_reference
+from cargobike.models.promotion import promoting
 from cargobike.models.version import ModelVersion
 from cargobike.store.files import project
 

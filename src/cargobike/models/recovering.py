@@ -11,7 +11,7 @@ from cargobike.models.catalogue.catalogue import Catalogue
 from cargobike.models.catalogue.summary import decode_summary
 from cargobike.models.facts import AliasMoved
 from cargobike.models.naming import check_name, read_reference
-from cargobike.models.promoting import Promotion
+from cargobike.models.promotion.promoting import Promotion
 from cargobike.models.version import ModelVersion
 from cargobike.store.files import project as projects
 

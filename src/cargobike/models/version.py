@@ -20,7 +20,7 @@ from cargobike.core.running.accounts import user_name
 from cargobike.core.signatures import Signature
 from cargobike.models.catalogue.catalogue import Catalogue, Model
 from cargobike.models.catalogue.summary import Summary, decode_summary, summary_of
-from cargobike.models.copying import copy_version
+from cargobike.models.exchange.copying import copy_version
 from cargobike.models.facts import (
     LONGEST_CARD,
     LONGEST_NOTE,
@@ -35,7 +35,7 @@ from cargobike.models.files import local_folder, pieces, problems_of
 from cargobike.models.flavours.flavour import Saved
 from cargobike.models.flavours.registry import load
 from cargobike.models.naming import read_tags
-from cargobike.models.promoting import Promotion, promote
+from cargobike.models.promotion.promoting import Promotion, promote
 from cargobike.models.record import (
     EXAMPLE,
     FILES_ONLY,

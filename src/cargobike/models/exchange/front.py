@@ -11,9 +11,9 @@ from cargobike.core.errors import InvalidInputError
 from cargobike.core.values.packed_numbers import unpack_numbers
 from cargobike.models.catalogue.catalogue import Catalogue
 from cargobike.models.exchange.archives import read_archive, write_archive
-from cargobike.models.exchanging import export_mlflow, import_mlflow
 from cargobike.models.flavours.flavour import Saved
 from cargobike.models.front import get
+from cargobike.models.mlflow.exchanging import export_mlflow, import_mlflow
 from cargobike.models.naming import check_name
 from cargobike.models.version import ModelVersion
 from cargobike.models.writing import Draft, commit_draft

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cargobike.core.errors import InvalidInputError
-from cargobike.models.gates import LONGEST, Gate, check_aliases
+from cargobike.models.promotion.gates import LONGEST, Gate, check_aliases
 
 OWN = {"accuracy": 0.9, "latency_ms": 20.0, "val/loss": 0.1, "odd": math.nan}
 OTHERS = {"champion": {"accuracy": 0.8, "val/loss": 0.2}, "old": None}

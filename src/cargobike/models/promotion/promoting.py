@@ -14,8 +14,8 @@ from cargobike.core.running.accounts import user_name
 from cargobike.core.values.packed_numbers import pack_number
 from cargobike.models.catalogue.catalogue import Catalogue, Model
 from cargobike.models.facts import AliasMoved, AliasRemoved
-from cargobike.models.gates import Gate, Judgement, check_aliases
 from cargobike.models.naming import check_alias
+from cargobike.models.promotion.gates import Gate, Judgement, check_aliases
 
 _log = logging.getLogger(__name__)
 
