@@ -18,7 +18,8 @@ from msgspec.structs import replace
 
 from cargobike import models, project
 from cargobike.models.catalogue.catalogue import Catalogue
-from cargobike.models.record import FileEntry, Manifest, encode_manifest, fingerprint_of, path_of
+from cargobike.models.record import FileEntry, Manifest, fingerprint_of, path_of
+from cargobike.store.assets.manifests import encode_manifest
 
 SHAPES = ((1, 10_000), (100, 100), (1_000, 10))
 TURNS = 15

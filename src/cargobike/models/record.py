@@ -14,15 +14,13 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import Meta
 
-from cargobike.core.errors import StoreError
 from cargobike.core.layout import MODELS, REQUIREMENTS
 from cargobike.core.registering.modelling import Training
 from cargobike.core.signatures import Signature
 from cargobike.core.values.packed_numbers import Number, unpack_numbers
-from cargobike.core.values.undecodable import UNDECODABLE
 from cargobike.models.naming import NAME
+from cargobike.store.assets.manifests import FORMAT, read_manifest
 
-FORMAT: Final = 1
 MODEL: Final = "model/"
 """What the paths of files begin with that are the model itself."""
 EXAMPLE: Final = "example.json"
@@ -142,38 +140,13 @@ def fingerprint_of(
     return hashlib.sha256(msgspec.json.encode(described, order="sorted")).hexdigest()
 
 
-def encode_manifest(manifest: Manifest) -> bytes:
-    """Return the bytes of a manifest."""
-    return msgspec.json.format(msgspec.json.encode(manifest), indent=1)
-
-
 def decode_manifest(data: bytes, place: str) -> Manifest:
-    """Return the manifest that some bytes hold.
-
-    Args:
-        data: The bytes.
-        place: Where they are from, for errors.
+    """Return the manifest that some bytes hold; `place` says where they are from.
 
     Raises:
         StoreError: If they are no manifest, or one that cannot be trusted; says what is wrong.
     """
-    if len(data) > MOST_MANIFEST_BYTES:
-        raise StoreError(f"{place} is no manifest of a model: it has more than {MOST_MANIFEST_BYTES >> 20} MiB.")
-    try:
-        found = msgspec.json.decode(data, type=_Format).format
-        if found != FORMAT:
-            raise StoreError(f"{place} has format {found}; this Cargobike reads format {FORMAT}. Install a newer one.")
-        manifest = msgspec.json.decode(data, type=Manifest)
-    except UNDECODABLE as error:
-        raise StoreError(f"{place} is no manifest of a model: {error}") from error
-    mistakes = _mistakes(manifest)
-    if mistakes:
-        raise StoreError(f"{place} is no manifest that can be used: {'; '.join(mistakes[:5])}.")
-    return manifest
-
-
-class _Format(msgspec.Struct):
-    format: int
+    return read_manifest(data, Manifest, place, noun="a model", mistakes_in=_mistakes, most_bytes=MOST_MANIFEST_BYTES)
 
 
 def _mistakes(manifest: Manifest) -> list[str]:

@@ -29,13 +29,13 @@ from cargobike.models.record import (
     FileEntry,
     Manifest,
     Source,
-    encode_manifest,
     files_of,
     fingerprint_of,
     folder_of,
     path_of,
 )
 from cargobike.store.assets.claims import Claim, Writing, read_claims, sweep
+from cargobike.store.assets.manifests import encode_manifest
 from cargobike.store.assets.numbering import create_next
 
 _TOKEN: Final = re.compile("[0-9a-f]{12}")

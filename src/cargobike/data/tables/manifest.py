@@ -8,17 +8,15 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 import msgspec
 import pyarrow as pa
 from msgspec import Meta
 
-from cargobike.core.errors import StoreError
 from cargobike.core.origins import Origin
-from cargobike.core.values.undecodable import UNDECODABLE
+from cargobike.store.assets.manifests import FORMAT, read_manifest
 
-FORMAT: Final = 1
 _PART = re.compile(r"[1-9][0-9]{0,8}/part-[0-9a-z-]{1,80}\.parquet")
 
 Count = Annotated[int, Meta(ge=0, le=2**62)]
@@ -99,39 +97,13 @@ def encode_schema(schema: pa.Schema) -> str:
     return base64.b64encode(schema.serialize().to_pybytes()).decode()
 
 
-def encode_manifest(manifest: Manifest) -> bytes:
-    """Return the bytes of a manifest."""
-    return msgspec.json.format(msgspec.json.encode(manifest), indent=1)
-
-
 def decode_manifest(data: bytes, place: str) -> Manifest:
-    """Return the manifest that some bytes hold.
-
-    Args:
-        data: The bytes.
-        place: Where they are from, for errors.
+    """Return the manifest that some bytes hold; `place` says where they are from.
 
     Raises:
         StoreError: If they are no manifest, or one that cannot be trusted; says what is wrong.
     """
-    try:
-        _check_format(data, place)
-        manifest = msgspec.json.decode(data, type=Manifest)
-        mistakes = _mistakes(manifest)
-    except UNDECODABLE as error:
-        raise StoreError(f"{place} is no manifest of a table: {error}") from error
-    if mistakes:
-        raise StoreError(f"{place} is no manifest that can be used: {'; '.join(mistakes[:5])}.")
-    return manifest
-
-
-def _check_format(data: bytes, place: str) -> None:
-    class _Format(msgspec.Struct):
-        format: int
-
-    found = msgspec.json.decode(data, type=_Format).format
-    if found != FORMAT:
-        raise StoreError(f"{place} has format {found}; this Cargobike reads format {FORMAT}. Install a newer one.")
+    return read_manifest(data, Manifest, place, noun="a table", mistakes_in=_mistakes)
 
 
 def _mistakes(manifest: Manifest) -> list[str]:

@@ -10,8 +10,9 @@ from cargobike.core.errors import NotFoundError
 from cargobike.core.running.accounts import user_name
 from cargobike.data.tables.addresses import Address, path_of
 from cargobike.data.tables.claims import sweep, sweep_unlisted
-from cargobike.data.tables.manifest import Manifest, encode_manifest
+from cargobike.data.tables.manifest import Manifest
 from cargobike.data.tables.versions import all_versions
+from cargobike.store.assets.manifests import encode_manifest
 
 
 def remove_version(address: Address, version: int) -> Manifest:

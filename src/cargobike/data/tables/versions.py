@@ -8,7 +8,8 @@ import msgspec
 
 from cargobike.core.errors import NotFoundError, StoreError
 from cargobike.data.tables.addresses import Address, path_of
-from cargobike.data.tables.manifest import Manifest, decode_manifest, encode_manifest
+from cargobike.data.tables.manifest import Manifest, decode_manifest
+from cargobike.store.assets.manifests import encode_manifest
 from cargobike.store.assets.numbering import create_next, newest_number
 from cargobike.store.files.storage import Storage
 

@@ -20,7 +20,8 @@ from typing import IO, Final
 
 from cargobike.core.errors import InvalidInputError, StoreError
 from cargobike.models.files import CHUNK_BYTES
-from cargobike.models.record import MOST_MANIFEST_BYTES, FileEntry, Manifest, decode_manifest, encode_manifest
+from cargobike.models.record import MOST_MANIFEST_BYTES, FileEntry, Manifest, decode_manifest
+from cargobike.store.assets.manifests import encode_manifest
 
 MANIFEST: Final = "manifest.json"
 FILES: Final = "files"

@@ -10,7 +10,8 @@ from cargobike.core.running.accounts import user_name
 from cargobike.models.catalogue.catalogue import Catalogue
 from cargobike.models.facts import VersionRemoved
 from cargobike.models.files import local_folder
-from cargobike.models.record import Manifest, encode_manifest, files_of, path_of
+from cargobike.models.record import Manifest, files_of, path_of
+from cargobike.store.assets.manifests import encode_manifest
 
 
 def copy_version(catalogue: Catalogue, manifest: Manifest, project: ProjectFolder) -> None:

@@ -1,1 +1,1 @@
-"""What all assets share: versions that are numbered without gaps by several writers, and the writers' claims."""
+"""What all assets share: versions numbered without gaps by several writers, writers' claims, checked manifests."""
