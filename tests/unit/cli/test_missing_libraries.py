@@ -67,4 +67,5 @@ print(json.dumps([statuses, Keep.said]))
     assert [words.partition(" needs ")[0] for words in said if "section" in words] == [
         "The section 'Data' of the dashboard",
         "The section 'Features' of the dashboard",
+        "The section 'Monitoring' of the dashboard",
     ]
