@@ -21,15 +21,20 @@ from support.watching import Script, marked, wait_for
 
 PIPELINE = """
     import os, pathlib, time
+    from dataclasses import dataclass
     from cargobike import pipelines
 
     here = pathlib.Path(__file__).parent
+
+    @dataclass
+    class Sum:
+        value: int
 
     @pipelines.step
     def first(x):
         with open(here / "first", "a") as file:
             file.write("x")
-        return x + 1
+        return Sum(x.value + 1)
 
     @pipelines.step
     def second(x):
@@ -39,10 +44,13 @@ PIPELINE = """
         (here / "running").touch()
         while not (here / "go").exists():
             time.sleep(0.01)
-        return x * 10
+        assert isinstance(x, Sum)
+        return x.value * 10
 
     def retrain(x=1):
-        return second(first(x))
+        total = first(Sum(x))
+        assert total == Sum(x + 1)  # also after a resume, which knows the script by another name
+        return second(total)
 
     if __name__ == "__main__":
         pipelines.run(retrain, run_id="mine")
@@ -79,7 +87,7 @@ def test_ctrl_c_ends_the_steps_and_the_run_can_be_resumed(tmp_path: Path) -> Non
 
     # The code has changed since: that is said, and may be accepted.
     file = tmp_path / "work" / "script.py"
-    file.write_text(file.read_text().replace("return x * 10", "return x * 100"))
+    file.write_text(file.read_text().replace("x.value * 10", "x.value * 100"))
     (tmp_path / "work" / "go").touch()
     with pytest.raises(InvalidInputError, match=r"code of run mine has changed since: second\. .*--accept-changes"):
         pipelines.resume("mine")

@@ -168,6 +168,7 @@ def _drive(request: Request, conductor: Conductor, journal: JournalWriter, inter
         argv=list(sys.argv),
         sources=unsaved_sources(),
         modules=own_modules(),
+        home=getattr(request.function, "__module__", ""),
     )
     with interrupts:
         driver = Driver(conductor, journal, Crew(setup), project=project, interrupts=interrupts, watch=request.watch)
@@ -187,7 +188,7 @@ def _drive(request: Request, conductor: Conductor, journal: JournalWriter, inter
 
 def _call(request: Request, driver: Driver, record: RunRecord) -> None:
     """Call the pipeline's function and wait for all its steps."""
-    with driving(driver):
+    with driving(driver, getattr(request.function, "__module__", "")):
         value = request.function(**request.params)
         value = resolved(value, lambda promise: driver.wait_for(promise.number, None))
     driver.leave(failed=False)

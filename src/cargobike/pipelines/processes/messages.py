@@ -26,6 +26,7 @@ class Setup(msgspec.Struct, frozen=True, tag=True):
         argv: The driver's `sys.argv`.
         sources: Text of files that exist in the driver's memory only, for tracebacks.
         modules: The user's own modules as they were when the run began: source, file, whether it is a package.
+        home: The module of the pipeline.
     """
 
     run: str
@@ -34,6 +35,7 @@ class Setup(msgspec.Struct, frozen=True, tag=True):
     argv: list[str]
     sources: dict[str, str] = {}
     modules: dict[str, tuple[str, str, bool]] = {}
+    home: str = ""
 
 
 class Task(msgspec.Struct, frozen=True, tag=True):

@@ -30,6 +30,7 @@ from cargobike.experiments.trial.shipped_modules import install
 from cargobike.pipelines.processes.attempt import run_attempt
 from cargobike.pipelines.processes.messages import EndTask, Frames, Gone, Setup, Task, ToTemplate, send
 from cargobike.pipelines.record import RunFolder
+from cargobike.pipelines.values import pickling
 from cargobike.store.files import project
 from cargobike.workers.processes import adopt_orphans, children_of, die_with_parent, end_descendants, volunteer
 
@@ -109,6 +110,7 @@ class Template:
         for name, text in setup.sources.items():
             linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
         project.use(setup.project)
+        pickling.homes.append(setup.home)
         # As long as one of us lives, another driver cannot know what we still do.
         lock = os.open(RunFolder(Path(setup.run)).processes_lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         fcntl.flock(lock, fcntl.LOCK_SH)

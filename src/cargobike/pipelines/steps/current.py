@@ -14,6 +14,7 @@ from cargobike.core.errors import InvalidInputError
 from cargobike.core.registering.steps import Stepper, stepping
 from cargobike.pipelines.driving.events import Options
 from cargobike.pipelines.steps.result import StepResult
+from cargobike.pipelines.values.pickling import homes
 
 
 class Askable(Protocol):
@@ -54,16 +55,18 @@ _driving: dict[int, int] = {}
 
 
 @contextlib.contextmanager
-def driving(driver: Drives) -> Iterator[None]:
-    """Let a run make the calls of steps, and of our own, inside."""
+def driving(driver: Drives, home: str) -> Iterator[None]:
+    """Let a run make the calls of steps, and of our own, inside; `home` is the module of the pipeline."""
     before = _driver.set(driver)
     _driving[os.getpid()] = threading.get_ident()
+    homes.append(home)
     try:
         with stepping(driver):
             yield
     finally:
         _driver.reset(before)
         _driving.pop(os.getpid(), None)
+        homes.remove(home)
 
 
 def current_driver() -> Drives | None:

@@ -147,7 +147,7 @@ class _Walk:
 
     def _value(self, name: str, value: Any) -> None:
         try:
-            data = pickling.dump(value)
+            data = pickling.to_compare(value)
         except Exception:  # noqa: BLE001 - what cannot be pickled cannot be compared; its class can
             data = f"{type(value).__module__}.{type(value).__qualname__}".encode()
         self._part(name, hashlib.blake2b(data, digest_size=16).hexdigest())

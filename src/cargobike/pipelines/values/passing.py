@@ -138,7 +138,7 @@ def _described(name: str, value: Any, promises: list[Promise], title: str) -> Va
             return Value("plain", digest_of(data), packed)
         return Value("json", digest_of(data), size_bytes=len(data), text=f"{type(value).__name__} of {len(value)}")
     try:
-        data = pickling.dump(value, promises)
+        data = pickling.to_compare(value, promises)
     except Exception as error:
         raise InvalidInputError(
             f"The argument {name!r} of {title} is a {type(value).__name__}, which cannot be passed to another process "

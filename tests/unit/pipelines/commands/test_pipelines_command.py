@@ -13,22 +13,29 @@ from typer.testing import CliRunner
 from cargobike.cli.app import app
 
 PIPELINE = """
+    from dataclasses import dataclass
     from cargobike import pipelines
+
+    @dataclass
+    class Loaded:
+        values: list
 
     @pipelines.step
     def load(rows):
         print("loading", rows)
-        return list(range(rows))
+        return Loaded(list(range(rows)))
 
     @pipelines.step
-    def total(values, scale):
+    def total(loaded, scale):
         if scale > 100:
             raise ValueError("too large")
-        return sum(values) * scale
+        assert isinstance(loaded, Loaded)
+        return sum(loaded.values) * scale
 
     def retrain(rows: int, scale: float = 1.0):
-        values = load(rows)
-        return total(values, scale), pipelines.cause()
+        loaded = load(rows)
+        assert loaded == Loaded(list(range(rows)))
+        return total(loaded, scale), pipelines.cause()
 """
 
 
@@ -51,7 +58,7 @@ def test_a_pipeline_is_run_shown_and_removed(file: str) -> None:
     assert shown["result"]["value"] == [3.0, {"alarm": 3}]
     assert (shown["params"], shown["cause"]) == ({"rows": 4, "scale": 0.5}, {"alarm": 3})
     assert [step["after"] for step in shown["steps"]] == [[], [1]]
-    assert shown["steps"][1]["inputs"]["values"]["form"] == "step"
+    assert shown["steps"][1]["inputs"]["loaded"]["form"] == "step"
     assert [run["id"] for run in json.loads(call("ls", "--json").stdout)] == ["mine"]
     assert "mine  retrain   completed  2 completed" in call("ls").stdout
     assert "2  total  completed  1" in call("show").stdout
