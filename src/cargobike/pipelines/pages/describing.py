@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 from typing import Final
 
 from cargobike.core.errors import NotFoundError
 from cargobike.core.layout import ProjectFolder
 from cargobike.core.registering.tracing import page_of
-from cargobike.pipelines.facts import RunState
+from cargobike.pipelines.facts import RunState, StepState
 from cargobike.pipelines.kind import RUNS
 from cargobike.pipelines.pages.answers import RunDetails, StepDetails, StepLine, StepOutput, ValueAnswer
-from cargobike.pipelines.pages.listing import iso, last_line, line_of
-from cargobike.pipelines.record import RunRecord, folder_of, read_run, state_of
+from cargobike.pipelines.pages.listing import iso, last_line, line_of, settled
+from cargobike.pipelines.record import RunRecord, StepRecord, folder_of, read_run, state_of
 from cargobike.pipelines.things import needs_of, thing_of
 from cargobike.pipelines.values.value import Value
 
@@ -30,7 +31,7 @@ def found(project: ProjectFolder, run: str) -> RunRecord:
     folder = folder_of(project, run) if RUNS.id.fullmatch(run) else None
     if folder is None or not folder.journal.is_file():
         raise NotFoundError(f"There is no run {run!r} in this project.", wanted=run)
-    return read_run(folder)
+    return settled(read_run(folder))
 
 
 def details(record: RunRecord, offset: int, limit: int, *, may_change: bool) -> RunDetails:
@@ -93,13 +94,19 @@ def _step_line(record: RunRecord, number: int, needs: tuple[int, ...]) -> StepLi
         state=step.state.value,
         needs=list(needs),
         started_at=None if step.started_at is None else iso(step.started_at),
-        seconds=step.seconds,
+        seconds=_seconds(step),
         cpu_s=step.cpu_s,
         peak_memory_bytes=step.peak_memory_bytes,
         attempt=step.attempt,
         result=_value(record.id, "result", step.result),
         error=last_line(step.error),
     )
+
+
+def _seconds(step: StepRecord) -> float:
+    if step.state is StepState.RUNNING and step.started_at is not None:
+        return max(0.0, time.time() - step.started_at)
+    return step.seconds
 
 
 def _value(run: str, name: str, value: Value | None) -> ValueAnswer | None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import threading
+import time
 from typing import Final, NamedTuple
 
 from cargobike.core.errors import CargobikeError
 from cargobike.core.layout import ProjectFolder
 from cargobike.core.values.times import on_calendar
-from cargobike.pipelines.facts import RUN_FACTS, RunStarted, RunState
+from cargobike.pipelines.facts import RUN_FACTS, RunStarted, RunState, StepState
 from cargobike.pipelines.pages.answers import PipelineLine, RunLine, RunPage
 from cargobike.pipelines.record import RunFolder, RunRecord, read_run, run_folders, state_of
 from cargobike.store.journal.journal import read_header
@@ -94,7 +95,7 @@ class Runs:
             seen = self._lines.get(folder.id)
             if seen is not None and seen.mark == mark and seen.line.state != RunState.RUNNING:
                 return seen.line
-            line = line_of(read_run(folder))
+            line = line_of(settled(read_run(folder)))
         except (CargobikeError, OSError) as error:
             words = " ".join(str(error).split())[:200]
             return RunLine(started.id, started.pipeline, "unreadable", iso(started.at), 0.0, {}, "", words)
@@ -104,14 +105,24 @@ class Runs:
         return line
 
 
+def settled(record: RunRecord) -> RunRecord:
+    """Return a run whose steps do not look as if they ran, if its driver is gone without a word."""
+    if record.state is RunState.RUNNING and state_of(record) is not RunState.RUNNING:
+        for step in record.steps.values():
+            if step.state in (StepState.RUNNING, StepState.WAITING):
+                step.state = StepState.INTERRUPTED
+    return record
+
+
 def line_of(record: RunRecord) -> RunLine:
-    """Return a run as lists show it."""
+    """Return a run as lists show it; one that runs takes until now."""
+    state = state_of(record)
     return RunLine(
         run=record.id,
         pipeline=record.pipeline,
-        state=state_of(record).value,
+        state=state.value,
         started_at=iso(record.started.at),
-        seconds=record.seconds,
+        seconds=max(0.0, time.time() - record.started.at) if state is RunState.RUNNING else record.seconds,
         steps={state.value: count for state, count in record.counted().items()},
         cause=cause_in_words(record.started.cause),
         error=last_line(record.error),

@@ -102,10 +102,14 @@ def test_runs_are_listed_the_newest_first_and_found(client: TestClient) -> None:
 
 
 def test_a_run_that_changed_is_read_again_and_a_damaged_one_is_said(client: TestClient, run: RunFolder) -> None:
-    running = write_run("now", [], at=400.0)
+    running = write_run("now", step(1, "waits")[:2], at=400.0)
     with DriverLock(running):
-        assert client.get("/api/v1/pipelines/runs").json()["runs"][0]["state"] == "running"
-    assert client.get("/api/v1/pipelines/runs").json()["runs"][0]["state"] == "interrupted"
+        newest = client.get("/api/v1/pipelines/runs").json()["runs"][0]
+        assert (newest["state"], newest["steps"]) == ("running", {"running": 1})
+        assert client.get("/api/v1/pipelines/runs/now").json()["steps"][0]["seconds"] > 1000
+    newest = client.get("/api/v1/pipelines/runs").json()["runs"][0]
+    assert (newest["state"], newest["steps"]) == ("interrupted", {"interrupted": 1})
+    assert client.get("/api/v1/pipelines/runs/now").json()["steps"][0]["state"] == "interrupted"
     run.journal.write_bytes(b"{}\n")
     broken = client_of(project.current()).get("/api/v1/pipelines/runs").json()["runs"]
     assert {one["run"]: one["state"] for one in broken} == {"now": "interrupted", "run-1": "unreadable"}
