@@ -84,12 +84,20 @@ def line(label: str, points: Sequence[tuple[float, float]], ends: tuple[str, str
     return (
         f'<svg class="chart" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{text(said)}">'
         f'<line class="axis" x1="{_LEFT}" y1="{base}" x2="{_WIDTH - _RIGHT}" y2="{base}"/>'
-        f'<text x="{_LEFT - 8}" y="{_TOP + 4}" text-anchor="end">{high:.4g}</text>'
-        f'<text x="{_LEFT - 8}" y="{_HEIGHT - _BOTTOM + 2}" text-anchor="end">{low:.4g}</text>'
+        f'<text x="{_LEFT - 8}" y="{_TOP + 4}" text-anchor="end">{_short(high)}</text>'
+        f'<text x="{_LEFT - 8}" y="{_HEIGHT - _BOTTOM + 2}" text-anchor="end">{_short(low)}</text>'
         f'<text x="{_LEFT}" y="{_HEIGHT - 2}">{text(ends[0])}</text>'
         f'<text x="{_WIDTH - _RIGHT}" y="{_HEIGHT - 2}" text-anchor="end">{text(ends[1])}</text>'
         f'<polyline class="line" points="{" ".join(place(*point) for point in thinned)}"/></svg>'
     )
+
+
+def _short(value: float) -> str:
+    """Return a number as there is room for it beside an axis: `0.25`, `950`, `117k`."""
+    for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= size:
+            return f"{value / size:.3g}{unit}"
+    return f"{value:.3g}"
 
 
 def _thinned(points: Sequence[tuple[float, float]]) -> Sequence[tuple[float, float]]:

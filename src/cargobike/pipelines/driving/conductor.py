@@ -307,14 +307,17 @@ class Conductor:
                 self._inputs_are_there(dependent, live)
 
     def _skip(self, step: int, because_of: int) -> None:
-        name = self.record.steps[because_of].name
         if self.record.steps[step].state is not StepState.SKIPPED:
+            cause = self.record.steps[because_of]
             self._write(
                 StepEnded(
                     at=self.record.last_step_at(because_of),
                     step=step,
                     state=StepState.SKIPPED,
-                    error=f"Step {because_of} ({name}), whose result it needs, has none.",
+                    # What was skipped itself says which step failed, and how.
+                    error=cause.error
+                    if cause.state is StepState.SKIPPED
+                    else f"Step {because_of} ({cause.name}), whose result it needs, {cause.state}: {_last_line(cause)}",
                 )
             )
         self._settle(step)
@@ -366,3 +369,8 @@ def _difference(known: StepRecord, ask: StepAsked) -> str:
 def _digest(step: StepRecord | StepAsked, name: str) -> str:
     value = step.inputs.get(name)
     return "" if value is None else value.digest
+
+
+def _last_line(step: StepRecord) -> str:
+    """Return what a step's error comes down to."""
+    return step.error.strip().rpartition("\n")[2] or "it has no result."

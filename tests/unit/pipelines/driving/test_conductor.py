@@ -61,7 +61,11 @@ def test_an_attempt_that_takes_too_long_is_ended_and_counts() -> None:
 def test_what_needs_a_failed_step_is_skipped_and_the_rest_runs() -> None:
     run = VirtualRun([Asking(fails=1), Asking(after=(1,)), Asking(after=(2,)), Asking()])
 
-    assert states(run.drive()) == [StepState.FAILED, StepState.SKIPPED, StepState.SKIPPED, StepState.COMPLETED]
+    record = run.drive()
+
+    assert states(record) == [StepState.FAILED, StepState.SKIPPED, StepState.SKIPPED, StepState.COMPLETED]
+    assert record.steps[3].error.startswith("Step 1 (")  # not the one that was skipped
+    assert record.steps[3].error.endswith(f"whose result it needs, failed: {record.steps[1].error}")
 
 
 def test_a_failure_that_was_handled_is_not_tried_again_on_resume() -> None:
