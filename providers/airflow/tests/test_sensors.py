@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -35,8 +36,9 @@ def searched(context: Context, name: str = "digits", train: str = "train") -> An
 
 
 async def fired(trigger: CargobikeTrigger) -> Any:
-    async for event in trigger.run():
-        return event.payload
+    async with contextlib.aclosing(trigger.run()) as events:
+        async for event in events:
+            return event.payload
     return None
 
 
@@ -143,6 +145,50 @@ def test_a_moment_that_is_none_is_said(project: Path, context: Context) -> None:
     sensor = CargobikeFeatureGroupSensor(task_id="fresh", group="houses", newer_than="yesterday")
     with pytest.raises(CargobikeMistake, match=r"newer_than='yesterday' is no moment"):
         sensor.poke(context)
+
+
+def alarms(name: str, context: Context, *args: int) -> None:
+    CargobikeFunctionOperator(task_id="other", function=f"alarms.py:{name}", op_args=args).execute(context)
+
+
+def test_an_alarm_is_waited_for_from_the_first_look_on_in_a_new_process_each_time(
+    full_project: Path, context: Context
+) -> None:
+    alarms("watch", context)
+    alarms("alarm", context, 1)
+
+    def look() -> Any:  # a sensor that is rescheduled is made anew, and remembers nothing
+        return CargobikeDriftSensor(task_id="drift", subject="prices", mode="reschedule").poke(context)
+
+    assert not look().is_done  # an alarm from before is not what is waited for
+    assert not look().is_done
+    alarms("alarm", context, 2)
+    seen = look()
+    assert seen.is_done
+    assert seen.xcom_value["cause"]["alarms"] == ["alarm-2"]
+    assert not look().is_done  # what was seen is not seen again
+    since = CargobikeDriftSensor(task_id="all", subject="prices", since="0").poke(context)
+    assert since.xcom_value["cause"]["alarms"] == ["alarm-1", "alarm-2"]
+
+
+def test_an_alarm_wakes_a_sensor_that_was_deferred(full_project: Path, context: Context) -> None:
+    alarms("watch", context)
+    sensor = CargobikeDriftSensor(task_id="drift", subject="prices", deferrable=True)
+    with pytest.raises(TaskDeferred) as deferred:
+        sensor.execute(context)
+    _, arguments = deferred.value.trigger.serialize()
+    trigger = CargobikeTrigger(**{**arguments, "poke_interval": 0.05})
+
+    async def raise_alarm() -> Any:
+        waiting = asyncio.create_task(fired(trigger))
+        while not running_programs():
+            await asyncio.sleep(0.01)
+        await asyncio.to_thread(alarms, "alarm", context, 1)
+        async with asyncio.timeout(60):
+            return await waiting
+
+    answer = sensor.execute_complete(context, asyncio.run(raise_alarm()))
+    assert answer["cause"]["text"] == "rooms moved"
 
 
 def test_what_is_not_watched_has_no_alarms(full_project: Path, context: Context) -> None:

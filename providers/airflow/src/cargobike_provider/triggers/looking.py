@@ -91,15 +91,21 @@ class Looker:
         while stream is not None and (data := await stream.read(1 << 16)):
             self._printed.extend(data.decode(errors="replace").splitlines())
 
-    async def end(self) -> None:
-        """End the program; safe to call twice."""
-        process, self._process = self._process, None
-        printing, self._printing = self._printing, None
+    def stop(self) -> None:
+        """Tell the program to end, without waiting for it."""
+        process = self._process
         if process is not None and process.returncode is None:
             if process.stdin is not None:
                 process.stdin.close()
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGTERM)  # it only looks: there is nothing to clean up
+
+    async def end(self) -> None:
+        """End the program; safe to call twice."""
+        self.stop()
+        process, self._process = self._process, None
+        printing, self._printing = self._printing, None
+        if process is not None and process.returncode is None:
             try:
                 async with asyncio.timeout(_END_S):
                     await process.wait()
@@ -131,4 +137,5 @@ async def shared_looker(settings: Settings) -> AsyncIterator[Looker]:
         looker.users -= 1
         if not looker.users:
             _lookers.pop(place, None)
+            looker.stop()  # an event loop that is shut down may not get to what follows
             await asyncio.shield(looker.end())
