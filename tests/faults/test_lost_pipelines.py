@@ -20,7 +20,7 @@ from support.pipeline_steps import count
 from support.watching import Script, marked, wait_for
 
 PIPELINE = """
-    import os, pathlib, time
+    import os, pathlib, subprocess, time
     from dataclasses import dataclass
     from cargobike import pipelines
 
@@ -41,6 +41,7 @@ PIPELINE = """
         with open(here / "second", "a") as file:
             file.write("x")
         (here / "pid").write_text(str(os.getpid()))
+        subprocess.Popen(["sleep", "1000"], start_new_session=True)
         (here / "running").touch()
         while not (here / "go").exists():
             time.sleep(0.01)

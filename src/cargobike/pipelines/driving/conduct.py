@@ -30,6 +30,7 @@ from cargobike.pipelines.driving.interrupts import Interrupts
 from cargobike.pipelines.facts import RunEnded, RunResumed, RunStarted, RunState
 from cargobike.pipelines.processes.crew import Crew
 from cargobike.pipelines.processes.messages import Setup
+from cargobike.pipelines.processes.sweeping import sweep
 from cargobike.pipelines.record import RunFolder, RunRecord, fold, folder_of, read_on
 from cargobike.pipelines.steps.current import driving
 from cargobike.pipelines.values.keeping import keep
@@ -265,6 +266,7 @@ def _taken(folder: RunFolder) -> InvalidInputError:
 
 def _await_processes(folder: RunFolder) -> None:
     """Wait until the processes of a driver that died are gone: what they still do must not be done twice."""
+    sweep(folder.root.absolute())
     fd = os.open(folder.processes_lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     give_up_at = time.monotonic() + _ENDS_S
     try:

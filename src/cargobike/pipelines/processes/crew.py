@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -17,6 +18,7 @@ from cargobike.core.errors import ConnectionLostError
 from cargobike.core.package import PACKAGE_PARENT
 from cargobike.core.running.forks import abandon_in_copies
 from cargobike.pipelines.processes.messages import EndTask, Frames, Gone, Setup, Task, send
+from cargobike.pipelines.processes.sweeping import MARK, sweep
 
 _END_S: Final = 10.0
 _PROGRAM: Final = (
@@ -76,6 +78,7 @@ class Crew:
     def bury(self) -> str:
         """Clean up after a template that is gone, so that the next attempt starts another; returns how it ended."""
         code = self._leave()
+        sweep(Path(self._setup.run))
         return f"the processes of the steps were lost (the template ended with {code})"
 
     def close(self) -> None:
@@ -103,6 +106,7 @@ class Crew:
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,
+                env={**os.environ, MARK: self._setup.run},
             )
         self._connection, self._frames = ours, Frames()
         send(ours, self._setup)
