@@ -3,28 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
 from cargobike.core.errors import NotFoundError, StoreError
 from cargobike.core.layout import ProjectFolder
 from cargobike.core.registering.tracing import Edge, Thing
-from cargobike.pipelines.record import RunRecord, read_run, run_folders
+from cargobike.pipelines.record import RunFolder, RunRecord, read_run, run_folders
 from cargobike.pipelines.things import made_by
+
+_MOST_KEPT: Final = 50_000
+_known: dict[Path, tuple[tuple[int, int], tuple[Edge, ...]]] = {}
+"""The edges of journals that this process has read, with the size and time of each: most runs never change again."""
 
 
 def edges(project: ProjectFolder) -> Iterator[Edge]:
     """Yield what each run of a project has made or changed, and the alarm, commit or data that set it off."""
     for folder in run_folders(project):
         try:
-            data = folder.journal.read_bytes()
+            status = folder.journal.stat()
         except OSError:
             continue
+        mark = status.st_size, status.st_mtime_ns
+        known = _known.get(folder.journal)
+        if known is None or known[0] != mark:
+            if len(_known) >= _MOST_KEPT:
+                _known.clear()
+            known = _known[folder.journal] = mark, _read(folder)
+        yield from known[1]
+
+
+def _read(folder: RunFolder) -> tuple[Edge, ...]:
+    try:
+        data = folder.journal.read_bytes()
         if b'"thing"' not in data and b'"cause"' not in data:
-            continue  # most runs of small steps; reading them all would take long
-        try:
-            yield from _edges_of(read_run(folder))
-        except (StoreError, NotFoundError):
-            continue  # `cargobike pipelines ls` says what is wrong with it
+            return ()  # most runs of small steps; folding them all would take long
+        return tuple(_edges_of(read_run(folder)))
+    except (OSError, StoreError, NotFoundError):
+        return ()  # `cargobike pipelines ls` says what is wrong with it
 
 
 def _edges_of(record: RunRecord) -> Iterator[Edge]:
