@@ -266,6 +266,9 @@ SLOW: dict[str, tuple[str, ...]] = {
     ),
     # Schedulers that are killed in real time; the same is tested in virtual time, at every write.
     "faults/test_killed_schedulers.py": ("test_two_schedulers_and_one_killed_after_the_other",),
+    "scenario/test_schedules_on_storage.py": (
+        "test_a_run_of_a_project_on_the_storage_is_seen_by_a_scheduler_of_another_host",
+    ),
     "faults/test_lost_predictions.py": (
         "test_a_killed_call_goes_on_where_it_was[2]",
         "test_a_piece_whose_process_is_killed_is_predicted_by_another[agent]",

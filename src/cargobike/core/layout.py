@@ -17,6 +17,8 @@
     steps/<number>/                 stdout.log, stderr.log, result-<attempt>.*, outcome-<attempt>.json
   pipelines/cache/<key>.json        what steps of earlier runs returned, by code and inputs; may be deleted
   pipelines/claims/<run>            on shared storage: the process that began a run
+  pipelines/schedules/<name>/<number>.json   the state of a schedule; the newest counts
+  pipelines/scheduler/              which scheduler is at work, and what one in the background writes
   experiments/<id>/
     journal.jsonl                   the truth
     driver.lock                     held by the living driver

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from datetime import UTC, datetime
 from typing import Any
@@ -300,3 +301,24 @@ def test_a_run_that_cannot_be_looked_at_is_said_once_and_stops_nothing_else(monk
     assert world.runs.ids == [f"fine-20260101T000{n}00" for n in (1, 2, 3)]
     words = [words for name, words in world.said if name == "broken" and "cannot look" in words]
     assert words == ["cannot look how broken-20260101T000100 does: no entry; tried again later"]
+
+
+@pytest.mark.parametrize("failing", ["beats/", "schedules/retrain"])
+@pytest.mark.parametrize("is_written", [False, True])
+def test_a_storage_that_fails_once_delays_a_firing_by_seconds(failing: str, is_written: bool) -> None:
+    world, failures = World(START), itertools.count()
+    world.schedule(every_s=60.0)
+    scheduler = world.scheduler(bell_s=1000.0)
+    world.pass_time(55, scheduler)
+
+    def fail(words: str) -> None:
+        is_after = words.startswith(("written", "created"))
+        if failing in words and is_after == is_written and next(failures) == 0:
+            raise StoreError("gone for a moment")
+
+    world.storage.before = fail
+    for _ in range(12):
+        with contextlib.suppress(StoreError):
+            world.pass_time(1, scheduler)
+    assert next(failures) >= 1
+    assert world.runs.ids == ["retrain-20260101T000100"]

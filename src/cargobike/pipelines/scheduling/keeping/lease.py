@@ -8,7 +8,6 @@ does not depend on it, but on the numbered states of each schedule (`book.py`), 
 
 from __future__ import annotations
 
-import logging
 import re
 import socket
 from typing import Final
@@ -26,8 +25,6 @@ SILENT_S: Final = 30.0
 
 _TERM: Final = re.compile(rf"{FOLDER}/terms/([0-9]{{9}})\.json")
 _TERMS_KEPT: Final = 3
-
-_log = logging.getLogger(__name__)
 
 
 class Holder(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -85,8 +82,8 @@ class Lease:
         Raises:
             StoreError: If the storage does not answer; the lease is lost then, as far as this process is concerned.
         """
-        if self.is_held:
-            self.is_held = False  # until the storage has said otherwise
+        self.is_held = False  # until the storage has said otherwise
+        if self._term:  # also if the storage was away for a while: the term is ours until another begins
             self.is_held = self._renew(now, stopwatch)
         if not self.is_held:
             self.is_held = self._take(now, stopwatch)
@@ -102,10 +99,11 @@ class Lease:
             self.is_held = False
             if self._newest() == self._term:
                 self._beat(now, has_left=True)
+            self._term = 0
 
     def _renew(self, now: float, stopwatch: float) -> bool:
         if self._newest() != self._term:
-            _log.warning("Another scheduler has taken over; this one waits.")
+            self._term = 0
             return False
         self._beat(now)
         self._renewed = stopwatch

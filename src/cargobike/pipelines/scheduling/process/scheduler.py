@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from cargobike.core.errors import CargobikeError, InvalidInputError
+from cargobike.core.errors import CargobikeError, InvalidInputError, StoreError
 from cargobike.core.registering.triggers import Trigger
 from cargobike.pipelines.scheduling.keeping.book import Book, Kept
 from cargobike.pipelines.scheduling.keeping.lease import Lease
@@ -195,6 +195,13 @@ class Scheduler:
 
     def _apply(self, name: str, event: AnyEvent) -> None:
         """Tell the policy of an event, and keep what it decides, before anything is done about it."""
+        try:
+            self._decide(name, event)
+        except StoreError:
+            self._bell_at = self._reread_at = _NEVER  # it is not known what was written
+            raise
+
+    def _decide(self, name: str, event: AnyEvent) -> None:
         kept: Kept | None = self._known.get(name)
         while kept is not None:
             after = handle(kept.state, event)
@@ -204,7 +211,7 @@ class Scheduler:
             if not self._hold():
                 return
             before, number = kept.state, kept.number
-            self._known.pop(name, None)  # if the storage fails now, it is not known what was written
+            self._known.pop(name, None)
             self._time_of.pop(name, None)
             if self._book.write(Kept(number + 1, after)):
                 self._remember(name, Kept(number + 1, after))
