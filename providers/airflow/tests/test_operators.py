@@ -167,8 +167,11 @@ def test_a_model_is_registered_promoted_deployed_and_rolled(full_project: Path, 
         roll = CargobikeRollOperator(task_id="roll", deployment="prices", model=second)
         assert roll.execute(context)["model"] == "price:2"
         assert context["events"]["cargobike://cargobike_default/deployment/prices"].extra["cargobike"]["version"] == 2
+        watch = {"requests": 0, "watch_s": 0.1}
+        canary = CargobikeRollOperator(task_id="roll", deployment="prices", model="price:1", canary=0.5, watch=watch)
+        assert canary.execute(context)["model"] == "price:1"
         with pytest.raises(CargobikeTaskError, match=r"serves .* already"):
-            CargobikeDeployOperator(task_id="again", deployment="prices", model="price:1", if_serving="fail").execute(
+            CargobikeDeployOperator(task_id="again", deployment="prices", model="price:2", if_serving="fail").execute(
                 context
             )
     finally:
