@@ -139,6 +139,11 @@ SLOW: dict[str, tuple[str, ...]] = {
     "browser/test_shipping_pages.py": (),
     "browser/test_pipeline_runs.py": (),
     "browser/test_monitors_in_browser.py": (),
+    # Columns, positions, strangers' messages and pieces stay quick.
+    "unit/serving/inference_log/kafka/test_kafka_following.py": (
+        "test_partitions_advance_together_so_that_rows_come_about_in_time",
+        "test_a_topic_that_is_not_there_yet_is_empty",
+    ),
     "scenario/test_served_in_a_pod.py": (),
     "scenario/test_tables_on_storage.py": (
         "test_a_table_is_written_to_the_storage_and_read_there[seaweed]",

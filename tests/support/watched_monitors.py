@@ -11,7 +11,7 @@ from cargobike.monitoring.facts import ErrorMeasured, Hooks, MonitorStarted, Wat
 from cargobike.monitoring.record import MonitorFolder, folder_of
 from cargobike.monitoring.running.keeping import Keeper, Kept
 from cargobike.monitoring.watching.watching import Watching
-from support.watched_rows import START, logged, usual
+from support.watched_rows import START, logged, small_reference, usual
 
 HOSTILE_NAME = "<script>alert('owned')</script>"
 
@@ -23,7 +23,7 @@ def make_monitor(
     folder = folder_of(project, name)
     random = np.random.default_rng(1)
     more = {column: random.standard_normal(1000) for column in extra}
-    reference = Reference({**usual(1000), **more}, window=50)
+    reference = Reference({**usual(1000), **more}, window=50) if extra else small_reference()
     watched = Watched(
         subject=name,
         window=WindowChoice(rows=50),
