@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import threading
 import time
@@ -12,9 +13,13 @@ from typing import Any
 import grpc
 import httpx
 import pytest
+import yaml
 
 from cargobike import features, models, project, serving
+from cargobike.core.errors import InvalidInputError
 from cargobike.core.layout import ProjectFolder
+from cargobike.serving.commands.shipping import Shipping, ship
+from cargobike.serving.specification import Specification
 from support.cluster_requests import asked
 from support.grpc_calls import Calls, infer_request
 from support.pods import HEADERS, TOKEN, Pod
@@ -174,3 +179,16 @@ def _await(is_so: Callable[[], bool]) -> None:
     while not is_so():
         assert time.monotonic() < give_up_at
         time.sleep(0.01)
+
+
+def test_what_pods_need_from_the_project_is_rendered_and_what_they_cannot_reach_refused(
+    team: str, tmp_path: Path
+) -> None:
+    wanted = Specification(name="digits", model="digits:1", grpc_port=0)
+    ship(wanted, Shipping("kubernetes", tmp_path / "ship", image="digits:1", pulls_model=True))
+    (config, deployment, *_) = yaml.safe_load_all((tmp_path / "ship" / "kubernetes.yaml").read_text())
+    assert deployment["spec"]["template"]["spec"]["containers"][0]["args"][-2:] == ["--pull", team]
+    assert json.loads(config["data"]["deployment.json"])["logging"]["url"] == team
+    assert '"cargobike[serving,grpc,s3]==' in (tmp_path / "ship" / "Dockerfile").read_text()
+    with pytest.raises(InvalidInputError, match=r"group teams are behind a socket of this host.*update\(online='redis"):
+        ship(Specification(name="digits", model="digits:1", view="value"), Shipping("kubernetes"))
