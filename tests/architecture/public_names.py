@@ -85,13 +85,14 @@ PUBLIC: dict[str, str] = {
     "cargobike.storage": "Entry Storage open_storage",
     "cargobike.stop_rules": "Decision EndRule MedianRule PatienceRule PercentileRule StopRule TargetReached",
     "cargobike.tensorboard": "logdir",
-    "cargobike.testing": "engines flavours journals optimizers storages stores",
+    "cargobike.testing": "engines flavours journals optimizers storages stores triggers",
     "cargobike.testing.engines": "Desk EngineContract ProcessEngineContract",
     "cargobike.testing.flavours": "FlavourCase FlavourContract",
     "cargobike.testing.journals": "canonical",
     "cargobike.testing.optimizers": "Drive Fate OptimizerContract drive",
     "cargobike.testing.storages": "StorageContract",
     "cargobike.testing.stores": "IndexContract JournalBuilder assert_rows_equal_record",
+    "cargobike.testing.triggers": "TriggerContract",
     "cargobike.torch": (
         "DDP FSDP DiLoCo LocalSGD ParameterClient ParameterServer PowerSGD Prepared TopK Traffic Zero1 all_reduce "
         "barrier is_main main_first parameter_client prepare rank world_size"

@@ -16,6 +16,8 @@ from cargobike.core.layout import ProjectFolder
 from cargobike.core.registering.triggers import Seen, Trigger, look_of
 from cargobike.store.files import project
 
+__all__ = ["TriggerContract"]
+
 _PATIENCE_S = 30.0
 
 
