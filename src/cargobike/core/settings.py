@@ -24,6 +24,7 @@ KAFKA_PROPERTIES = "CARGOBIKE_KAFKA_PROPERTIES"
 CPUS = "CARGOBIKE_CPUS"
 SCRATCH = "CARGOBIKE_SCRATCH"
 MARK = "CARGOBIKE_MARK"
+STEPS_OF = "CARGOBIKE_STEPS_OF"
 
 FOLDER = "CARGOBIKE_FOLDER"
 TRIAL = "CARGOBIKE_TRIAL"
@@ -54,6 +55,7 @@ FOR_PEOPLE = {
 BETWEEN_PROCESSES = {
     CPUS: "how many threads a worker may keep busy; its engine sets it",
     MARK: "a random word and the driver's process, by which engines find what workers have left behind",
+    STEPS_OF: "the folder of a run, by which a pipeline finds what its steps have left behind",
     SCRATCH: "the folder that stands for the project on a machine that does not see it; the Spark engine sets it",
 }
 """What Cargobike sets for its own processes. In a train function, `CARGOBIKE_PROJECT` is set too."""

@@ -17,8 +17,9 @@ import msgspec
 from cargobike.core.errors import ConnectionLostError
 from cargobike.core.package import PACKAGE_PARENT
 from cargobike.core.running.forks import abandon_in_copies
+from cargobike.core.settings import STEPS_OF
 from cargobike.pipelines.processes.messages import EndTask, Frames, Gone, Setup, Task, send
-from cargobike.pipelines.processes.sweeping import MARK, sweep
+from cargobike.pipelines.processes.sweeping import sweep
 
 _END_S: Final = 10.0
 _PROGRAM: Final = (
@@ -106,7 +107,7 @@ class Crew:
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,
-                env={**os.environ, MARK: self._setup.run},
+                env={**os.environ, STEPS_OF: self._setup.run},
             )
         self._connection, self._frames = ours, Frames()
         send(ours, self._setup)

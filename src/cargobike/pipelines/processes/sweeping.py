@@ -6,15 +6,16 @@ import contextlib
 import os
 import signal
 from pathlib import Path
-from typing import Final
 
-MARK: Final = "CARGOBIKE_STEPS_OF"
-"""The variable by which everything that a run's steps started is known: it holds the folder of the run."""
+from cargobike.core.settings import STEPS_OF
 
 
 def sweep(run: Path, proc: Path = Path("/proc")) -> int:
-    """Kill every process of this machine and user that was started by steps of a run; returns how many there were."""
-    mark = f"{MARK}={run}".encode()
+    """Kill every process of this machine and user that was started by steps of a run; returns how many there were.
+
+    They are known by a variable that the template was started with: it holds the folder of the run.
+    """
+    mark = f"{STEPS_OF}={run}".encode()
     count = 0
     for entry in proc.iterdir():
         if not entry.name.isdecimal() or int(entry.name) == os.getpid():
