@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import psutil
 import pytest
 from confluent_kafka import Producer
 
@@ -16,7 +17,7 @@ from cargobike.core.errors import StoreError
 from cargobike.core.layout import ProjectFolder
 from cargobike.core.signatures import Field, Signature
 from cargobike.monitoring.facts import AnyMonitorFact
-from cargobike.monitoring.record import find_record, folder_of
+from cargobike.monitoring.record import MonitorRecord, find_record, folder_of
 from cargobike.monitoring.running.keeping import Keeper
 from cargobike.monitoring.running.process import watch_until
 from cargobike.serving.facts import DeploymentStarted
@@ -74,7 +75,11 @@ def watch(project: ProjectFolder, engine: str, windows: int, **asked: Any) -> li
     finally:
         over.set()
         thread.join(60)
-    record = find_record(project, name)
+    return said(find_record(project, name))
+
+
+def said(record: MonitorRecord) -> list[Any]:
+    """Return what the facts of a monitor say, without when they were written, and where the log was then."""
     facts = [*record.windows, *(alarm.raised for alarm in record.alarms)]
     return [{**msgspec.to_builtins(fact), "at": 0, "position": ""} for fact in facts]
 
@@ -119,3 +124,24 @@ def test_a_topic_gives_the_same_windows(project: ProjectFolder, broker: str, tmp
     here = watch(project, "local", 7, window="50s", lateness="1s")
     assert on_spark == here
     assert [fact["rows"] for fact in here] == [50, 50, 50, 50, 50, 30, 20], "no window mixes versions"
+
+
+def test_a_watcher_that_is_killed_leaves_no_java_and_goes_on_where_the_monitor_was() -> None:
+    project, signatures = projects.prepare(), {1: PEOPLE, 2: PEOPLE}
+    with logging_to(project.root, signatures, name="people") as log:
+        ask(log, 0, 170)
+    asked: dict[str, Any] = {"window": 50, "alarm": "1 of 2", "engine": "spark:local[1]", "from_beginning": True}
+    monitor = monitoring.watch("people", small_reference(), detach=True, **asked)
+    monitor.wait(120, windows=3, alarms=0)
+    watcher = psutil.Process(monitor.record().pid)
+    below = watcher.children(recursive=True)
+    assert any("java" in process.name() for process in below)
+    watcher.kill()
+    _, alive = psutil.wait_procs(below, timeout=60)
+    assert not alive, [process.cmdline() for process in alive]
+    with logging_to(project.root, signatures, name="people") as log:
+        ask(log, 170, 450, moved=2.0)
+    monitor.start(detach=True)
+    monitor.wait(120, windows=9, alarms=0)
+    monitor.stop()
+    assert said(find_record(project, "people")) == watch(project, "local", 9, window=50, from_beginning=True)
