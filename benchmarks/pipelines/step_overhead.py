@@ -1,4 +1,4 @@
-"""What a step costs besides its work: `python benchmarks/pipelines/step_overhead.py --peers`, beside two peers."""
+"""What a step costs besides its work: `python benchmarks/pipelines/step_overhead.py --peers`, beside its peers."""
 
 from __future__ import annotations
 
@@ -49,16 +49,16 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--steps", type=int, default=200)
     parser.add_argument("--all-steps", type=int, default=10_000)
-    parser.add_argument("--peers", action="store_true", help="measure Prefect and Dagster, too")
+    parser.add_argument("--peers", action="store_true", help="measure Prefect, Dagster and Airflow, too")
     parser.add_argument("--gate", action="store_true", help="exit with 1 if a limit is missed, in processor time")
     given = parser.parse_args()
     ours = figures_of(Path(sys.executable), "our_steps.py", given.steps, given.all_steps)
     rows = [("cargobike", ours)]
     if given.peers:
         root = HERE.parents[1]
-        for peer, count in (("prefect", 30), ("dagster", 5)):
-            python = python_of(peer, root)
-            rows.append((f"{peer} {version_of(peer, python)}", figures_of(python, f"{peer}_steps.py", count)))
+        for peer, count in (("prefect", 30), ("dagster", 5), ("apache-airflow", 10)):
+            python, program = python_of(peer, root), f"{peer.removeprefix('apache-')}_steps.py"
+            rows.append((f"{peer} {version_of(peer, python)}", figures_of(python, program, count)))
     print("| | figure | |\n| --- | --- | --- |")
     for name, figures in rows:
         for figure, value in figures.items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from typing import Any
+from typing import Any, Final
 
 from cargobike.core.errors import ExperimentFailedError, StoreError, TrialFailedError
 from cargobike.core.facts import EXPERIMENT_FACTS
@@ -19,6 +19,8 @@ from cargobike.experiments.reading import read_record
 from cargobike.experiments.results.result import Result
 from cargobike.store.files.locking import DriverLock
 from cargobike.store.journal.journal import read_header
+
+_TO_THE_SECOND: Final = len("20261117-184032")
 
 
 def recover_launch(token: str, project: ProjectFolder, *_: Any, **said: Any) -> Result | None:
@@ -55,15 +57,18 @@ def recover_launch(token: str, project: ProjectFolder, *_: Any, **said: Any) -> 
 
 def _launched_by(token: str, project: ProjectFolder) -> ExperimentFolder | None:
     """Return the newest experiment that a step launched."""
+    newest: tuple[float, ExperimentFolder] | None = None
     for experiment_id in reversed(experiment_ids()):
+        if newest is not None and not experiment_id.startswith(newest[1].id[:_TO_THE_SECOND]):
+            break  # ids are in the order of seconds; within one only the headers know
         folder = project.experiment(experiment_id)
         try:
             header = read_header(folder.journal, EXPERIMENT_FACTS)
         except StoreError:
             continue  # of one that is damaged it is not known who launched it
-        if header is not None and header.step == token:
-            return folder
-    return None
+        if header is not None and header.step == token and (newest is None or header.at > newest[0]):
+            newest = (header.at, folder)
+    return None if newest is None else newest[1]
 
 
 def _is_stillborn(folder: ExperimentFolder, record: ExperimentRecord) -> bool:

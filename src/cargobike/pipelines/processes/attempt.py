@@ -20,6 +20,7 @@ from typing import Any
 
 import msgspec
 
+from cargobike.core.errors import InvalidInputError
 from cargobike.core.layout import ProjectFolder
 from cargobike.core.registering.steps import Kept, open_kept, stepping
 from cargobike.core.running.forks import end_copy, flush_streams
@@ -29,7 +30,7 @@ from cargobike.pipelines.driving.events import LOCAL, Outcome
 from cargobike.pipelines.processes.messages import Task
 from cargobike.pipelines.record import RunFolder
 from cargobike.pipelines.values import passing, pickling
-from cargobike.pipelines.values.keeping import UnkeepableError, keep, restore
+from cargobike.pipelines.values.keeping import keep, restore
 from cargobike.pipelines.values.value import Value
 from cargobike.workers.runner import open_stream
 
@@ -42,13 +43,16 @@ def run_attempt(task: Task, folder: RunFolder, project: ProjectFolder) -> None:
     faulthandler.enable(file=2, all_threads=True)  # a crash in compiled code shows which line of Python led to it
     me = os.getpid()
     began_at = time.monotonic()
+    has_returned = False
     try:
         result = _call(task, folder, project)
+        has_returned = True
         outcome = Outcome(ok=True, result=_kept(result, task, folder))
     except BaseException as error:  # noqa: BLE001 - whatever user code raises is how the attempt ended
         if os.getpid() != me:
             end_copy(error)
-        outcome = _failed(error, task)
+        # What cannot be kept could not be kept after another attempt either.
+        outcome = _failed(error, task, final=has_returned and isinstance(error, InvalidInputError))
     if os.getpid() != me:
         end_copy(None)  # user code forked it, and the original speaks for both
     write_outcome(folder, task.step, task.attempt, outcome, time.monotonic() - began_at)
@@ -117,13 +121,13 @@ def _kept(result: Any, task: Task, folder: RunFolder) -> Value:
     return keep(result, folder.root, f"{folder.step_place(task.step)}/result-{task.attempt}")
 
 
-def _failed(error: BaseException, task: Task) -> Outcome:
+def _failed(error: BaseException, task: Task, *, final: bool) -> Outcome:
     text = describe_exception(error, task.folder)[0]
     sys.stderr.write(text + "\n")
     return Outcome(
         ok=False,
         error=text,
-        final=isinstance(error, UnkeepableError),
+        final=final,
         interrupted=isinstance(error, KeyboardInterrupt),
     )
 

@@ -29,10 +29,6 @@ _SUFFIXES: Final[dict[Form, str]] = {
 }
 
 
-class UnkeepableError(InvalidInputError):
-    """A value cannot be kept; another attempt would return the same."""
-
-
 def keep(value: Any, root: Path, place: str) -> Value:
     """Keep a value: small plain data in what is returned, everything else in a file of the run.
 
@@ -149,12 +145,12 @@ _READERS: Final[dict[str, Callable[[bytes, Callable[[Kept], Any]], Any]]] = {
 }
 
 
-def unkeepable(value: Any, reason: str, name: str = "What it returned") -> UnkeepableError:
+def unkeepable(value: Any, reason: str, name: str = "What it returned") -> InvalidInputError:
     """Return the error for a value that cannot be kept, naming the part of it that cannot."""
     path, culprit = _culprit(value)
     part = f"{name}{path}" if path else name
     why = f" ({reason})" if reason else ""
-    return UnkeepableError(
+    return InvalidInputError(
         f"{part} is a {type(culprit).__module__}.{type(culprit).__qualname__}, which cannot be kept{why}. "
         "A step may return plain data, NumPy arrays, Arrow tables, data frames, what Cargobike keeps (models, "
         "experiments, tables …), and objects that can be pickled. Return what is needed to make it again, such as a "

@@ -85,7 +85,7 @@ def expressions(draw: st.DrawFn) -> tuple[str, set[int], set[int], set[int], boo
     return f"{minute_text} {hour_text} * * {week_text}", minutes, hours, weekdays, minute_star or hour_star
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(expressions(), st.sampled_from(CHANGES), st.integers(-720, 120))
 def test_times_are_those_of_a_walk_over_every_minute(
     expression: tuple[str, set[int], set[int], set[int], bool], change: tuple[str, str], minutes: int
@@ -102,7 +102,7 @@ def test_times_are_those_of_a_walk_over_every_minute(
     assert found == Oracle(minute, hour, week, is_wild=is_wild, zone=zone).times(start, end)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(expressions(), st.sampled_from(CHANGES), st.integers(1, 40), st.floats(0, 86400))
 def test_the_last_times_are_the_end_of_all(
     expression: tuple[str, set[int], set[int], set[int], bool], change: tuple[str, str], most: int, length: float
@@ -113,6 +113,12 @@ def test_the_last_times_are_the_end_of_all(
         times.append(time)
         time = cron.next_after(time)
     assert cron.last(most, start, start + length) == times[-most:]
+
+
+def test_midnight_comes_before_the_last_hour_of_its_day_is_shown_again() -> None:
+    cron = Cron("* * * * *", "America/St_Johns")
+    assert cron.next_after(moment("2010-11-07T02:29")) == moment("2010-11-07T02:30")
+    assert cron.next_after(moment("2010-11-07T02:30")) == moment("2010-11-07T02:31")
 
 
 def test_a_fixed_time_that_clocks_leave_out_fires_at_the_change_and_one_that_they_repeat_once() -> None:

@@ -93,11 +93,12 @@ class Cron(Times):
     def next_after(self, at: float) -> float | None:
         """Return the first time after another."""
         today = datetime.fromtimestamp(at, self._zone).date()
-        # A change of clocks around midnight can put times of one day after times of the next.
         for day in self._dates(today - timedelta(days=1)):
-            found = [time for time in (self._first_on(day, at), self._first_on(day + timedelta(days=1), at)) if time]
-            if found:
-                return min(found)
+            found = self._first_on(day, at)
+            if found is not None:
+                # A change of clocks around midnight can put times of one day after times of the next.
+                of_next_day = self._first_on(day + timedelta(days=1), at)
+                return found if of_next_day is None else min(found, of_next_day)
         return None
 
     def last(self, most: int, after: float, until: float) -> list[float]:
