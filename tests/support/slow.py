@@ -111,6 +111,16 @@ SLOW: dict[str, tuple[str, ...]] = {
         "test_a_group_lives_on_the_storage[seaweed]",
     ),
     "scenario/test_log_on_storage.py": ("test_the_log_lives_on_the_storage[seaweed]",),
+    # A registry on moto, and hosts that share look-ups through it, stay quick.
+    "scenario/test_deployments_on_storage.py": (),
+    "scenario/test_watched_on_storage.py": (),
+    # A call whose driver died stays quick.
+    "scenario/test_products_in_pipelines.py": (
+        "test_data_search_and_model_are_steps_and_are_made_once",
+        "test_a_call_that_raised_raises_the_same_again_on_resume",
+    ),
+    "scenario/test_deployed_over_grpc.py": ("test_a_deployment_speaks_grpc_on_one_port_whatever_ends",),
+    "scenario/test_views_on_storage.py": ("test_features_are_joined_kept_and_looked_up_from_the_storage[moto]",),
     "spark/test_spark_faults.py": (),
     "spark/test_spark_features.py": (),
     "spark/test_spark_files.py": (),
@@ -194,9 +204,13 @@ SLOW: dict[str, tuple[str, ...]] = {
         "test_the_code_of_a_page_runs[docs/guides/spark.md]",
         "test_the_code_of_a_page_runs[docs/guides/callbacks.md]",
         "test_the_code_of_a_page_runs[docs/guides/distributed.md]",
+        "test_the_code_of_a_page_runs[docs/guides/monitoring.md]",
+        "test_the_code_of_a_page_runs[docs/guides/checkpoints.md]",
+        "test_the_code_of_a_page_runs[docs/guides/model-flavours.md]",
     ),
     "scenario/test_bench_train.py": (
         "test_every_way_is_measured",
+        "test_the_report_has_the_shape_people_know_and_the_page_its_figures",
         "test_what_is_sent_is_what_the_way_needs",
         "test_synchronous_ways_learn_the_same",
         "test_only_servers_know_of_delays",
@@ -218,6 +232,7 @@ SLOW: dict[str, tuple[str, ...]] = {
         "test_every_way_of_loading_goes_on",
     ),
     "faults/test_lost_rows.py": (),
+    "unit/training/parameter_server/test_parameter_server_gang.py": ("test_two_workers_train_through_two_servers",),
     "unit/training/test_keras_averaging.py": ("test_ranks_that_begin_differently_end_alike",),
     "unit/experiments/trial/callbacks/test_framework_callbacks.py": (
         "test_lightning_reports_epochs",
@@ -266,7 +281,7 @@ SLOW: dict[str, tuple[str, ...]] = {
     "faults/test_lost_place.py": (
         "test_a_gang_sees_every_row_once_when_one_of_it_is_killed[agent]",
         "test_a_gang_sees_every_row_once_when_one_of_it_is_killed[rank]",
-        "test_three_ranks_become_two_in_the_middle_of_an_epoch[False]",
+        "test_three_ranks_become_two_in_the_middle_of_an_epoch",
         "test_a_prepared_loop_sees_every_row_once",
     ),
     # Schedulers that are killed in real time; the same is tested in virtual time, at every write.
