@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -163,10 +164,19 @@ def stopped() -> Iterator[Callable[[int], None]]:
     def stop(pid: int) -> None:
         os.kill(pid, signal.SIGSTOP)
         pids.append(pid)
+        # Each thread of a server stops when it next meets the kernel; until then one may still answer.
+        give_up_at = time.monotonic() + 30
+        while not all(_is_stopped(state) for state in Path(f"/proc/{pid}/task").glob("*/stat")):
+            assert time.monotonic() < give_up_at, f"process {pid} does not stop"
+            time.sleep(0.01)
 
     yield stop
     for pid in pids:
         os.kill(pid, signal.SIGCONT)
+
+
+def _is_stopped(state: Path) -> bool:
+    return state.read_text().rpartition(")")[2].split()[0] in "TZX"
 
 
 @pytest.mark.slow
