@@ -205,8 +205,8 @@ def measure(name: str, url: str, first: psutil.Process, callers: int, seconds: i
         name,
         callers,
         float(_find(r"Requests/sec:\s+([\d.]+)", output)),
-        _ms(_find(r"(?m)^ +50% +(\S+)$", output)),
-        _ms(_find(r"(?m)^ +99% +(\S+)$", output)),
+        _ms(_find(r"(?m)^ +50% +(\S+) *$", output)),
+        _ms(_find(r"(?m)^ +99% +(\S+) *$", output)),
         spent_s / requests * 1e6,
         wrong,
     )
