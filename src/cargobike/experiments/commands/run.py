@@ -8,14 +8,13 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
-import msgspec
 import typer
 
+from cargobike.cli.parameters import read_parameters
 from cargobike.cli.printing import parameters, print_json
 from cargobike.cli.terminal import neutralized
 from cargobike.core.errors import ExperimentFailedError, SignatureError
 from cargobike.core.records import ExperimentState
-from cargobike.core.values.undecodable import UNDECODABLE
 from cargobike.core.values.words import number
 from cargobike.experiments import front as experiment
 from cargobike.experiments.commands.naming_parts import complete_engine, complete_function, complete_optimizer
@@ -119,22 +118,6 @@ def tell(result: Result, *, as_json: bool) -> None:
         print_outcome(result)
     if result.state is not ExperimentState.COMPLETED:
         raise typer.Exit(1)
-
-
-def read_parameters(texts: list[str]) -> dict[str, Any]:
-    """Read `NAME=VALUE` pairs; a value is JSON where it can be (`1e-3`, `true`, `[1, 2]`), else text."""
-    params: dict[str, Any] = {}
-    for text in texts:
-        name, separator, value = text.partition("=")
-        if not separator or not name.isidentifier():
-            raise typer.BadParameter(f"{text!r} is not NAME=VALUE, such as lr=0.01", param_hint="--param")
-        if name in params:
-            raise typer.BadParameter(f"{name!r} is given twice", param_hint="--param")
-        try:
-            params[name] = msgspec.json.decode(value)
-        except UNDECODABLE:
-            params[name] = value
-    return params
 
 
 def print_outcome(result: Result) -> None:

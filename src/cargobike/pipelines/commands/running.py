@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
+from cargobike.cli.parameters import read_parameters
 from cargobike.cli.printing import print_json
 from cargobike.cli.terminal import neutralized
 from cargobike.core.errors import RunCancelledError, StepFailedError
@@ -48,7 +49,7 @@ def run(
     as_json: Json = False,
 ) -> None:
     """Run a pipeline: a function in a Python file."""
-    given = unpack_exactly(_object("--params", params)) | read_parameters(set_ or [])
+    given = unpack_exactly(_object("--params", params)) | read_parameters(set_ or [], "--set")
     with _shown(quiet=quiet, as_json=as_json) as watch:
         finished = front.run(
             function,
@@ -131,22 +132,6 @@ def _tell(finished: Run, *, as_json: bool) -> None:
         typer.secho(neutralized(summary(finished.record)), fg="green" if finished.state is RunState.COMPLETED else None)
     if finished.state is not RunState.COMPLETED:
         raise typer.Exit(1)
-
-
-def read_parameters(texts: list[str]) -> dict[str, Any]:
-    """Read `NAME=VALUE` pairs; a value is JSON where it can be (`1e-3`, `true`, `[1, 2]`), else text."""
-    params: dict[str, Any] = {}
-    for text in texts:
-        name, separator, value = text.partition("=")
-        if not separator or not name.isidentifier():
-            raise typer.BadParameter(f"{text!r} is not NAME=VALUE, such as lr=0.01", param_hint="--set")
-        if name in params:
-            raise typer.BadParameter(f"{name!r} is given twice", param_hint="--set")
-        try:
-            params[name] = msgspec.json.decode(value)
-        except UNDECODABLE:
-            params[name] = value
-    return params
 
 
 def _object(option: str, text: str) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import typer
 
 from cargobike.cli.asking import Yes, confirm
 from cargobike.cli.completing import fitting_in_project
+from cargobike.cli.parameters import read_parameters
 from cargobike.cli.printing import cell, console, moment, print_json, print_table, table, utc
 from cargobike.cli.terminal import neutralized
 from cargobike.core.registering.lazy import load
@@ -15,7 +16,6 @@ from cargobike.core.registering.triggers import Trigger
 from cargobike.core.values.words import MISSING
 from cargobike.experiments.commands.naming_parts import complete_function
 from cargobike.pipelines.commands.naming import Json
-from cargobike.pipelines.commands.running import read_parameters
 from cargobike.pipelines.scheduling import front
 from cargobike.pipelines.scheduling.front import Schedule
 from cargobike.pipelines.scheduling.policy.state import Firing
@@ -70,7 +70,7 @@ def schedule(
         catch_up=catch_up,
         timezone=timezone,
         name=name,
-        **read_parameters(set_ or []),
+        **read_parameters(set_ or [], "--set"),
     )
     if as_json:
         print_json(as_plain(made))

@@ -9,7 +9,7 @@ import typer
 from typer.testing import CliRunner, Result
 
 from cargobike.cli.app import app
-from cargobike.experiments.commands.run import read_parameters
+from cargobike.cli.parameters import read_parameters
 
 PROGRAM = """
 print("imported")
