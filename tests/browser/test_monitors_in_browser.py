@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, expect, sync_playwright
 
 from cargobike import monitoring
 from cargobike import project as project_door
 from support import programs
 from support.dashboard_site import started_server
+from support.page_checks import check_pages
 from support.watched_monitors import HOSTILE_NAME, make_monitor
 
 pytestmark = pytest.mark.timeout(300)
@@ -25,7 +25,7 @@ def test_an_alarm_is_found_and_acknowledged(tmp_path: Path) -> None:
         make_monitor(project_door.current(), extra=(HOSTILE_NAME,))
         with started_server(tmp_path) as address, sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
-            _check(browser, address)
+            check_pages(browser, address, ("monitors", "monitors/digits"))
             _acknowledge(browser, address)
             browser.close()
     finally:
@@ -57,24 +57,3 @@ def _acknowledge(browser: Browser, address: str) -> None:
     assert [text.partition("?")[0] for text in asked] == ["Acknowledge alarm-1", "Acknowledge alarm-1"]
     assert monitoring.monitor("digits").alarms(only_open=True) == []
     page.close()
-
-
-def _check(browser: Browser, address: str) -> None:
-    looked = 0
-    for width, scheme in ((1400, "light"), (390, "dark"), (390, "light")):
-        # Its script comes from a test library, not from the server, whose policy forbids such.
-        context = browser.new_context(
-            viewport={"width": width, "height": 900},
-            bypass_csp=True,
-            color_scheme=scheme,  # type: ignore[arg-type]
-        )
-        page = context.new_page()
-        for path in ("monitors", "monitors/digits"):
-            page.goto(f"{address}/{path}")
-            expect(page.get_by_role("heading", level=1)).to_be_visible()
-            assert page.evaluate("document.documentElement.scrollWidth") <= width, path
-            violations = Axe().run(page).response["violations"]
-            assert [(each["id"], [node["html"] for node in each["nodes"]]) for each in violations] == []
-            looked += 1
-        context.close()
-    assert looked == 6

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from cargobike import pipelines
@@ -14,6 +13,7 @@ from cargobike import project as project_door
 from cargobike.pipelines.running import start
 from support import programs
 from support.dashboard_site import HOSTILE, started_server
+from support.page_checks import check_pages
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -61,7 +61,7 @@ def test_a_run_is_watched_cancelled_and_resumed(tmp_path: Path) -> None:
         with started_server(tmp_path / "project") as address, sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
             _change(browser, address, tmp_path)
-            _check(browser, address)
+            check_pages(browser, address, ("pipelines", "pipelines/runs/nightly-1", "pipelines/runs/nightly-1/steps/3"))
             browser.close()
         run.process.wait(60)
     finally:
@@ -106,27 +106,6 @@ def _change(browser: Browser, address: str, folder: Path) -> None:
     expect(page.get_by_role("heading", level=1)).to_contain_text("double:1")
     assert "owned" not in page.title()
     page.close()
-
-
-def _check(browser: Browser, address: str) -> None:
-    for width, scheme in ((1400, "light"), (390, "dark")):
-        # Its script comes from a test library, not from the server, whose policy forbids such.
-        context = browser.new_context(
-            viewport={"width": width, "height": 900},
-            bypass_csp=True,
-            color_scheme=scheme,  # type: ignore[arg-type]
-        )
-        page = context.new_page()
-        found = {}
-        for path in ("pipelines", "pipelines/runs/nightly-1", "pipelines/runs/nightly-1/steps/3"):
-            page.goto(f"{address}/{path}")
-            expect(page.get_by_role("heading", level=1)).to_be_visible()
-            assert page.evaluate("document.documentElement.scrollWidth") <= width, path
-            violations = Axe().run(page).response["violations"]
-            found[path] = [(each["id"], [node["html"] for node in each["nodes"]]) for each in violations]
-        assert [each for each in found.items() if each[1]] == []
-        assert len(found) == 3
-        context.close()
 
 
 def _page(browser: Browser) -> Page:

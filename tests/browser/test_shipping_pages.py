@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from cargobike import models, serving
 from cargobike import project as project_door
 from support import programs
 from support.dashboard_site import HOSTILE, started_server
+from support.page_checks import check_pages
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -36,7 +36,11 @@ def test_models_are_found_and_a_deployment_is_rolled(tmp_path: Path) -> None:
                 browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
                 _look_at_models(browser, address)
                 _roll(browser, address, deployment)
-                _check(browser, address)
+                check_pages(
+                    browser,
+                    address,
+                    ("models", "models/digits", "models/digits/3", "deployments", "deployments/digits"),
+                )
                 browser.close()
     finally:
         project_door.use(None)
@@ -83,27 +87,6 @@ def _roll(browser: Browser, address: str, deployment: serving.Deployment) -> Non
     expect(page.locator("[data-version]")).to_have_text("2")
     assert [text.partition("?")[0] for text in asked] == ["Roll to digits:3", "Roll to digits:3", "Roll back"]
     page.close()
-
-
-def _check(browser: Browser, address: str) -> None:
-    for width, scheme in ((1400, "light"), (390, "dark")):
-        # Its script comes from a test library, not from the server, whose policy forbids such.
-        context = browser.new_context(
-            viewport={"width": width, "height": 900},
-            bypass_csp=True,
-            color_scheme=scheme,  # type: ignore[arg-type]
-        )
-        page = context.new_page()
-        found = {}
-        for path in ("models", "models/digits", "models/digits/3", "deployments", "deployments/digits"):
-            page.goto(f"{address}/{path}")
-            expect(page.get_by_role("heading", level=1)).to_be_visible()
-            assert page.evaluate("document.documentElement.scrollWidth") <= width, path
-            violations = Axe().run(page).response["violations"]
-            found[path] = [(each["id"], [node["html"] for node in each["nodes"]]) for each in violations]
-        assert [each for each in found.items() if each[1]] == []
-        assert len(found) == 5
-        context.close()
 
 
 def _page(browser: Browser) -> Page:
