@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -84,3 +85,11 @@ def spark_applications(spark_cluster: SparkCluster) -> Iterator[SparkApplication
 def spark_application(spark_applications: SparkApplications) -> SparkContext:
     """The application for tests that leave it as it was."""
     return spark_applications.context()
+
+
+@pytest.fixture(autouse=True)
+def _without_applications_of_other_tests(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hide the shared application from tests that do not ask for it: programs that see one run on it."""
+    pyspark = sys.modules.get("pyspark")
+    if pyspark is not None and "spark_cluster" not in request.fixturenames:
+        monkeypatch.setattr(pyspark.SparkContext, "_active_spark_context", None)
