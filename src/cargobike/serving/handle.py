@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 import time
 from collections.abc import Callable
 from typing import Any, Final
@@ -13,6 +14,7 @@ from cargobike.core.errors import DeploymentError, InvalidInputError, WaitError
 from cargobike.core.layout import ProjectFolder
 from cargobike.core.registering.steps import Kept, own_step, step_token
 from cargobike.serving.facts import Plan
+from cargobike.serving.kind import DEPLOYMENTS
 from cargobike.serving.predicting import Client
 from cargobike.serving.record import DeploymentFolder, Moment, find_record, folder_of, read_record
 from cargobike.serving.specification import Limits
@@ -23,6 +25,7 @@ from cargobike.serving.supervising.leaving import end_left_behind
 from cargobike.serving.supervising.logs import read_logs
 from cargobike.serving.supervising.runtime import runtime_folder
 from cargobike.store.files.locking import holds_lock
+from cargobike.store.files.storages import storage_of
 
 _BEYOND_S: Final = 60.0
 _END_S: Final = 30.0
@@ -199,6 +202,14 @@ class Deployment:
             raise DeploymentError(f"{self.name} has not ended within {timeout_s:g} s; its supervisor is process {pid}.")
         if not holds_lock(self.folder):
             end_left_behind(self._project, self.name)
+
+    def remove(self) -> None:
+        """Stop it, and delete everything it has kept: its journal, and its log of requests."""
+        self.stop()
+        storage = storage_of(self._project)
+        for entry in list(storage.list(DEPLOYMENTS.place(self.name), deep=True)):
+            storage.delete(entry.path)  # where the project is on shared storage, the log of requests lies there
+        shutil.rmtree(self.folder.root, ignore_errors=True)
 
     def __enter__(self) -> Deployment:
         return self

@@ -100,6 +100,14 @@ class Predict(Said, frozen=True, tag="predict"):
     streams: bool = False
 
 
+class PackedPredict(Said, frozen=True, tag="predict"):
+    """What `Predict` is once its rows are encoded; a replica cannot tell the difference."""
+
+    batch: int
+    rows: msgspec.Raw
+    streams: bool = False
+
+
 class Stop(Said, frozen=True, tag="stop"):
     """The rest of an answer that comes piece by piece is not wanted any more; its last piece is."""
 
@@ -297,6 +305,11 @@ class ReplicaConfig(msgspec.Struct, frozen=True, kw_only=True):
 # --- how messages travel ----------------------------------------------------------------------------------------------
 
 _encoder: Final = msgspec.msgpack.Encoder()
+
+
+def packed(rows: list[Any]) -> bytes:
+    """Return the rows of a batch as they travel; raises as msgspec does if they cannot."""
+    return _encoder.encode(rows)
 
 
 def framed(message: Said) -> bytes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from typing import Annotated
 
 import typer
@@ -18,10 +17,7 @@ from cargobike.serving.commands.shipping import ship_deployment
 from cargobike.serving.deploying import deployment, list_deployments
 from cargobike.serving.deploying import start as start_again
 from cargobike.serving.facts import Plan
-from cargobike.serving.kind import DEPLOYMENTS
 from cargobike.serving.status import Status
-from cargobike.store.files import project
-from cargobike.store.files.storages import storage_of
 
 deployments = typer.Typer(add_completion=False, rich_markup_mode=None, no_args_is_help=True)
 
@@ -148,11 +144,7 @@ def rm(
     """Stop a deployment, and delete its journal and its log."""
     one = deployment(name)
     confirm(f"Stop {name}, and delete everything it has kept, its log of requests too?", yes=yes)
-    one.stop()
-    storage = storage_of(project.current())
-    for entry in list(storage.list(DEPLOYMENTS.place(name), deep=True)):
-        storage.delete(entry.path)  # where the project is on shared storage, the log of requests lies there
-    shutil.rmtree(one.folder.root, ignore_errors=True)
+    one.remove()
     typer.echo(f"{name} is gone.")
 
 

@@ -15,6 +15,7 @@ import msgspec
 from cargobike.core.signatures import Signature
 from cargobike.serving.front.desk.desk import SLOT_S, Desk
 from cargobike.serving.front.desk.problems import GoneBecause, Problem, Refused
+from cargobike.serving.front.desk.seats import Order
 from cargobike.serving.front.desk.tally import Tally
 from cargobike.serving.front.desk.tickets import Ticket
 from cargobike.serving.front.links import ReplicaLink, SupervisorLink
@@ -33,6 +34,7 @@ from cargobike.serving.wire import (
     FrontIs,
     Leave,
     Load,
+    PackedPredict,
     Piece,
     Predict,
     Ready,
@@ -41,6 +43,7 @@ from cargobike.serving.wire import (
     Routes,
     Said,
     Stop,
+    packed,
 )
 
 TELL_S: Final = 0.25
@@ -81,6 +84,10 @@ class Hub:
         self.is_leaving = False
         """Whether this front is about to end, and still takes requests."""
         self._is_dispatching = False
+        self.keep_batch: Callable[[list[Ticket], bytes, list[Any]], None] | None = None
+        """Called with requests of one row each that were answered together, their rows as they travelled, and the
+        answers. Such a request has `is_kept` set before it ends."""
+        self._packed: dict[int, bytes] = {}
         self._told: dict[int, Tally] = {}
         self._told_counts = (0, 0)
         self._told_at_s = 0.0
@@ -127,10 +134,16 @@ class Hub:
     def _dispatch(self) -> None:
         for order in self.desk.dispatch(self.now_s()):
             try:
-                self._links[order.replica].say(Predict(order.batch, order.rows, order.streams))
+                self._links[order.replica].say(self._predict(order))
             except (TypeError, ValueError, OverflowError) as error:  # an integer that MessagePack has no room for
                 failure = Failed(order.batch, type(error).__name__, str(error), is_input=True)
                 self.desk.failed(order.replica, failure, self.now_s())
+
+    def _predict(self, order: Order) -> Predict | PackedPredict:
+        if self.keep_batch is None:
+            return Predict(order.batch, order.rows, order.streams)
+        rows = self._packed[order.replica] = packed(order.rows)
+        return PackedPredict(order.batch, msgspec.Raw(rows), order.streams)
 
     async def ask_supervisor(self, verb: str, body: Any) -> AdminAnswer:
         """Return what the supervisor answers to a request of an administrator."""
@@ -171,7 +184,7 @@ class Hub:
         """Pass on what a replica has answered."""
         now_s = self.now_s()
         if isinstance(message, Answers):
-            fits = self.desk.answered(replica, message.batch, message.answers, now_s)
+            fits = self._answered(replica, message, now_s)
         elif isinstance(message, Failed):
             fits = self.desk.failed(replica, message, now_s)
         else:
@@ -182,12 +195,24 @@ class Hub:
         self._dispatch()
         self._tell_drained()
 
+    def _answered(self, replica: int, message: Answers, now_s: float) -> bool:
+        if self.keep_batch is None:
+            return self.desk.answered(replica, message.batch, message.answers, now_s)
+        together = self.desk.single_rows(replica, message.batch, len(message.answers))
+        for ticket in together:
+            ticket.is_kept = True
+        fits = self.desk.answered(replica, message.batch, message.answers, now_s)
+        if together:
+            self.keep_batch(together, self._packed[replica], message.answers)
+        return fits
+
     def replica_gone(self, link: ReplicaLink, why: GoneBecause) -> None:
         """Take a replica out, and give its requests to others."""
         ready, link.ready = link.ready, None
         if ready is None or self._links.get(ready.replica) is not link:
             return
         del self._links[ready.replica]
+        self._packed.pop(ready.replica, None)
         self.desk.leave(ready.replica, why, self.now_s())
         self._say(ReplicaGone(ready.replica, why))
         self._tell_drained()

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
-from typing import Final, cast
+from typing import Any, Final, cast
 
 import msgspec
 
@@ -22,7 +22,7 @@ from cargobike.core.package import PACKAGE_PARENT
 from cargobike.core.signatures import Signature
 from cargobike.serving.front.desk.tickets import Ticket
 from cargobike.serving.inference_log.messages import LogConfig, Signed, from_log
-from cargobike.serving.inference_log.packing import Packet
+from cargobike.serving.inference_log.packing import Packet, packed_rows
 from cargobike.serving.inference_log.sink import Counts, Sample
 from cargobike.serving.specification import Specification
 from cargobike.serving.wire import Frames, Said, framed
@@ -57,6 +57,7 @@ class LogKeeper:
 
     Attributes:
         counts: What became of requests.
+        keeps_all: Whether every request is kept, so that batches can be taken whole.
     """
 
     def __init__(
@@ -67,7 +68,7 @@ class LogKeeper:
         self._model = model
         self._signatures = signatures
         self._sample = Sample(specification.logging.sample)
-        self._keeps_all = self._sample.is_all
+        self.keeps_all = self._sample.is_all
         self._waiting: list[tuple[bytes, Ticket]] = []
         self._packets: dict[int, Packet] = {}
         self._timer: asyncio.TimerHandle | None = None
@@ -106,12 +107,35 @@ class LogKeeper:
 
     def take(self, request_id: bytes, ticket: Ticket) -> None:
         """Keep a request that has ended."""
-        if not self._keeps_all and not self._sample.keeps(request_id):
+        if not self.keeps_all and not self._sample.keeps(request_id):
             return
         self._waiting.append((request_id, ticket))
         if len(self._waiting) >= AT_ONCE:
             self._pack()
         elif self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(LATEST_S, self._hand_over)
+
+    def take_batch(self, tickets: list[Ticket], rows: bytes, answers: list[Any]) -> None:
+        """Keep requests of one row each that were answered together.
+
+        Their rows are taken as they went to the replica: they are not packed a second time, and no request has to stay
+        in memory until there are many.
+
+        Args:
+            tickets: The requests, all of one version and with the same end.
+            rows: The list of their rows in MessagePack.
+            answers: One for each.
+        """
+        count = len(tickets)
+        self.counts.taken += count
+        try:
+            ids = [ticket.request_id for ticket in tickets]
+            self._pack_alike(tickets[0].version, ids, tickets, rows, answers)
+        except Exception:  # noqa: BLE001 - serving goes on without a log
+            self.counts.refused += count
+            _log.exception("%d requests cannot be logged.", count)
+        self._hand_over_if_full()
+        if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(LATEST_S, self._hand_over)
 
     async def close(self, within_s: float = 20.0) -> None:
@@ -146,23 +170,27 @@ class LogKeeper:
         else:
             for request_id, ticket in waiting:
                 self._pack_one(request_id, ticket)
+        self._hand_over_if_full()
+
+    def _hand_over_if_full(self) -> None:
         if sum(packet.size for packet in self._packets.values()) >= AT_ONCE_BYTES:
             self._hand_over()
 
-    def _pack_usual(self, version: int, waiting: list[tuple[bytes, Ticket]]) -> None:
+    def _pack_alike(
+        self, version: int, ids: list[bytes], tickets: list[Ticket], rows: bytes, answers: list[Any]
+    ) -> None:
+        """Pack requests of one row that were all answered; raises if one of them cannot be packed."""
         began_at = _clock_began_at
-        figures = [
-            figure
-            for _, ticket in waiting
-            for figure in (ticket.arrived_s + began_at, ticket.ended_s - ticket.arrived_s, 200.0, 1.0)
-        ]
+        ats = [ticket.arrived_s + began_at for ticket in tickets]
+        latencies = [ticket.ended_s - ticket.arrived_s for ticket in tickets]
+        self._packet(version).add_usual(ids, ats, latencies, rows, answers)
+
+    def _pack_usual(self, version: int, waiting: list[tuple[bytes, Ticket]]) -> None:
+        ids = [request_id for request_id, _ in waiting]
+        tickets = [ticket for _, ticket in waiting]
         try:
-            self._packet(version).add_usual(
-                [request_id for request_id, _ in waiting],
-                figures,
-                [ticket.rows[0] for _, ticket in waiting],
-                [ticket.answers[0] for _, ticket in waiting],
-            )
+            rows = packed_rows([ticket.rows[0] for ticket in tickets])
+            self._pack_alike(version, ids, tickets, rows, [ticket.answers[0] for ticket in tickets])
         except Exception:  # noqa: BLE001 - one of them cannot be packed; which one is found out
             for request_id, ticket in waiting:
                 self._pack_one(request_id, ticket)

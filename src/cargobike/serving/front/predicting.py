@@ -63,6 +63,8 @@ class Predicting:
         self._hub = hub
         self._access = access
         self._log = log
+        if log is not None and log.keeps_all:
+            hub.keep_batch = log.take_batch
         self._limits = hub.specification.limits
         self._rates = Rates(self._limits.requests_per_s)
         self._loop = asyncio.get_running_loop()
@@ -109,6 +111,7 @@ class Predicting:
 
     def submit(self, request: Request, ticket: Ticket) -> None:
         """Let a request in; raises `Refused` if it is not."""
+        ticket.request_id = request.id
         try:
             self._hub.submit(ticket)
         except Refused as refusal:
@@ -116,8 +119,8 @@ class Predicting:
             raise
 
     def keep(self, request: Request, ticket: Ticket) -> None:
-        """Log a request that has ended."""
-        if self._log is not None:
+        """Log a request that has ended, unless it is logged with its batch."""
+        if self._log is not None and not ticket.is_kept:
             self._log.take(request.id, ticket)
 
     async def stream(self, request: Request, read: Reader, content_type: bytes) -> None:

@@ -48,6 +48,7 @@ class World:
             on_end=lambda ended: self.ended.update([id(ended)]),
             **more,
         )
+        ticket.request_id = b"r"
         problem = self.desk.admit(ticket)
         if problem is None:
             self.tickets.append(ticket)
@@ -71,7 +72,12 @@ class World:
     def answer(self, replica: int) -> None:
         order = self.held.pop(replica)
         answers = [answer_to(row, self.versions[replica]) for row in order.rows]
+        together = self.desk.single_rows(replica, order.batch, len(answers))
+        assert not together or [ticket.rows for ticket in together] == [[row] for row in order.rows]
         assert self.desk.answered(replica, order.batch, answers, self.now_s)
+        for ticket, answer in zip(together, answers, strict=bool(together)):
+            assert (ticket.status, ticket.version) == (200, self.versions[replica])
+            assert (ticket.answers, ticket.ended_s) == ([answer], self.now_s)
         self.dispatch()
 
     def fail(self, replica: int, places: list[int]) -> None:
@@ -385,3 +391,36 @@ def test_equal_keys_have_equal_shares(key: Any) -> None:
 def test_shares_of_keys_are_spread_evenly() -> None:
     low = sum(share_of(f"customer {number}") < 0.1 for number in range(5000))
     assert 400 < low < 600
+
+
+def test_requests_of_one_row_are_known_together() -> None:
+    world = World()
+    world.desk.route(Routes([Route(1)]))
+    tickets = [world.admit() for _ in range(3)]
+    world.join(1)
+    batch = world.held[1].batch
+    assert world.desk.single_rows(1, batch, 3) == tickets
+    assert world.desk.single_rows(1, batch, 2) == [], "the answers do not fit"
+    assert world.desk.single_rows(1, batch + 1, 3) == [], "another batch"
+    assert world.desk.single_rows(2, batch, 3) == [], "another replica"
+    tickets[1].request_id = b""
+    assert world.desk.single_rows(1, batch, 3) == [], "one is a copy"
+
+
+@pytest.mark.parametrize("rows", [[1, 2], [4]])
+def test_requests_of_several_rows_are_not_known_together(rows: list[int]) -> None:
+    world = World()
+    world.desk.route(Routes([Route(1)]))
+    for count in rows:
+        world.admit(count)
+    world.join(1)
+    assert world.desk.single_rows(1, world.held[1].batch, len(world.held[1].rows)) == []
+
+
+def test_a_batch_with_a_request_that_was_given_up_is_not_known_together() -> None:
+    world = World()
+    world.desk.route(Routes([Route(1)]))
+    tickets = [world.admit() for _ in range(2)]
+    world.join(1)
+    world.desk.forget(tickets[0], world.now_s)
+    assert world.desk.single_rows(1, world.held[1].batch, 2) == []

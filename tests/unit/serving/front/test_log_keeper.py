@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from cargobike.core.layout import ProjectFolder
@@ -63,6 +64,29 @@ def test_what_is_taken_is_kept_by_another_process(tmp_path: Path) -> None:
     rows = read_log("digits", project=ProjectFolder(tmp_path))
     assert sorted(rows["request_id"].to_pylist()) == sorted(f"r{number}" for number in range(1000))
     assert {round(value) for value in rows["latency_ms"].to_pylist()} == {500}
+
+
+def test_a_batch_is_kept_as_its_requests_are(tmp_path: Path) -> None:
+    async def run() -> None:
+        keeper = keeper_of(tmp_path, VECTORS)
+        await keeper.start()
+        take_some(keeper, 3)
+        tickets = [ended([[float(number), 0.5, -1.0]], [number / 2]) for number in range(3, 43)]
+        for number, ticket in enumerate(tickets, 3):
+            ticket.request_id = f"r{number}".encode()
+        rows = msgspec.msgpack.encode([ticket.rows[0] for ticket in tickets])
+        keeper.take_batch(tickets, rows, [ticket.answers[0] for ticket in tickets])
+        await keeper.close()
+        assert (keeper.counts.taken, keeper.counts.written, keeper.counts.dropped) == (43, 43, 0)
+
+    asyncio.run(run())
+    kept = read_log("digits", project=ProjectFolder(tmp_path)).to_pylist()
+    for row in kept:
+        number = int(row["request_id"][1:])
+        assert row["input.x"] == [float(number), 0.5, -1.0]
+        assert (row["output.score"], row["latency_ms"], row["status"], row["row"]) == (number / 2, 500.0, 200, 0)
+    assert sorted(int(row["request_id"][1:]) for row in kept) == list(range(43))
+    assert len({row["at"] for row in kept}) == 1
 
 
 def test_rows_of_several_fields_become_columns(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from cargobike.core.signatures import Field, Signature
 from cargobike.serving.inference_log.columns import Columns
 from cargobike.serving.inference_log.messages import Requests, to_log
-from cargobike.serving.inference_log.packing import Packet
+from cargobike.serving.inference_log.packing import Packet, packed_rows
 from cargobike.serving.inference_log.sink import Entry
 from cargobike.serving.inference_log.unpacking import Layout, entries_of
 from cargobike.serving.wire import framed
@@ -212,13 +212,10 @@ def test_usual_requests_are_packed_as_others_are(count: int) -> None:
         packet.add(b"before", NOON, 0.5, 422, [{"any": "thing"}], None)
     rows = [[float(number), 0.5, -1.0] for number in range(count)]
     for number, row in enumerate(rows):
-        one_by_one.add(b"r%d" % number, NOON + number, 0.25, 200, [row], [number])
-    at_once.add_usual(
-        [b"r%d" % number for number in range(count)],
-        [figure for number in range(count) for figure in (NOON + number, 0.25, 200.0, 1.0)],
-        rows,
-        list(range(count)),
-    )
+        one_by_one.add(b"r%d" % number, NOON + number, 16.0 - number, 200, [row], [number])
+    ids, numbers = [b"r%d" % number for number in range(count)], list(range(count))
+    latencies = [16.0 - number for number in numbers]
+    at_once.add_usual(ids, [NOON + number for number in numbers], latencies, packed_rows(rows), numbers)
     assert at_once.message() == one_by_one.message()
 
 

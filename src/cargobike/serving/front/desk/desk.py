@@ -14,7 +14,7 @@ from collections import defaultdict
 from typing import Any, Final
 
 from cargobike.serving.front.desk.admission import why_full
-from cargobike.serving.front.desk.problems import GoneBecause, Problem, at_fault, lost, no_replica
+from cargobike.serving.front.desk.problems import GoneBecause, Problem, at_fault, lost, no_replica, too_late
 from cargobike.serving.front.desk.queue import FairQueue
 from cargobike.serving.front.desk.routing import choose
 from cargobike.serving.front.desk.seats import Order, Seat
@@ -245,6 +245,11 @@ class Desk:
         else:
             del self._clients[ticket.client]
 
+    def single_rows(self, replica: int, batch: int, answers: int) -> list[Ticket]:
+        """Return the requests of a batch, as `Seat.single_rows` does; none if the answers do not fit."""
+        seat = self._seats.get(replica)
+        return [] if seat is None or seat.batch != batch or seat.rows != answers else seat.single_rows()
+
     def answered(self, replica: int, batch: int, answers: list[Any], now_s: float) -> bool:
         """Give answers to the requests of a batch; return whether they fit the batch at all."""
         seat = self._seats.get(replica)
@@ -258,11 +263,7 @@ class Desk:
         return True
 
     def failed(self, replica: int, failure: Failed, now_s: float) -> bool:
-        """Answer the rows of a batch that can be answered; the requests with others end with an error that names them.
-
-        Returns:
-            Whether this was about the batch that the replica has.
-        """
+        """Answer the rows of a batch that can be answered, end the others; return whether the replica has the batch."""
         seat = self._seats.get(replica)
         if seat is None or seat.batch != failure.batch:
             return False
@@ -349,9 +350,7 @@ class Desk:
         slot = int(now_s / SLOT_S)
         for due in [number for number in self._due if number <= slot]:
             for ticket in self._due.pop(due):
-                waited = now_s - ticket.arrived_s
-                place = "in the queue" if ticket.waiting else "at a replica"
-                self._end(ticket, now_s, Problem(504, "deadline", f"No answer within {waited:.1f} s ({place})."))
+                self._end(ticket, now_s, too_late(now_s - ticket.arrived_s, is_waiting=ticket.waiting > 0))
         if not self._seats and not self._starting and self.waiting and now_s - self._empty_since_s > PATIENCE_S:
             self._refuse_all(now_s, older_than_s=now_s - PATIENCE_S)
         return [

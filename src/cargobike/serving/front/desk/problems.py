@@ -60,3 +60,9 @@ def at_fault(failure: Failed, place: int) -> Problem:
     status, kind = (422, "wrong-row") if failure.is_input else (500, "model-failed")
     who = "" if failure.is_input else f"The model raised {failure.error}: "
     return Problem(status, kind, f"row {place}: {who}{failure.message}")
+
+
+def too_late(waited_s: float, *, is_waiting: bool) -> Problem:
+    """Return that a request was not answered by its deadline."""
+    place = "in the queue" if is_waiting else "at a replica"
+    return Problem(504, "deadline", f"No answer within {waited_s:.1f} s ({place}).")

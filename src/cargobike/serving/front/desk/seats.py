@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from cargobike.serving.front.desk.tickets import Part
+from cargobike.serving.front.desk.tickets import WAITING, Part, Ticket
 
 
 @dataclass(slots=True)
@@ -31,6 +31,17 @@ class Seat:
     since_s: float = 0.0
     has_begun: bool = False
     is_draining: bool = False
+
+    def single_rows(self) -> list[Ticket]:
+        """Return the requests of the batch, in the order of its rows, if each has one row and was sent by a caller.
+
+        Empty if one of them is anything else, or has ended already.
+        """
+        tickets = [part.ticket for part in self.parts]
+        for ticket in tickets:
+            if ticket.status != WAITING or len(ticket.rows) != 1 or not ticket.request_id or ticket.streams:
+                return []
+        return tickets
 
 
 @dataclass(frozen=True, slots=True)

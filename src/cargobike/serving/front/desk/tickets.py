@@ -23,6 +23,8 @@ class Ticket:
         share: Decides between versions: from 0 to 1, evenly spread, or the same for equal keys.
         pinned: The version that was asked for; 0 for any.
         streams: Whether the answer is wanted piece by piece.
+        request_id: What the caller, or the front, calls the request; empty for copies.
+        is_kept: Whether it goes into the log together with the rest of its batch.
         twin: The copy for the shadow version, or the original, until both are answered and compared.
         is_shadow: Whether this is the copy.
         answers: One for each row, when `status` is 200.
@@ -40,12 +42,14 @@ class Ticket:
         "client",
         "deadline_s",
         "ended_s",
+        "is_kept",
         "is_shadow",
         "missing",
         "on_end",
         "on_piece",
         "pinned",
         "problem",
+        "request_id",
         "rows",
         "share",
         "status",
@@ -75,6 +79,8 @@ class Ticket:
         self.share = share
         self.pinned = pinned
         self.streams = streams
+        self.request_id = b""
+        self.is_kept = False
         self.twin: Ticket | None = None
         self.is_shadow = False
         self.answers: list[Any] = [] if streams else [None] * len(rows)
