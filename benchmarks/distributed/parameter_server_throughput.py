@@ -25,8 +25,8 @@ import torch
 import torch.distributed as dist
 
 import cargobike.torch
-from cargobike.training.parameter_server.wire import connection, lobby
-from cargobike.training.parameter_server.wire.sealing import Suite
+from cargobike.training.wire import connection, lobby
+from cargobike.training.wire.sealing import Suite
 
 SECRET = b"benchmark" * 4
 WARM_UP = 2

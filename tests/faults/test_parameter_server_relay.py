@@ -12,8 +12,8 @@ from torch import nn
 
 import cargobike.torch
 from cargobike.errors import AuthenticationError, ConnectionLostError
-from cargobike.training.parameter_server.wire import connection
-from cargobike.training.parameter_server.wire.sealing import Suite
+from cargobike.training.wire import connection
+from cargobike.training.wire.sealing import Suite
 from support.relay import TAG, Direction, Frame, Relay, Tamper, pass_on
 
 SECRET = b"a secret of thirty-two bytes ..."
@@ -290,7 +290,7 @@ def test_a_process_of_our_own_user_that_took_the_name_is_a_wire_too() -> None:
     flip = once(lambda frame: [(frame.direction, frame.flipped(len(frame.data) - TAG - 1))], "down", FIRST_STEP)
     model = model_of()
     with (
-        Relay(address, flip, name=f"\0cargobike parameter server {address}") as relay,
+        Relay(address, flip, name=f"\0cargobike {address}") as relay,
         cargobike.torch.ParameterServer(SECRET, port=int(address.rpartition(":")[2])),
         join(address, model) as client,
     ):

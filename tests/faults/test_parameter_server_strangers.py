@@ -17,7 +17,7 @@ from torch import nn
 
 import cargobike.torch
 from cargobike.errors import AuthenticationError
-from cargobike.training.parameter_server.wire import connection, lobby
+from cargobike.training.wire import connection, lobby
 
 SECRET = b"a secret of thirty-two bytes ..."
 NOBODY = 65534
@@ -44,7 +44,7 @@ os.setuid(int(sys.argv[2]))
 
 SQUATTER = """
 squatter = socket.socket(socket.AF_UNIX)
-squatter.bind("\\0cargobike parameter server " + sys.argv[1])
+squatter.bind("\\0cargobike " + sys.argv[1])
 squatter.listen()
 print("ready", flush=True)
 while True:
@@ -55,7 +55,7 @@ while True:
 
 VISITOR = """
 visitor = socket.socket(socket.AF_UNIX)
-visitor.connect("\\0cargobike parameter server " + sys.argv[1])
+visitor.connect("\\0cargobike " + sys.argv[1])
 print("greeted with", len(visitor.recv(1)), flush=True)
 """
 

@@ -6,9 +6,8 @@ are averaged by the gang's own process group.
 
 from __future__ import annotations
 
-import functools
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
@@ -17,6 +16,7 @@ import torch
 
 from cargobike.core.errors import InvalidInputError
 from cargobike.core.values.times import Seconds
+from cargobike.training.keras_exchange import exchanging
 from cargobike.training.process_group import Group, all_reduce_, broadcast_, join_group
 from cargobike.training.uneven import choose_policy, take_share
 
@@ -58,9 +58,8 @@ def prepare(model_or_optimizer: Any, *, timeout_s: Seconds | None = None) -> Any
         )
     if optimizer.built:
         raise InvalidInputError("The optimizer has already been built: prepare before the first step or fit.")
-    kind: Any = type(optimizer)
-    averaging = _averaging(kind).from_config(optimizer.get_config())
-    averaging._group = group
+    exchange = _Averaging(group)
+    averaging = exchanging(optimizer, exchange)
     if not is_model:
         return averaging
     model = model_or_optimizer
@@ -70,63 +69,52 @@ def prepare(model_or_optimizer: Any, *, timeout_s: Seconds | None = None) -> Any
         _log.info("compiling the training step is switched off: averaging gradients leaves TensorFlow's graph")
     if model.built:
         _take_first_weights(model.weights, group)
-        averaging._has_weights = True
+        exchange.has_weights = True
     return model
 
 
-@functools.cache
-def _averaging(kind: Any) -> Any:
-    """Return a subclass of an optimizer that averages gradients before it applies them."""
+class _Averaging:
+    """Averages gradients over a gang, and takes over the weights of rank 0 before the first pass."""
 
-    class Averaging(kind):
-        _group: Group
-        _has_weights = False
+    def __init__(self, group: Group) -> None:
+        self.group = group
+        self.has_weights = False
 
-        def apply(self, grads: Any, trainable_variables: Any = None) -> Any:
-            variables = self._trainable_variables if trainable_variables is None else list(trainable_variables)
-            present = [index for index, gradient in enumerate(grads) if gradient is not None]
-            averaged = list(grads)
-            values = [variables[index].value for index in present]
-            for index, mean in zip(present, self._average([grads[i] for i in present], values), strict=True):
-                averaged[index] = mean
-            return super().apply(averaged, trainable_variables)
+    def begin_pass(self, variables: Sequence[Any]) -> None:
+        if self.has_weights:
+            return
+        if keras.backend.backend() == "torch":
+            self._share_weights([variable.value.data for variable in variables])
+            return
+        shared = _outside_graph(self._share_weights, [variable.value for variable in variables])
+        for variable, weight in zip(variables, shared, strict=True):
+            variable.assign(weight)
 
-        def _average(self, gradients: list[Any], values: list[Any]) -> list[Any]:
-            if keras.backend.backend() == "torch":
-                self._share_weights_once([value.data for value in values])
-                return _average_tensors([gradient.detach() for gradient in gradients], self._group)
-            return _average_in_graph(self, gradients, values)
+    def reduce(self, gradients: list[Any], variables: Sequence[Any]) -> list[Any]:
+        if keras.backend.backend() == "torch":
+            return _average_tensors([gradient.detach() for gradient in gradients], self.group)
+        return _outside_graph(lambda tensors: _average_tensors(tensors, self.group), gradients)
 
-        def _share_weights_once(self, tensors: list[torch.Tensor]) -> bool:
-            if self._has_weights:
-                return False
-            self._has_weights = True
-            broadcast_(tensors, self._group, "take the first weights of rank 0")
-            return True
-
-    Averaging.__name__ = Averaging.__qualname__ = kind.__name__
-    return Averaging
+    def _share_weights(self, tensors: list[torch.Tensor]) -> list[torch.Tensor]:
+        if not self.has_weights:  # a graph that was traced before the first pass comes here at each
+            self.has_weights = True
+            broadcast_(tensors, self.group, "take the first weights of rank 0")
+        return tensors
 
 
-def _average_in_graph(optimizer: Any, gradients: list[Any], values: list[Any]) -> list[Any]:
-    """Leave TensorFlow's graph for the exchange, and come back."""
+def _outside_graph(function: Callable[[list[torch.Tensor]], list[torch.Tensor]], values: Sequence[Any]) -> list[Any]:
+    """Leave TensorFlow's graph with some tensors, and come back with as many."""
     import tensorflow as tf  # noqa: PLC0415 - loaded already wherever Keras runs on it
 
-    gradients = [tf.convert_to_tensor(gradient) for gradient in gradients]  # rows of embeddings become whole
+    inputs = [tf.convert_to_tensor(value) for value in values]  # rows of embeddings become whole
 
     def exchange(*arrays: Any) -> list[Any]:
-        tensors = [torch.from_numpy(np.array(array)) for array in arrays]
-        own, weights = tensors[: len(gradients)], tensors[len(gradients) :]
-        optimizer._share_weights_once(weights)
-        return [tensor.numpy() for tensor in [*_average_tensors(own, optimizer._group), *weights]]
+        return [tensor.numpy() for tensor in function([torch.from_numpy(np.array(array)) for array in arrays])]
 
-    inputs = gradients if optimizer._has_weights else [*gradients, *(tf.convert_to_tensor(value) for value in values)]
     outputs = tf.numpy_function(exchange, inputs, [tensor.dtype for tensor in inputs])
     for output, tensor in zip(outputs, inputs, strict=True):
         output.set_shape(tensor.shape)
-    for value, weight in zip(values, outputs[len(gradients) :], strict=False):
-        value.assign(weight)
-    return list(outputs[: len(gradients)])
+    return list(outputs)
 
 
 def _average_tensors(tensors: list[torch.Tensor], group: Group) -> list[torch.Tensor]:

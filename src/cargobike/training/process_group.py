@@ -11,6 +11,7 @@ import itertools
 import os
 import socket
 import time
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
@@ -51,6 +52,7 @@ class Group:
 _joined: tuple[str, Group] | None = None
 _rounds = itertools.count()
 _generations = itertools.count()
+_meetings: Counter[str] = Counter()
 
 
 def join_group(timeout_s: Seconds | None = None) -> Group:
@@ -80,6 +82,31 @@ def join_group(timeout_s: Seconds | None = None) -> Group:
     return _joined[1]
 
 
+def meet(timeout_s: Seconds | None = None) -> Group:
+    """Return the gang with a part of its store for an exchange of another kind, without making a process group.
+
+    Each call meets anew, in a part of the store of its own: all ranks must call this equally often.
+
+    Raises:
+        WaitError: If not all ranks come in time; the message names those that are missing.
+    """
+    deadline_s = read_seconds("timeout_s", timeout_s, may_be_zero=True) or DEFAULT_TIMEOUT_S
+    member = current()
+    adopted = dist.is_initialized() and (_joined is None or not _is_ours() or _joined[0] == member.meeting)
+    if adopted:
+        rank, world_size = dist.get_rank(), dist.get_world_size()
+        store = dist.distributed_c10d._get_default_store()
+    else:
+        rank, world_size = member.rank, member.world_size
+        store = dist.HashStore() if world_size == 1 else _connect(member, deadline_s)
+    # A launcher that starts the gang again says so in `meeting`: ranks that are new count from 0, as the others do.
+    _meetings[member.meeting] += 1
+    store = dist.PrefixStore(f"meeting/{member.meeting}/{_meetings[member.meeting]}", store)
+    store.set(f"here/{rank}", f"{socket.gethostname()} pid {os.getpid()}")
+    _await_ranks(store, "here", world_size, deadline_s, "come to the meeting point")
+    return Group(rank, world_size, member.local_rank, "", _device(member), deadline_s, store)
+
+
 def known_group() -> Group | None:
     """Return the process group if this gang has one, without joining it; `None` if it has none yet."""
     if not dist.is_initialized():
@@ -89,7 +116,7 @@ def known_group() -> Group | None:
 
 
 def _is_ours() -> bool:
-    return bool(_held) and dist.group.WORLD is _held[-1]
+    return any(dist.group.WORLD is held for held in _held)
 
 
 def _device(member: Member) -> torch.device:
@@ -125,12 +152,18 @@ def _make(member: Member, timeout_s: float) -> Group:
 
 
 def _open_store(member: Member, timeout_s: float) -> Any:
-    """Open the store that torchrun's agent or our own driver holds; where neither does, hold it in rank 0."""
+    """Open the store, in a part of it that no group has had before."""
+    names = ("TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT")
+    run, attempt = (os.environ.get(name, "0") for name in names)
+    # A group that was destroyed has left its keys: the next one must not take them for its own.
+    return dist.PrefixStore(f"cargobike/{run}/{attempt}/{next(_generations)}", _connect(member, timeout_s))
+
+
+def _connect(member: Member, timeout_s: float) -> Any:
+    """Connect to the store that torchrun's agent or our own driver holds; where neither does, hold it in rank 0."""
     host, _, port_text = member.meeting_place.rpartition(":")
     port = int(port_text)
     held_elsewhere = os.environ.get("TORCHELASTIC_USE_AGENT_STORE", "").lower() in ("true", "1")
-    names = ("TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT")
-    run, attempt = (os.environ.get(name, "0") for name in names)
     try:
         store = dist.TCPStore(
             host,
@@ -148,8 +181,7 @@ def _open_store(member: Member, timeout_s: float) -> Any:
             "look for its error first."
         ) from error
     _held.append(store)
-    # A group that was destroyed has left its keys: the next one must not take them for its own.
-    return dist.PrefixStore(f"cargobike/{run}/{attempt}/{next(_generations)}", store)
+    return store
 
 
 def _await_ranks(store: Any, key: str, world_size: int, timeout_s: float, what: str) -> None:

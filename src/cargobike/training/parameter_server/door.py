@@ -15,8 +15,8 @@ from cargobike.core.running.member import current
 from cargobike.training.parameter_server.client import ParameterClient
 from cargobike.training.parameter_server.messages import Rule, Terms
 from cargobike.training.parameter_server.serving import Server
-from cargobike.training.parameter_server.wire.handshake import check_secret
 from cargobike.training.server_options import check_options
+from cargobike.training.wire.handshake import check_secret
 
 
 def parameter_client(

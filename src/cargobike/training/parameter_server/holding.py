@@ -16,7 +16,7 @@ from cargobike.training.parameter_server.codecs import (
     unpack,
 )
 from cargobike.training.parameter_server.messages import TensorSpec
-from cargobike.training.parameter_server.wire.channel import Channel, Inbox
+from cargobike.training.wire.channel import Channel, Inbox
 
 
 class Holding:

@@ -17,8 +17,8 @@ from cargobike.training.parameter_server.messages import (
     decode_reply,
     encode,
 )
-from cargobike.training.parameter_server.wire.channel import Channel
-from cargobike.training.parameter_server.wire.connection import reach
+from cargobike.training.wire.channel import Channel
+from cargobike.training.wire.connection import reach
 
 _log = logging.getLogger(__name__)
 _PAUSE_S = 0.05

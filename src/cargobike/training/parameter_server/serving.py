@@ -30,11 +30,11 @@ from cargobike.training.parameter_server.messages import (
 )
 from cargobike.training.parameter_server.shard import RefusedError, Shard
 from cargobike.training.parameter_server.shard_file import load_shard, save_shard
-from cargobike.training.parameter_server.wire.channel import Channel, Inbox
-from cargobike.training.parameter_server.wire.connection import listen
-from cargobike.training.parameter_server.wire.handshake import check_secret
-from cargobike.training.parameter_server.wire.lobby import POLL_S, Lobby
 from cargobike.training.server_options import DEFAULTS, check_options
+from cargobike.training.wire.channel import Channel, Inbox
+from cargobike.training.wire.connection import listen
+from cargobike.training.wire.handshake import check_secret
+from cargobike.training.wire.lobby import POLL_S, Lobby
 
 _log = logging.getLogger(__name__)
 

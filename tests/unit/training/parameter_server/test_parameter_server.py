@@ -32,7 +32,7 @@ def server(request: pytest.FixtureRequest) -> Iterator[cargobike.torch.Parameter
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
     with socket.socket(socket.AF_UNIX) as stranger:
-        stranger.bind(f"\0cargobike parameter server 127.0.0.1:{port}")
+        stranger.bind(f"\0cargobike 127.0.0.1:{port}")
         stranger.listen()
         greeter = threading.Thread(target=_greet_wrongly, args=[stranger])
         greeter.start()

@@ -18,9 +18,9 @@ from cargobike.core.errors import (
     InvalidInputError,
     MissingLibraryError,
 )
-from cargobike.training.parameter_server.wire import connection
-from cargobike.training.parameter_server.wire.channel import MAX_HEADER_BYTES, PIECE_BYTES, Channel, _pieces
-from cargobike.training.parameter_server.wire.handshake import (
+from cargobike.training.wire import connection
+from cargobike.training.wire.channel import MAX_HEADER_BYTES, PIECE_BYTES, Channel, _pieces
+from cargobike.training.wire.handshake import (
     ANSWER_BYTES,
     GREETING_BYTES,
     VERDICT_BYTES,
@@ -28,7 +28,7 @@ from cargobike.training.parameter_server.wire.handshake import (
     ServerHandshake,
     WorkerHandshake,
 )
-from cargobike.training.parameter_server.wire.sealing import (
+from cargobike.training.wire.sealing import (
     BODY,
     HEAD,
     LENGTHS,

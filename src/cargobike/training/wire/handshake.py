@@ -16,7 +16,7 @@ import struct
 from dataclasses import dataclass
 
 from cargobike.core.errors import AuthenticationError, InvalidInputError
-from cargobike.training.parameter_server.wire.sealing import CAN_ENCRYPT, Seal, Suite, choose, make_seal
+from cargobike.training.wire.sealing import CAN_ENCRYPT, Seal, Suite, choose, make_seal
 
 if CAN_ENCRYPT:
     from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey

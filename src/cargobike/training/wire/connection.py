@@ -15,15 +15,15 @@ import struct
 import time
 
 from cargobike.core.errors import ConnectionLostError, MissingLibraryError
-from cargobike.training.parameter_server.wire.channel import Channel
-from cargobike.training.parameter_server.wire.handshake import (
+from cargobike.training.wire.channel import Channel
+from cargobike.training.wire.handshake import (
     GREETING_BYTES,
     VERDICT_BYTES,
     WORDS,
     WorkerHandshake,
     check_words,
 )
-from cargobike.training.parameter_server.wire.sealing import ENCRYPTED, TAGS, Suite
+from cargobike.training.wire.sealing import ENCRYPTED, TAGS, Suite
 
 _CREDENTIALS = struct.Struct("3i")
 HANDSHAKE_S = 10.0
@@ -116,7 +116,7 @@ def _read_by(connection: socket.socket, length: int, deadline: float) -> bytes:
 
 def _near(address: str) -> str:
     """Return a name that exists only in this machine's memory, and only for its own network."""
-    return f"\0cargobike parameter server {address}"
+    return f"\0cargobike {address}"
 
 
 def is_own_user(connection: socket.socket) -> bool:
@@ -142,7 +142,7 @@ def is_loopback(host: str) -> bool:
 def _demand_encryption(host: str) -> None:
     if not is_loopback(host) and not ENCRYPTED:
         raise MissingLibraryError(
-            f"A parameter server at {host} is reached over a network, where its connections must be encrypted, and the "
+            f"A server at {host} is reached over a network, where its connections must be encrypted, and the "
             "package cryptography is not installed. Install it on all machines (pip install 'cargobike[torch]'), or "
             "let the server listen on 127.0.0.1.",
             name="cryptography",

@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from cargobike.core.errors import ConnectionLostError
-from cargobike.training.parameter_server.wire.handshake import Seals
-from cargobike.training.parameter_server.wire.sealing import BODY, HEAD, LENGTHS, TAG_BYTES, Memory
+from cargobike.training.wire.handshake import Seals
+from cargobike.training.wire.sealing import BODY, HEAD, LENGTHS, TAG_BYTES, Memory
 
 _LENGTHS = struct.Struct("!IQ")
 _TIMEVAL = struct.Struct("@ll")
@@ -113,6 +113,10 @@ class Channel:
         sealed = self._arrival[: length + TAG_BYTES]
         read_into(self._socket, sealed)
         return memoryview(self._seals.receiving.open(BODY, sealed))
+
+    def fileno(self) -> int:
+        """Return the descriptor, to wait for a frame without reading: nothing is read ahead of what is asked for."""
+        return self._socket.fileno()
 
     def shut(self) -> None:
         """End the conversation, also for a thread that is waiting in it."""

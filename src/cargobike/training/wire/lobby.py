@@ -17,9 +17,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from cargobike.core.errors import AuthenticationError
-from cargobike.training.parameter_server.wire.channel import Channel
-from cargobike.training.parameter_server.wire.connection import HANDSHAKE_S, is_own_user, suites_for, tune
-from cargobike.training.parameter_server.wire.handshake import ANSWER_BYTES, WORDS, ServerHandshake, check_words
+from cargobike.training.wire.channel import Channel
+from cargobike.training.wire.connection import HANDSHAKE_S, is_own_user, suites_for, tune
+from cargobike.training.wire.handshake import ANSWER_BYTES, WORDS, ServerHandshake, check_words
 
 _log = logging.getLogger(__name__)
 
