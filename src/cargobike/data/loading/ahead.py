@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from concurrent.futures import TimeoutError as LateError
 
 import numpy as np
@@ -122,6 +122,12 @@ class ReadAhead:
         self._executor.shutdown(wait=False, cancel_futures=True)
         loads = (load.coming for stop in self._stops for load in stop.loads.values())
         return all(coming is None or coming.done() for coming in loads)
+
+    def join(self, timeout_s: float) -> bool:
+        """Wait until the threads have finished what they were doing when this was closed; returns whether they have."""
+        loads = (load.coming for stop in self._stops for load in stop.loads.values())
+        running = [coming for coming in loads if coming is not None and not coming.done()]  # those cancelled are done
+        return not wait(running, timeout_s).not_done
 
     def _hand_out(self) -> None:
         """Give free places to the groups that come next."""

@@ -118,6 +118,11 @@ class Order:
         return rows
 
     @property
+    def sequence(self) -> list[int]:
+        """The groups in the order in which they come, for those who take each whole."""
+        return [int(group) for group in self._sequence]
+
+    @property
     def is_shuffled(self) -> bool:
         """Whether rows come in another order than they lie in."""
         return self._shuffle

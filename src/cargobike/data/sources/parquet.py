@@ -29,10 +29,20 @@ def usual_part(schema: pa.Schema) -> int:
 
 
 class _Part(NamedTuple):
-    """A row group: its file, its number in it, and how many rows it has."""
+    """A row group: its file and its number in it."""
 
     file: int
     number: int
+
+
+class RowGroup(NamedTuple):
+    """Where a group lies."""
+
+    file: File
+    number: int
+    """Its number in the file."""
+    position: int
+    """Its number among the row groups of all files, the empty ones too."""
 
 
 class ParquetSource(Source):
@@ -80,6 +90,17 @@ class ParquetSource(Source):
                 f"{self.groups[group].place} has {table.num_rows:,} rows, and not as many as its footer says."
             )
         return table if columns is None else table.select(list(columns))
+
+    def row_group(self, group: int) -> RowGroup:
+        """Return in which file a group lies."""
+        part = self._parts[group]
+        before = sum(footer.num_row_groups for footer in self._footers[: part.file])
+        return RowGroup(self._files[part.file], part.number, before + part.number)
+
+    def row_groups_per_file(self) -> dict[str, int]:
+        """Return how many row groups each file has, the empty ones too, by its path below what was opened."""
+        counts = zip(self._files, self._footers, strict=True)
+        return {file.relative: footer.num_row_groups for file, footer in counts}
 
     def spec(self) -> SourceSpec:
         """Return the paths, to be listed again elsewhere."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -180,6 +180,26 @@ class TFRecordSource(Source):
             },
             fingerprint=self.fingerprint,
         )
+
+
+def records_of(path: str) -> Iterator[bytes]:
+    """Yield the records of one file as they are, after their checksums were checked.
+
+    Raises:
+        NotFoundError: If there is no such file.
+        InvalidInputError: If it is damaged; names the record.
+    """
+    (file,) = find_files([path], ENDINGS)
+    ranges = open_ranges(file)
+    for stretch in framing.find_records(ranges, GROUP_BYTES):
+        if isinstance(stretch, framing.Broken):
+            raise InvalidInputError(f"{file.shown}, record {stretch.record} at byte {stretch.place}: {stretch.why}.")
+        data = ranges.read(stretch.start, stretch.end - stretch.start)
+        starts, lengths = framing.spans_of(data, stretch.rows)
+        for number in framing.wrong_checksums(data, starts, lengths):
+            raise InvalidInputError(f"{file.shown}, record {stretch.first + number}: its checksum is wrong.")
+        for start, length in zip(starts.tolist(), lengths.tolist(), strict=True):
+            yield data[start : start + length]
 
 
 def reopen(options: dict[str, Any]) -> TFRecordSource:

@@ -5,15 +5,13 @@ Every read goes through `Storage.read`: with its deadline, its errors, and a con
 
 from __future__ import annotations
 
-import io
-import tempfile
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 from pyarrow import fs as arrow
 
 from cargobike.store.files.storage import Entry, Storage
+from cargobike.store.files.streams import StorageReader, StorageWriter
 
 
 def arrow_files(storage: Storage) -> arrow.FileSystem:
@@ -75,10 +73,10 @@ class _Handler(arrow.FileSystemHandler):  # type: ignore[misc]  # pyarrow has no
         entry = self.storage.stat(name)
         if entry is None:
             raise FileNotFoundError(f"There is no file {name} on {self.storage}.")
-        return pa.PythonFile(_Reader(self.storage, entry), mode="r")
+        return pa.PythonFile(StorageReader(self.storage, entry), mode="r")
 
     def open_output_stream(self, path: str, metadata: Any) -> pa.PythonFile:
-        return pa.PythonFile(_Writer(self.storage, path.strip("/")), mode="w")
+        return pa.PythonFile(StorageWriter(self.storage, path.strip("/")), mode="w")
 
     def open_append_stream(self, path: str, metadata: Any) -> pa.PythonFile:
         raise NotImplementedError(f"Files on {self.storage} cannot be appended to; write them whole.")
@@ -110,77 +108,3 @@ class _Handler(arrow.FileSystemHandler):  # type: ignore[misc]  # pyarrow has no
 
 def _inner(entry: Entry, folder: str) -> str:
     return entry.path[len(folder) + 1 :] if folder else entry.path
-
-
-class _Reader(io.RawIOBase):
-    """A file that is read range by range."""
-
-    def __init__(self, storage: Storage, entry: Entry) -> None:
-        self._storage = storage
-        self._entry = entry
-        self._position = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def size(self) -> int:
-        return self._entry.size
-
-    def tell(self) -> int:
-        return self._position
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._entry.size}[whence]
-        self._position = max(0, start + offset)
-        return self._position
-
-    def read(self, size: int | None = -1) -> bytes:
-        rest = max(0, self._entry.size - self._position)
-        wanted = rest if size is None or size < 0 else min(size, rest)
-        if not wanted:
-            return b""
-        data = self._storage.read(self._entry.path, self._position, wanted)
-        if data is None or len(data) != wanted:
-            raise OSError(f"{self._entry.path} on {self._storage} was replaced or deleted while it was read.")
-        self._position += len(data)
-        return data
-
-    def readinto(self, buffer: Any) -> int:
-        view = memoryview(buffer).cast("B")
-        data = self.read(len(view))
-        view[: len(data)] = data
-        return len(data)
-
-
-class _Writer(io.RawIOBase):
-    """A file that is collected on this machine, and written to the storage whole when it is closed."""
-
-    def __init__(self, storage: Storage, path: str) -> None:
-        self._storage = storage
-        self._path = path
-        self._file = tempfile.NamedTemporaryFile(prefix="cargobike-")  # noqa: SIM115 - closed by `close`
-
-    def writable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._file.tell()
-
-    def write(self, data: Any) -> int:
-        return self._file.write(data)
-
-    def __del__(self) -> None:
-        self._file.close()  # a file that was not closed was given up: nothing of it is published
-
-    def close(self) -> None:
-        if self.closed:
-            return
-        try:
-            self._file.flush()
-            self._storage.write(self._path, Path(self._file.name))
-        finally:
-            self._file.close()
-            super().close()

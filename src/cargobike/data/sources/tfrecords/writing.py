@@ -43,7 +43,7 @@ def write_tfrecord(source: object, url: str | os.PathLike[str], *, file_bytes: i
         InvalidInputError: If a column cannot be kept in an Example, with what to do.
     """
     opened = open_source(source)
-    _check(opened.schema)
+    check_columns(opened.schema)
     storage = open_storage(url)
     written: list[str] = []
     records = _records(opened)
@@ -80,7 +80,8 @@ def encode_rows(batch: pa.RecordBatch, schema: pa.Schema) -> Iterator[bytes]:
         yield sized(b"\x0a", b"".join(entries))
 
 
-def _check(schema: pa.Schema) -> None:
+def check_columns(schema: pa.Schema) -> None:
+    """Refuse columns that an Example cannot hold; names all of them."""
     mistakes = [f"{field.name!r} is {field.type}. {_INSTEAD}" for field in schema if _kind(field) is None]
     if mistakes:
         raise InvalidInputError("A tf.train.Example holds numbers, text and bytes, and lists of them.", mistakes)
