@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from cargobike.features.groups.commits import Commit
     from cargobike.features.groups.creating import create_group
     from cargobike.features.groups.finding import group, list_groups, search
+    from cargobike.features.groups.forgetting import remove_group
     from cargobike.features.groups.group import Group
     from cargobike.features.groups.rows.expecting import between, fresh, not_null, one_of, unique
     from cargobike.features.online.vectors import Vector, Vectors
@@ -52,6 +53,7 @@ __all__ = [
     "list_views",
     "not_null",
     "one_of",
+    "remove_group",
     "search",
     "training_dataset",
     "unique",
@@ -83,6 +85,7 @@ _SOURCES = {
     "list_views": "cargobike.features.views.front",
     "not_null": _EXPECTING,
     "one_of": _EXPECTING,
+    "remove_group": "cargobike.features.groups.forgetting",
     "search": "cargobike.features.groups.finding",
     "training_dataset": "cargobike.features.datasets.finding",
     "unique": _EXPECTING,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import struct
 import threading
 import time
@@ -14,7 +15,7 @@ import numpy as np
 from cargobike.core.errors import StoreError
 from cargobike.core.running.forks import abandon_in_copies
 from cargobike.features.definition import Definition
-from cargobike.features.online.packing import NO_TIME, Packing, as_moment
+from cargobike.features.online.packing import NO_TIME, Packing, as_moment, time_of
 from cargobike.features.online.stores.keys import is_number, is_text, pack_key
 from cargobike.features.online.stores.store import OnlineStore, Reader, State
 from cargobike.features.online.vectors import EXPIRED, MISSING, NULL, Why
@@ -47,6 +48,7 @@ class GroupLookup:
         table_id: str = "",
     ) -> None:
         self.key = definition.key
+        self.group = definition.name
         self._definition = definition
         self._store = store
         self._table_id = table_id
@@ -99,6 +101,15 @@ class GroupLookup:
             if value is None:
                 absent[name] = NULL
         return absent or None
+
+    def event_time(self, key: Sequence[Any]) -> datetime.datetime | None:
+        """Return since when the row of a key is true; `None` if there is none, or the group has no event times."""
+        try:
+            row = self._reader().get(pack_key(key, self.key, self._kinds))
+        except (OverflowError, UnicodeEncodeError):
+            return None
+        time_us = NO_TIME if row is None else time_of(row)
+        return None if time_us == NO_TIME else as_moment(time_us)
 
     def find_all(self, keys: Sequence[Sequence[Any]], columns: Columns, absences: Absences) -> None:
         """Add the columns for several keys to others, and why values are absent."""

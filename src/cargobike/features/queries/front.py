@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from cargobike.features.groups.finding import list_groups
+from cargobike.features.groups.finding import group, list_groups
+from cargobike.features.groups.group import Group
 from cargobike.features.queries.asking import ask
+from cargobike.features.queries.names import versions_named
 from cargobike.features.queries.query import Query
 
 
@@ -17,8 +19,8 @@ def get_features(names: Sequence[str], *, labels: Any = None, time: str = "", kn
     that were named. With `labels`, each of their rows is kept, and gets the latest values at or before its time.
 
     Args:
-        names: Such as `average_attendance`; `teams.budget` if several groups have a `budget`, `teams.*` for all of a
-            group. Keys and event times can be named too.
+        names: Such as `average_attendance`; `teams.budget` if several groups have a `budget`, `teams:1.budget` for
+            another version than the newest, `teams.*` for all of a group. Keys and event times can be named too.
         labels: Rows to find features for: a pandas, polars or Spark DataFrame, an Arrow table, a dict of columns.
         time: The column of `labels` that says when; by default it is inferred.
         known_at: Count only what was known at the time of a row: `"commit"` for what was written by then, or a column
@@ -38,4 +40,9 @@ def get_features(names: Sequence[str], *, labels: Any = None, time: str = "", kn
         >>> features.get_features(["team_id", "budget"]).filter("budget > 5").to_arrow().to_pylist()
         [{'team_id': 1, 'budget': 10.5}]
     """
-    return ask(names, list_groups(), labels, time=time, known_at=known_at)
+    return ask(names, groups_for(names), labels, time=time, known_at=known_at)
+
+
+def groups_for(names: Sequence[str]) -> list[Group]:
+    """Return the groups of the project in their newest versions, and the versions that names of features say."""
+    return [*list_groups(), *(group(name, version) for name, version in versions_named(names))]

@@ -25,9 +25,9 @@ def find_owners(names: Sequence[str], groups: Sequence[ReadGroup], taken: Iterab
     """Return each named feature with its owner, in the order given.
 
     Args:
-        names: Features such as `budget`; `teams.budget` says which group is meant, `teams.*` means all of its features.
-            Keys and event times can be named too.
-        groups: The groups of the project, one version of each.
+        names: Features such as `budget`; `teams.budget` says which group is meant, `teams:1.budget` which version,
+            `teams.*` means all of its features. Keys and event times can be named too.
+        groups: The groups of the project, one version of each, and other versions that are named.
         taken: Names that columns of the result have already.
 
     Raises:
@@ -35,7 +35,7 @@ def find_owners(names: Sequence[str], groups: Sequence[ReadGroup], taken: Iterab
     """
     if isinstance(names, str) or not names or not all(isinstance(name, str) for name in names):
         raise InvalidInputError(f"{names!r} was given; give a list of names of features, such as ['budget'].")
-    by_name = {group.name: group for group in groups}
+    by_name = by_names(groups)
     mistakes: list[str] = []
     owned: list[tuple[str, ReadGroup | None]] = []
     for name in names:
@@ -46,6 +46,7 @@ def find_owners(names: Sequence[str], groups: Sequence[ReadGroup], taken: Iterab
     if mistakes:
         raise InvalidInputError("These features cannot be found:", mistakes)
     owned = list(dict.fromkeys(owned))
+    _refuse_two_versions(owned)
     times = Counter(feature for feature, _ in owned)
     is_taken = set(taken)
     return [
@@ -58,13 +59,40 @@ def find_owners(names: Sequence[str], groups: Sequence[ReadGroup], taken: Iterab
     ]
 
 
+def by_names(groups: Iterable[ReadGroup]) -> dict[str, ReadGroup]:
+    """Return groups by what they are called: `teams:1` for a version, `teams` for the newest of those given."""
+    found: dict[str, ReadGroup] = {}
+    for group in groups:
+        found[f"{group.name}:{group.definition.version}"] = group
+        if group.name not in found or found[group.name].definition.version < group.definition.version:
+            found[group.name] = group
+    return found
+
+
+def versions_named(names: Iterable[object]) -> list[tuple[str, int]]:
+    """Return the groups whose version is said by names such as `teams:1.budget`."""
+    owners = (str(name).rpartition(".")[0].rpartition(":") for name in names)
+    return list(dict.fromkeys((group, int(version)) for group, _, version in owners if group and version.isdecimal()))
+
+
+def _refuse_two_versions(owned: Iterable[tuple[str, ReadGroup | None]]) -> None:
+    versions: dict[str, set[int]] = {}
+    for _, owner in owned:
+        if owner is not None:
+            versions.setdefault(owner.name, set()).add(owner.definition.version)
+    several = [name for name, found in versions.items() if len(found) > 1]
+    if several:
+        raise InvalidInputError(f"Several versions of {', '.join(several)} were asked for at once; choose one.")
+
+
 def _owners(name: str, groups: Mapping[str, ReadGroup]) -> list[tuple[str, ReadGroup | None]]:
     owner, dot, feature = name.rpartition(".")
     if dot:
         if owner not in groups:
             raise InvalidInputError(f"There is no group {owner!r} for {name!r}.{nearest(owner, groups)}")
         return _of_group(feature, groups[owner])
-    fitting = [group for group in groups.values() if name in group.definition.features]
+    newest = [group for called, group in groups.items() if ":" not in called]
+    fitting = [group for group in newest if name in group.definition.features]
     if len(fitting) > 1:
         choices = " or ".join(repr(f"{group.name}.{name}") for group in fitting)
         raise InvalidInputError(f"{name!r} is in several groups; write {choices}.")

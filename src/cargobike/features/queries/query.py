@@ -81,8 +81,13 @@ class Query:
         return replace(self, plan=self.plan.knowing(known_at))
 
     def pinned(self) -> Query:
-        """Return the same query, which reads what its groups hold now, whatever is inserted later."""
-        return replace(self, commits={group.name: group.commit for group in self.plan.groups})
+        """Return the same query, which reads what its groups hold now, whatever is inserted later.
+
+        Groups that are read as they were at a commit stay there.
+        """
+        return replace(
+            self, commits={group.name: group.commit for group in self.plan.groups} | dict(self.commits or {})
+        )
 
     def explain(self) -> Explanation:
         """Say what was inferred: owners, keys, times; and how many values were written after their row's time."""

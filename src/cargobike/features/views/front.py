@@ -9,8 +9,9 @@ from typing import Any
 from cargobike.core.errors import InvalidInputError
 from cargobike.core.registering.steps import own_step
 from cargobike.core.running.accounts import user_name
-from cargobike.features.groups.finding import group, list_groups
-from cargobike.features.queries.names import find_owners
+from cargobike.features.groups.finding import group
+from cargobike.features.queries.front import groups_for
+from cargobike.features.queries.names import Owned, find_owners
 from cargobike.features.views.functions import parameters_of, reference_of
 from cargobike.features.views.record import FeatureOf, ViewRecord, check_name, find_view, keep_view, read_views
 from cargobike.features.views.transforming import check_transformations
@@ -23,11 +24,12 @@ from cargobike.store.files.storages import storage_of
 def create_view(
     name: str,
     *,
-    features: Sequence[str],
+    features: Sequence[str] | Mapping[str, str],
     label: str = "",
     transformations: Mapping[str, str | Callable[..., Any]] | None = None,
     on_demand: Mapping[str, Callable[..., Any]] | None = None,
     description: str = "",
+    attached: Mapping[str, str] | None = None,
 ) -> View:
     """Say what a model takes: features by name, the label it learns, and how features are transformed.
 
@@ -35,13 +37,16 @@ def create_view(
 
     Args:
         name: Its name: lower case, digits and `_`.
-        features: Names as `get_features` takes them: `budget`, `teams.budget`, `teams.*`.
+        features: Names as `get_features` takes them: `budget`, `teams.budget`, `teams:1.budget`, `teams.*`. A dict says
+            what each is called in the view: `{"money": "teams.budget"}`.
         label: The column of the training rows that a model learns.
         transformations: For some features what is done to them: `"standardize"`, `"min_max"`, `"ordinal"`, `"one_hot"`,
-            or a function from an array to an array. They are fitted on the training part of a training dataset.
+            or a function from an array to an array; the label can be transformed too. They are fitted on the training
+            part of a training dataset.
         on_demand: Features that are computed for each row or request: functions of arrays, whose arguments are named
             like features, keys, or values that a request (or a column of the labels) brings.
         description: What it is for.
+        attached: Texts that other programs want to find with it again, by their names.
 
     Raises:
         InvalidInputError: If names are unknown or something cannot be used; lists all mistakes.
@@ -55,7 +60,7 @@ def create_view(
         {'income': 3.0}
     """
     check_name("view", name)
-    owned = find_owners(features, list_groups(), [label] if label else [])
+    owned = _owned(features, [label] if label else [])
     places = [each.feature for each in owned if each.owner is None]
     if places:
         raise InvalidInputError(
@@ -73,7 +78,7 @@ def create_view(
         if column in kinds:
             raise InvalidInputError(f"{column!r} is a feature already; call what is computed otherwise.")
         kinds[column] = "double"
-    check_transformations(transformations or {}, kinds)
+    check_transformations(transformations or {}, kinds | ({label: "double"} if label else {}))
     done = {
         column: what if isinstance(what, str) else reference_of(what)
         for column, what in (transformations or {}).items()
@@ -86,6 +91,7 @@ def create_view(
         transformations=done,
         on_demand={column: reference_of(function) for column, function in (on_demand or {}).items()},
         description=description,
+        attached=dict(attached or {}),
         at=time.time(),
         user=user_name(),
     )
@@ -113,3 +119,17 @@ def list_views() -> list[View]:
     storage = storage_of(project.current())
     newest = {record.name: record for record in read_views(storage)}
     return [View(record, storage, group) for record in newest.values()]
+
+
+def _owned(features: Sequence[str] | Mapping[str, str], taken: Sequence[str]) -> list[Owned]:
+    if not isinstance(features, Mapping):
+        return find_owners(features, groups_for(features), taken)
+    names = list(features.values())
+    groups = groups_for(names)
+    found = [find_owners([name], groups) for name in names]
+    find_owners(names, groups)  # refuses what does not go together
+    mistakes = [f"{name!r} stands for several features." for name, some in zip(names, found, strict=True) if some[1:]]
+    mistakes += [f"{column!r} is the label too." for column in features if column in taken]
+    if mistakes:
+        raise InvalidInputError("These features cannot be called so:", mistakes)
+    return [some[0]._replace(column=column) for column, some in zip(features, found, strict=True)]

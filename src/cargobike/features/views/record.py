@@ -36,6 +36,7 @@ class ViewRecord(msgspec.Struct, frozen=True, kw_only=True):
         transformations: The name of what is done to a feature, or a function as `module:name`.
         on_demand: Features that are computed for a request: a function as `module:name`.
         description: What it is for, for people.
+        attached: What other programs keep with it, as text, by their names.
     """
 
     name: str
@@ -45,6 +46,7 @@ class ViewRecord(msgspec.Struct, frozen=True, kw_only=True):
     transformations: dict[str, str] = {}
     on_demand: dict[str, str] = {}
     description: str = ""
+    attached: dict[str, str] = {}
     at: float = 0.0
     user: str = ""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -72,6 +73,13 @@ class Serving:
             values._absent = absent  # type: ignore[attr-defined]
             return values  # type: ignore[return-value]
         return self._transformed(values, given, absent)
+
+    def event_time(self, group: str, given: Mapping[str, Any]) -> datetime.datetime | None:
+        """Return since when the row of a key in one of the groups is true; `None` if that is not known."""
+        for lookup in self._lookups:
+            if lookup.group == group and all(key in given for key in lookup.key):
+                return lookup.event_time([given[key] for key in lookup.key])
+        return None
 
     def vectors(self, given: Any) -> Vectors:
         """Return the values for several keys, in their order."""

@@ -121,7 +121,8 @@ class View:
         Every row is kept; what is missing is null.
 
         Args:
-            labels: Rows with keys, a time and the label: a pandas, polars or Spark DataFrame, an Arrow table.
+            labels: Rows with keys, a time and the label: a pandas, polars or Spark DataFrame, an Arrow table. Or a
+                query that has the features and the label already, such as `features.get_features` returns.
             time: The column of `labels` that says when; by default it is inferred.
             known_at: Count only what was known at the time of a row: `"commit"` for what was written by then, or a
                 column of the groups that says since when a row was known.
@@ -129,6 +130,8 @@ class View:
         Raises:
             InvalidInputError: If the rows lack a key, the label or a value that on-demand features need.
         """
+        if isinstance(labels, Query):
+            return self._queried(labels.known_at(known_at) if known_at else labels)
         rows = labels if is_spark(labels) else as_table(labels)
         names = schema_of(rows).names
         if self.label and self.label not in names:
@@ -138,6 +141,15 @@ class View:
             )
         query = ask_owned(self._owned(names), rows, time=time)
         return TrainingData(self, query.known_at(known_at) if known_at else query)
+
+    def _queried(self, query: Query) -> TrainingData:
+        needed = [*(each.column for each in self.record.features), *([self.label] if self.label else [])]
+        lacking = [name for name in needed if name not in query.columns]
+        if lacking:
+            raise InvalidInputError(
+                f"The view {self.name} takes {', '.join(needed)}; the query has no {', '.join(lacking)}."
+            )
+        return TrainingData(self, query)
 
     @own_step("view.create_training_dataset", recover="cargobike.features.recovering:recover_dataset")
     def create_training_dataset(
