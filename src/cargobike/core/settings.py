@@ -20,11 +20,17 @@ SMTP_USER = "CARGOBIKE_SMTP_USER"
 SMTP_PASSWORD = "CARGOBIKE_SMTP_PASSWORD"  # noqa: S105 - the name of a variable, not a secret
 FAKE_GPUS = "CARGOBIKE_FAKE_GPUS"
 KAFKA_PROPERTIES = "CARGOBIKE_KAFKA_PROPERTIES"
+COMPAT_QUIET = "CARGOBIKE_COMPAT_QUIET"
+COMPAT_ENGINE = "CARGOBIKE_COMPAT_ENGINE"
+COMPAT_WORKERS = "CARGOBIKE_COMPAT_WORKERS"
+HOPS_VERSION = "CARGOBIKE_HOPS_VERSION"
 
 CPUS = "CARGOBIKE_CPUS"
 SCRATCH = "CARGOBIKE_SCRATCH"
 MARK = "CARGOBIKE_MARK"
 STEPS_OF = "CARGOBIKE_STEPS_OF"
+REGROUPING = "CARGOBIKE_REGROUPING"
+PACKAGE_PATH = "CARGOBIKE_PACKAGE_PATH"
 
 FOLDER = "CARGOBIKE_FOLDER"
 TRIAL = "CARGOBIKE_TRIAL"
@@ -49,6 +55,11 @@ FOR_PEOPLE = {
     FAKE_GPUS: "made-up GPUs, such as `0,1,2`, in place of the machine's own, to try out how trials share them",
     KAFKA_PROPERTIES: "a file with settings of the Kafka client of [inference logs](guides/inference-log.md), such as "
     "user and password: `name=value` in each line",
+    COMPAT_QUIET: "anything, to hear nothing of what older libraries' calls are called here; workers do not repeat it",
+    COMPAT_ENGINE: "where calls of older libraries run: `local`, `spark` or the address of a Spark master; by default "
+    "on Spark if the program has started it, else on this machine",
+    COMPAT_WORKERS: "how many workers such calls have; by default as many as ours",
+    HOPS_VERSION: "the version of hops that a script was written for, where its calls do not say what they return",
 }
 """What people may set, with what it says; the reference documents exactly these."""
 
@@ -56,6 +67,9 @@ BETWEEN_PROCESSES = {
     CPUS: "how many threads a worker may keep busy; its engine sets it",
     MARK: "a random word and the driver's process, by which engines find what workers have left behind",
     STEPS_OF: "the folder of a run, by which a pipeline finds what its steps have left behind",
+    PACKAGE_PATH: "folders inside the package, on other machines as well, in which a program's workers find modules: "
+    "what stands in for older libraries",
+    REGROUPING: "how a program that a rank has started reaches the launcher of a job whose ranks come and go",
     SCRATCH: "the folder that stands for the project on a machine that does not see it; the Spark engine sets it",
 }
 """What Cargobike sets for its own processes. In a train function, `CARGOBIKE_PROJECT` is set too."""

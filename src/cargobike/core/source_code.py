@@ -8,6 +8,7 @@ alone is not enough.
 from __future__ import annotations
 
 import ast
+import json
 import threading
 import time
 from typing import Final
@@ -33,6 +34,28 @@ def parse_expression(source: str) -> ast.Expression:
     tree = _parse(source, "eval")
     assert isinstance(tree, ast.Expression)
     return tree
+
+
+def code_of_notebook(text: str) -> str:
+    """Return the Python of a notebook's cells, without what is meant for the notebook's program itself.
+
+    Raises:
+        ValueError: If it is not a notebook.
+    """
+    notebook = json.loads(text)
+    cells = notebook.get("cells") if isinstance(notebook, dict) else None
+    if not isinstance(cells, list):
+        raise ValueError("it is not a notebook: it has no list of cells")
+    code: list[str] = []
+    for cell in cells:
+        if not isinstance(cell, dict) or cell.get("cell_type") != "code":
+            continue
+        source = cell.get("source", "")
+        lines = ("".join(map(str, source)) if isinstance(source, list) else str(source)).splitlines()
+        if lines and lines[0].startswith("%%"):
+            continue
+        code += [line for line in lines if not line.lstrip().startswith(("%", "!"))] + [""]
+    return "\n".join(code)
 
 
 def _parse(source: str | bytes, mode: str) -> ast.AST:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import socket
+import struct
 
 from cargobike.core.running.member import LOOPBACK
+
+_SIOCGIFADDR = 0x8915
 
 
 def host_of(address: str) -> str:
@@ -29,3 +34,15 @@ def name_of_machine(driver: str) -> str:
     """
     name, address = socket.gethostname(), address_towards(host_of(driver))
     return name if address == LOOPBACK else f"{name} ({address})"
+
+
+def interface_of(address: str) -> str:
+    """Return the name of the network interface with this address, empty if it cannot be told."""
+    with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        for _, name in socket.if_nameindex():
+            with contextlib.suppress(OSError):  # it has no such address
+                request = struct.pack("256s", name.encode()[:15])
+                answer = fcntl.ioctl(probe.fileno(), _SIOCGIFADDR, request)
+                if socket.inet_ntoa(answer[20:24]) == address:
+                    return name
+    return "lo" if address.startswith("127.") else ""

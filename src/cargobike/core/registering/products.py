@@ -31,6 +31,7 @@ PRODUCTS: Final = (
     "cargobike.monitoring.product:PRODUCT",
     "cargobike.pipelines.product:PRODUCT",
     "cargobike.bench.product:PRODUCT",
+    "cargobike.compat.product:PRODUCT",
     "cargobike.cli.product:PRODUCT",
 )
 """The products that Cargobike itself has, in the order in which people meet them."""

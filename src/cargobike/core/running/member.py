@@ -212,6 +212,11 @@ def current() -> Member:
     return read_environment(os.environ) if _current is None else _current
 
 
+def is_inside() -> bool:
+    """Tell whether this process works on a trial."""
+    return _current is not None
+
+
 def enter(member: Member | None) -> None:
     """Make a member current; `None` to leave."""
     global _current

@@ -7,12 +7,14 @@ import functools
 import importlib.metadata
 import logging
 import math
+import os
 import sys
 import threading
 import time
 from collections.abc import Mapping
 from typing import Any
 
+from cargobike.core import settings
 from cargobike.core.errors import EngineError, InvalidInputError
 from cargobike.core.records import Resources
 from cargobike.core.running.ending import Ending, EndKind
@@ -52,6 +54,7 @@ class SparkEngine(Engine, Elsewhere, ChecksWorkers, AvoidsBadMachines, TellsWait
         wait_s: How long to wait for executors.
         share_disk: Whether workers that find the project's folder on their machine use it; else, and where they do not
             find it, its files travel through the driver.
+        detaches: Whether workers can go on without the slots of their tasks; see `free_slots`.
 
     Example:
         >>> from cargobike.engines import SparkEngine
@@ -74,6 +77,7 @@ class SparkEngine(Engine, Elsewhere, ChecksWorkers, AvoidsBadMachines, TellsWait
         port: int = 0,
         wait_s: Seconds = 300.0,
         share_disk: bool = True,
+        detaches: bool = False,
     ) -> None:
         given = {} if conf is None else read_mapping("conf", conf, "{'spark.executor.cores': '4'}")
         settings = given | ({"spark.executor.memory": memory} if memory else {})
@@ -88,6 +92,7 @@ class SparkEngine(Engine, Elsewhere, ChecksWorkers, AvoidsBadMachines, TellsWait
         self._cores, self._gpus = cores, gpus
         self._address, self._port = address, port
         self.may_share_disk = share_disk
+        self._may_detach = detaches
         patience_s = read_seconds("wait_s", wait_s, may_be_zero=True)
         self._wait_s = math.inf if patience_s is None else patience_s
         self.join_s = self._wait_s + 30.0
@@ -196,10 +201,12 @@ class SparkEngine(Engine, Elsewhere, ChecksWorkers, AvoidsBadMachines, TellsWait
             "config": spec.config,
             "version": spec.version,
             "cargobike": __version__,
+            "package_path": os.environ.get(settings.PACKAGE_PATH, ""),
             "python": "{}.{}".format(*sys.version_info[:2]),
             "libraries": _versions(spec.libraries),
             "cpus": need.cpus,
             "uses_gpus": need.gpus > 0,
+            "may_detach": self._may_detach,
             "address": (listening.reach or listening.bind, self._tethers.port),
             "key": self._tethers.key,
         }
@@ -235,6 +242,26 @@ class SparkEngine(Engine, Elsewhere, ChecksWorkers, AvoidsBadMachines, TellsWait
         for handle in handles:
             handle.end(Ending(EndKind.ENDED, "was ended with its engine"))
         self._cluster, self._context, self._enough = None, None, None
+
+    def free_slots(self, timeout_s: float = 30.0) -> None:
+        """Have all workers go on without the slots of their tasks, so that other tasks can run on their executors.
+
+        They stay tied to the engine and to their executors. Cores, GPUs and memory are theirs as before, but Spark does
+        not know that any more.
+
+        Raises:
+            EngineError: If the engine was not made with `detaches=True`, or a worker does not do it in time.
+        """
+        if not self._may_detach:
+            raise EngineError("Workers of this engine live in their tasks: make it with SparkEngine(detaches=True).")
+        with self._lock:
+            handles = [handle for handle in self._handles.values() if handle.gone is None]
+            tethers = self._tethers
+        told = [handle for handle in handles if tethers is not None and tethers.free(handle.name)]
+        give_up_at = time.monotonic() + timeout_s
+        for handle in told:
+            if not handle.wait_until_detached(max(0.0, give_up_at - time.monotonic())):
+                raise EngineError(f"The worker {handle.name} has not given its slot back within {timeout_s:g} s.")
 
     def pull(self, worker: str) -> bool:
         """Tell a worker to end; returns whether it could be told."""

@@ -15,6 +15,7 @@ from cargobike.core.running.ending import Ending, EndKind
 from cargobike.engines.engine import WorkerHandle
 from cargobike.engines.spark import task as spark_task
 from cargobike.engines.spark.cluster import Cluster, Need
+from cargobike.engines.spark.detaching import DETACHED
 from cargobike.engines.spark.pythons import python_for_tasks
 from cargobike.engines.spark.tether import Placed
 
@@ -25,6 +26,7 @@ COME_BACK_S = 0.3
 """How long a worker whose connection has closed may take to connect again before it counts as lost."""
 
 _TRY_ELSEWHERE_AFTER_S = 2.0
+_DETACHED = Ending(EndKind.LEFT, "goes on without its job")
 _TURNED_AWAY = Ending(EndKind.NOT_STARTED, "was turned away from an excluded executor")
 
 
@@ -62,6 +64,8 @@ class SparkHandle(WorkerHandle):
         self._task: Any = None
         self._profile: Any = None
         self._job_is_over = threading.Event()
+        self._has_gone = threading.Event()
+        self._is_detached = False
         self._since = time.monotonic()
         self._cancel_at: float | None = None
         self._submit_at: float | None = None
@@ -94,13 +98,18 @@ class SparkHandle(WorkerHandle):
         return self.gone is not None and self._job_is_over.is_set()
 
     def wait(self, timeout_s: float) -> None:
-        """Wait for the end of the job."""
-        self._job_is_over.wait(timeout_s)
+        """Wait for the end of the job, or of a worker that goes on without it."""
+        (self._has_gone if self._is_detached else self._job_is_over).wait(timeout_s)
+
+    def wait_until_detached(self, timeout_s: float) -> bool:
+        """Wait until the worker has given its slot back, or has ended; tells whether it has."""
+        return self._job_is_over.wait(timeout_s)
 
     def end(self, ending: Ending) -> None:
         """Remember how the worker ended; only the first word counts. Its job has no reason to go on."""
         if self.gone is None:
             self.gone = ending
+            self._has_gone.set()
             self._cancel_at = self._cancel_at or time.monotonic() + CANCEL_AFTER_S
 
     def submit(self, context: Any, profile: Any, task: Any) -> None:
@@ -146,7 +155,9 @@ class SparkHandle(WorkerHandle):
         except Exception as error:  # noqa: BLE001 - Py4J raises many kinds, and all mean that the job is over
             ending = self._explain(error)
         self._submit_at = None
-        if ending is _TURNED_AWAY and self.gone is None and not self.is_killed:
+        if ending is _DETACHED:
+            self._is_detached = True
+        elif ending is _TURNED_AWAY and self.gone is None and not self.is_killed:
             self._submit_at = time.monotonic() + _TRY_ELSEWHERE_AFTER_S
         else:
             self.end(ending)
@@ -163,6 +174,8 @@ class SparkHandle(WorkerHandle):
         with python_for_tasks(context):
             _ = job._jrdd  # now its Python is chosen; collecting lasts as long as the worker lives
         said: list[dict[str, str]] = job.collect()
+        if said and said[0]["kind"] == DETACHED:
+            return _DETACHED
         return msgspec.convert(said[0], Ending) if said else Ending(EndKind.PLACE_LOST, "ended without a word")
 
     def _explain(self, error: Exception) -> Ending:

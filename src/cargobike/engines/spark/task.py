@@ -33,6 +33,8 @@ ELSEWHERE = b"E"
 """It does, but not on this executor, where too many have died."""
 STOP = b"S"
 """End, now."""
+FREE = b"F"
+"""Give the task's slot back, and go on without it."""
 
 _CONNECT_S = 20.0
 _LOOK_S = 0.1
@@ -59,19 +61,29 @@ def run_worker(order: dict[str, Any], payload: Any, _: Iterator[Any]) -> Iterato
     if answer != GO:
         yield {"kind": "ended", "text": "was not wanted any more"}
         return
+    if order["may_detach"]:
+        from cargobike.engines.spark.detaching import run_beside  # noqa: PLC0415 - it was found a moment ago
+
+        code = payload.value
+        yield run_beside(lambda aside: _work(order, code, place, tether, aside), tether)
+        return
     ending = _work(order, payload.value, place, tether)
     tether.let_go(ending)
     yield ending
 
 
-def _work(order: dict[str, Any], payload: bytes, place: dict[str, Any], tether: Tether) -> dict[str, str]:
+def _work(
+    order: dict[str, Any], payload: bytes, place: dict[str, Any], tether: Tether, aside: Any = None
+) -> dict[str, str]:
     from cargobike.core import settings  # noqa: PLC0415 - may not exist here; then we have said so before
     from cargobike.core.records import Resources  # noqa: PLC0415
     from cargobike.engines.engine import WorkerSpec  # noqa: PLC0415
     from cargobike.engines.local.engine import LocalEngine  # noqa: PLC0415
 
     gpus = tuple(place["gpus"])
-    os.environ["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)  # with what Spark has added to it
+    package = os.path.dirname(os.path.dirname(settings.__file__))
+    inside = [os.path.join(package, folder) for folder in order["package_path"].split(os.pathsep) if folder]
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [*inside, *sys.path]))  # with what Spark has added to it
     scratch = os.path.join(_spark_folder(), f"cargobike-{os.urandom(8).hex()}")  # made where it is needed
     os.environ[settings.SCRATCH] = scratch
     engine = LocalEngine(cores=place["cpus"], gpus=gpus)
@@ -87,6 +99,9 @@ def _work(order: dict[str, Any], payload: bytes, place: dict[str, Any], tether: 
             )
         )
         while (ending := handle.poll()) is None:
+            if aside is not None and not aside.goes_on():
+                handle.kill()
+                return {"kind": "place-lost", "text": f"was lost with its executor on {place['host']}"}
             if tether.is_pulled(_LOOK_S):
                 handle.kill()
                 return {"kind": "ended", "text": "was ended by its engine"}
@@ -179,6 +194,17 @@ class Tether:
         self._place = place
         self._socket: socket.socket | None = None
         self._nonce = b""
+        self.is_freed = False
+
+    def fileno(self) -> int:
+        """Return the descriptor of the connection."""
+        return -1 if self._socket is None else self._socket.fileno()
+
+    def forget(self) -> None:
+        """Close our end without a word: another process holds it, too."""
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
 
     def attach(self, timeout_s: float) -> bytes:
         """Connect and introduce ourselves; returns the engine's answer."""
@@ -212,6 +238,9 @@ class Tether:
             said = self._socket.recv(1)
         except OSError:
             said = b""
+        if said == FREE:
+            self.is_freed = True
+            return False
         return said == STOP or not self._comes_back()
 
     def let_go(self, ending: dict[str, str]) -> None:

@@ -25,7 +25,7 @@ from cargobike.core.running.descriptors import is_out_of_descriptors
 from cargobike.core.running.ending import Ending
 from cargobike.core.running.forks import abandon_in_copies
 from cargobike.core.values.undecodable import UNDECODABLE
-from cargobike.engines.spark.task import GO, LONGEST_FRAME, MAC_BYTES, NONCE_BYTES, STOP
+from cargobike.engines.spark.task import FREE, GO, LONGEST_FRAME, MAC_BYTES, NONCE_BYTES, STOP
 
 log = logging.getLogger(__name__)
 
@@ -124,12 +124,19 @@ class TetherServer:
 
     def pull(self, worker: str) -> bool:
         """Tell a worker to end; returns whether it could be told."""
+        return self._tell(worker, STOP)
+
+    def free(self, worker: str) -> bool:
+        """Tell a worker to go on without the slot of its task; returns whether it could be told."""
+        return self._tell(worker, FREE)
+
+    def _tell(self, worker: str, word: bytes) -> bool:
         with self._lock:
             line = self._by_worker.get(worker)
             if line is None:
                 return False
             try:
-                return line.link.send(STOP, socket.MSG_NOSIGNAL) == 1
+                return line.link.send(word, socket.MSG_NOSIGNAL) == 1
             except OSError:
                 return False
 

@@ -37,8 +37,8 @@ class Train:
     def plain(self) -> Any:
         """The plain function inside partials, methods and callable objects, as far as it can be found."""
         function: Any = self.function
-        while isinstance(function, functools.partial):
-            function = function.func
+        while isinstance(function, functools.partial) or _is_shell(function):
+            function = function.func if isinstance(function, functools.partial) else function.__wrapped__
         if inspect.ismethod(function):
             return function.__func__
         if not inspect.isfunction(function) and not inspect.isclass(function):
@@ -51,6 +51,16 @@ class Train:
             return inspect.getsource(self.plain)
         except (OSError, TypeError):
             return ""
+
+
+def _is_shell(function: Any) -> bool:
+    """Tell whether an object only stands around a function, as `functools.update_wrapper` notes it."""
+    return not inspect.isroutine(function) and not inspect.isclass(function) and "__wrapped__" in _vars_of(function)
+
+
+def _vars_of(thing: object) -> dict[str, Any]:
+    """Return the attributes that an object itself has."""
+    return getattr(thing, "__dict__", {})
 
 
 def find_train(train: object) -> Train:

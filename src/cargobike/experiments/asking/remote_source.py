@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import json
 import linecache
 import re
 import sys
@@ -15,7 +14,7 @@ from typing import Any
 import cloudpickle
 
 from cargobike.core.errors import FunctionError, MissingLibraryError, nearest
-from cargobike.core.source_code import parse_module
+from cargobike.core.source_code import code_of_notebook, parse_module
 from cargobike.experiments.asking.importing import importing
 from cargobike.store.files.storages import open_storage
 
@@ -35,7 +34,7 @@ def load_function(reference: str) -> Callable[..., Any]:
     location, name = _split(reference)
     source = _read(location)
     try:
-        tree = parse_module(_code_of_notebook(source) if location.endswith(".ipynb") else source)
+        tree = parse_module(code_of_notebook(source) if location.endswith(".ipynb") else source)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise FunctionError(f"{location} cannot be read as Python: {error}") from error
     if location.endswith(".ipynb"):
@@ -84,23 +83,6 @@ def _read(location: str) -> str:
         raise
     except (OSError, ValueError) as error:
         raise FunctionError(f"{location!r} cannot be read: {error}") from error
-
-
-def _code_of_notebook(text: str) -> str:
-    notebook = json.loads(text)
-    cells = notebook.get("cells") if isinstance(notebook, dict) else None
-    if not isinstance(cells, list):
-        raise ValueError("it is not a notebook: it has no list of cells")
-    code: list[str] = []
-    for cell in cells:
-        if not isinstance(cell, dict) or cell.get("cell_type") != "code":
-            continue
-        source = cell.get("source", "")
-        lines = ("".join(map(str, source)) if isinstance(source, list) else str(source)).splitlines()
-        if lines and lines[0].startswith("%%"):
-            continue
-        code += [line for line in lines if not line.lstrip().startswith(("%", "!"))] + [""]
-    return "\n".join(code)
 
 
 def _only_does_something(statement: ast.stmt) -> bool:

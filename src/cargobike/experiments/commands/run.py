@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 from enum import StrEnum
 from pathlib import Path
@@ -35,11 +36,18 @@ def run(
         str,
         typer.Argument(
             metavar="FILE.py:FUNCTION",
-            help="What to run; also a notebook, also by its URL.",
+            help="What to run; also a notebook, also by its URL. With --as-is a whole script or notebook.",
             autocompletion=complete_function,
         ),
     ],
+    arguments: Annotated[
+        list[str] | None, typer.Argument(metavar="[-- ARGUMENTS]", help="With --as-is: what the script is given.")
+    ] = None,
     *,
+    as_is: Annotated[
+        bool,
+        typer.Option("--as-is", help="Run a script for an older library: `import hops`, `import maggy` … find ours."),
+    ] = False,
     space: Annotated[Path | None, typer.Option(metavar="FILE", help="Search space, as YAML or JSON.")] = None,
     param: Annotated[
         list[str] | None,
@@ -71,6 +79,10 @@ def run(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, and no progress.")] = False,
 ) -> None:
     """Search a function in a Python file, or run it once: with parameters, or as it is."""
+    if as_is:
+        os.execv(sys.executable, [sys.executable, "-m", "cargobike.compat", function, *(arguments or ())])
+    if arguments:
+        raise typer.BadParameter(f"{arguments[0]!r} is too much: only a script that runs --as-is is given arguments")
     if space is not None and param is not None:
         raise typer.BadParameter("give either --space FILE to search, or --param NAME=VALUE to run once, not both")
     subject: dict[str, Any] = {"params": read_parameters(param or [])} if space is None else {"space": space}

@@ -30,7 +30,7 @@ from cargobike.experiments.driving.interrupt import InterruptWatch
 from cargobike.experiments.driving.keeping import CodeKeeper, KeptModels
 from cargobike.experiments.driving.loop import Clock, Loop, Parts
 from cargobike.experiments.driving.optimizer_thread import OptimizerThread
-from cargobike.experiments.driving.request import Callback, Request
+from cargobike.experiments.driving.request import Callback, Herald, Request
 from cargobike.experiments.driving.worker_pool import WorkerPool
 from cargobike.experiments.reading import facts_of
 from cargobike.experiments.scheduling.optimizer_session import OptimizerSession
@@ -69,7 +69,8 @@ def conduct(request: Request) -> tuple[ExperimentRecord, ExperimentFolder]:
         exits.callback(registrar.close)  # after the snapshot, which models refer to
         keeper = _keeper(request, folder)
         exits.callback(keeper.close)
-        stage = _Stage(request, folder, journal, clock, scheduler, session, (keeper, registrar))
+        herald = Herald(header, request.callbacks)
+        stage = _Stage(request, folder, journal, clock, scheduler, session, (keeper, registrar, herald))
         _run(stage, exits)
     return record, folder
 

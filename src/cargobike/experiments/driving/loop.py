@@ -27,7 +27,7 @@ from cargobike.experiments.driving.interrupt import InterruptWatch
 from cargobike.experiments.driving.optimizer_thread import OptimizerThread
 from cargobike.experiments.driving.output_files import OutputFiles
 from cargobike.experiments.driving.remarks import Remarks
-from cargobike.experiments.driving.request import Callback
+from cargobike.experiments.driving.request import Callback, HearsMembers
 from cargobike.experiments.driving.translating import event_of_end, event_of_report
 from cargobike.experiments.driving.usage_files import UsageFiles
 from cargobike.experiments.driving.worker_pool import WorkerPool
@@ -272,9 +272,18 @@ class Loop:
             return ev.RankActive(at=self._now, worker=worker, trial=trial) if self._ranks else None
         if isinstance(body, messages.Point | messages.Saved | messages.KeptModel):
             return event_of_report(worker, message, body, at=self._now, project=self._project)
+        if isinstance(body, messages.Published) and trial in self._given.get(worker, ()):
+            self._hand_on(self._ranks.get(worker, 0), body)
         for other, answer in self._board.take(worker, trial, attempt, body) if self._board is not None else ():
             self._p.server.send(other, wire.Tell(trial, attempt, answer, droppable=True))
         return ev.RankActive(at=self._now, worker=worker, trial=trial)
+
+    def _hand_on(self, rank: int, published: messages.Published) -> None:
+        """Show what a member publishes to the callbacks that look at such things."""
+        for callback in self._p.callbacks:
+            if isinstance(callback, HearsMembers):
+                callback.on_published(rank, published.name, published.value)
+        self._end_copies()
 
     def _ended(self, worker: str, message: wire.Ended[messages.AttemptEnd] | wire.Died) -> ev.Event:
         self._end_transfers(worker)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 
@@ -24,6 +24,33 @@ class Callback(Protocol):
     def on_facts(self, facts: Sequence[Fact]) -> None:
         """Handle facts that have just been recorded."""
         ...
+
+
+@runtime_checkable
+class HearsMembers(Protocol):
+    """A callback that is also called with what members of a gang publish for each other, and so for the driver."""
+
+    def on_published(self, rank: int, name: str, value: bytes) -> None:
+        """Handle what a rank has just published under a name."""
+        ...
+
+
+class Herald:
+    """Shows callbacks of users the fact that an experiment has begun, before they see the facts after it.
+
+    That fact is written before the loop runs, in which an interrupt by one of them ends the experiment politely.
+    """
+
+    def __init__(self, header: Fact, callbacks: Sequence[Callback]) -> None:
+        self._header = header
+        self._callbacks = callbacks
+
+    def on_facts(self, facts: Sequence[Fact]) -> None:
+        """Show it, the first time."""
+        del facts
+        callbacks, self._callbacks = self._callbacks, ()
+        for callback in callbacks:
+            callback.on_facts([self._header])
 
 
 class Patience(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,10 +9,7 @@ free between being chosen and being used. The torch store is even open before ot
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
-import socket
-import struct
 from pathlib import Path
 
 import msgspec
@@ -24,8 +21,8 @@ from cargobike.experiments.trial.gang import PATIENCE_S
 from cargobike.experiments.trial.meeting.way import Party, Peer, Ports
 from cargobike.experiments.trial.meeting.ways import WAYS
 from cargobike.experiments.trial.messages import Membership
+from cargobike.workers.whereabouts import interface_of
 
-_SIOCGIFADDR = 0x8915
 _LEAVE_S = 1.0
 _MEET_S = 120.0
 _VISIBLE_DEVICES = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
@@ -110,15 +107,3 @@ def newest_checkpoint(root: Path) -> str:
     except OSError:
         return ""
     return numbered[max(numbered)] if numbered else ""
-
-
-def interface_of(address: str) -> str:
-    """Return the name of the network interface with this address, empty if it cannot be told."""
-    with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        for _, name in socket.if_nameindex():
-            with contextlib.suppress(OSError):  # it has no such address
-                request = struct.pack("256s", name.encode()[:15])
-                answer = fcntl.ioctl(probe.fileno(), _SIOCGIFADDR, request)
-                if socket.inet_ntoa(answer[20:24]) == address:
-                    return name
-    return "lo" if address.startswith("127.") else ""

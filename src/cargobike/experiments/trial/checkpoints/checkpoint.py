@@ -60,8 +60,8 @@ class Checkpoints:
         force_every_s: How many seconds of checkpoints a power cut may cost; 0 forces each to disk.
         gang: The other ranks, if several train together: then rank 0 saves, or all of them a share each.
         rank: Which of them this is.
-        began_with: Name of the checkpoint that all ranks begin with: the first `load` looks at none that is newer, and
-            it is kept until the next attempt. One of them may be slow to load what another replaces meanwhile.
+        began_with: Name of the checkpoint that all ranks begin with: a first `load` before any `save` looks at none
+            that is newer, and it is kept until the next attempt. One may be slow to load what another replaces.
     """
 
     def __init__(
@@ -231,7 +231,8 @@ class Checkpoints:
         return self._sharded
 
     def _of_others(self, step: int | None, metric: float | None) -> SavedCheckpoint:
-        """Describe what rank 0 saves."""
+        """Describe what rank 0 saves, which is what this rank loads from now on."""
+        self._has_begun = True
         reported = self._current_step() if self._current_step is not None else None
         return SavedCheckpoint(step if step is not None else reported or 0, self._root, 0, metric)
 
@@ -370,9 +371,7 @@ class Checkpoints:
     def _warn(self, path: Path, error: DamagedError) -> None:
         if path not in self._damaged:
             _LOG.warning(
-                "The checkpoint %s is damaged (%s) and is not used; an earlier one is, if there is any.",
-                path,
-                error,
+                "The checkpoint %s is damaged (%s) and is not used; an earlier one is, if there is any.", path, error
             )
         self._damaged.add(path)
 

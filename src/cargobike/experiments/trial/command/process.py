@@ -30,6 +30,7 @@ def run_process(
     variables: Mapping[str, str],
     on_line: Callable[[Stream, str], None],
     on_tick: Callable[[], None],
+    descriptors: Sequence[int] = (),
 ) -> int:
     """Run a program to its end and return its exit code, negative for the signal that killed it.
 
@@ -41,6 +42,7 @@ def run_process(
         variables: Its environment.
         on_line: Called with each line that it prints, without the line's end.
         on_tick: Called at least a few times a second.
+        descriptors: What it inherits besides its standard streams.
 
     Raises:
         ProgramError: If it cannot be started.
@@ -53,6 +55,7 @@ def run_process(
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
+            pass_fds=descriptors,
             start_new_session=True,  # so that it can be ended together with what it has started
         )
     except (OSError, ValueError) as error:  # no such directory or program; a NUL character in an argument

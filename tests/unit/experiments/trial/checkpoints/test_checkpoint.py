@@ -639,6 +639,21 @@ class TestStartFrom:
         assert "damaged" not in caplog.text
 
 
+class TestRanks:
+    def test_each_loads_what_was_there_when_all_began_however_late(self, root: Path) -> None:
+        begun = Checkpoints(root).save("earlier", step=1).path.name
+        first, late = (Checkpoints(root, rank=rank, began_with=begun) for rank in range(2))
+        assert first.load() == "earlier"
+        first.save("newer", step=2)
+        assert (late.step, late.load(), late.load()) == (1, "earlier", "newer")
+
+    def test_after_its_own_save_each_loads_what_rank_0_has_saved(self, root: Path) -> None:
+        ranks = [Checkpoints(root, rank=rank, began_with="") for rank in range(2)]
+        for number, rank in enumerate(ranks):
+            rank.save(number, step=1)
+        assert [(rank.load(), rank.step) for rank in ranks] == [(0, 1), (0, 1)]
+
+
 class TestKill:
     def test_leftovers_of_killed_processes_are_cleaned_at_the_next_save(self, root: Path) -> None:
         Checkpoints(root).save("x", step=1)
