@@ -1,0 +1,5 @@
+"""Stands where the library `hopsworks` would be, for programs that run as they are."""
+
+from cargobike.compat.as_is.standing import stand_in
+
+stand_in(__name__)

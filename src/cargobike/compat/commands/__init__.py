@@ -1,0 +1,1 @@
+"""Commands for programs that were written for older libraries."""

@@ -1,0 +1,1 @@
+"""The feature store by its newer path, `hopsworks.hsfs`."""

@@ -1,0 +1,1 @@
+"""The names of pydoop that scripts for hops use, over the project's files."""
