@@ -1,0 +1,1 @@
+"""Queries and the conditions in them."""
