@@ -1,0 +1,1 @@
+"""What Maggy kept in `maggy.core`, as far as scripts import it."""
