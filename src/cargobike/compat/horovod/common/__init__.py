@@ -1,0 +1,1 @@
+"""What all of `horovod.torch`, `horovod.tensorflow` and `horovod.keras` share."""

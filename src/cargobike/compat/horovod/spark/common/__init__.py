@@ -1,0 +1,1 @@
+"""What the Estimators of `horovod.spark` share: stores, backends, parameters."""

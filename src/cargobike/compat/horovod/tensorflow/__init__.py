@@ -1,0 +1,171 @@
+"""Horovod for TensorFlow 2."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cargobike.compat.horovod._keras.older_arguments import tolerate
+from cargobike.compat.horovod._keras.optimizer import DistributedOptimizer as _keras_optimizer
+from cargobike.compat.horovod.common.exceptions import HorovodInternalError
+from cargobike.compat.horovod.common.sessions import BroadcastGlobalVariablesHook, broadcast_global_variables
+from cargobike.compat.horovod.tensorflow import elastic
+from cargobike.compat.horovod.tensorflow.compression import Compression
+from cargobike.compat.horovod.tensorflow.functions import (
+    allgather_object,
+    broadcast_object,
+    broadcast_object_fn,
+    broadcast_variables,
+)
+from cargobike.compat.horovod.tensorflow.mpi_ops import (
+    Adasum,
+    Average,
+    Max,
+    Min,
+    ProcessSet,
+    Product,
+    Sum,
+    add_process_set,
+    allgather,
+    alltoall,
+    barrier,
+    broadcast,
+    broadcast_,
+    ccl_built,
+    cross_rank,
+    cross_size,
+    cuda_built,
+    ddl_built,
+    global_process_set,
+    gloo_built,
+    gloo_enabled,
+    grouped_allgather,
+    init,
+    is_homogeneous,
+    is_initialized,
+    join,
+    local_rank,
+    local_rank_op,
+    local_size,
+    local_size_op,
+    mpi_built,
+    mpi_enabled,
+    mpi_threads_supported,
+    nccl_built,
+    process_set_included_op,
+    rank,
+    rank_op,
+    remove_process_set,
+    rocm_built,
+    shutdown,
+    size,
+    size_op,
+    start_timeline,
+    stop_timeline,
+)
+from cargobike.compat.horovod.tensorflow.reductions import (
+    allreduce,
+    grouped_allreduce,
+    grouped_reducescatter,
+    reducescatter,
+)
+from cargobike.compat.horovod.tensorflow.sync_batch_norm import SyncBatchNormalization
+from cargobike.compat.horovod.tensorflow.tape import DistributedGradientTape, PartialDistributedGradientTape
+
+__all__ = [
+    "Adasum",
+    "Average",
+    "BroadcastGlobalVariablesHook",
+    "Compression",
+    "DistributedGradientTape",
+    "DistributedOptimizer",
+    "HorovodInternalError",
+    "Max",
+    "Min",
+    "PartialDistributedGradientTape",
+    "ProcessSet",
+    "Product",
+    "Sum",
+    "SyncBatchNormalization",
+    "add_process_set",
+    "allgather",
+    "allgather_object",
+    "allreduce",
+    "alltoall",
+    "barrier",
+    "broadcast",
+    "broadcast_",
+    "broadcast_global_variables",
+    "broadcast_object",
+    "broadcast_object_fn",
+    "broadcast_variables",
+    "ccl_built",
+    "cross_rank",
+    "cross_size",
+    "cuda_built",
+    "ddl_built",
+    "elastic",
+    "global_process_set",
+    "gloo_built",
+    "gloo_enabled",
+    "grouped_allgather",
+    "grouped_allreduce",
+    "grouped_reducescatter",
+    "init",
+    "is_homogeneous",
+    "is_initialized",
+    "join",
+    "local_rank",
+    "local_rank_op",
+    "local_size",
+    "local_size_op",
+    "mpi_built",
+    "mpi_enabled",
+    "mpi_threads_supported",
+    "nccl_built",
+    "process_set_included_op",
+    "rank",
+    "rank_op",
+    "reducescatter",
+    "remove_process_set",
+    "rocm_built",
+    "shutdown",
+    "size",
+    "size_op",
+    "start_timeline",
+    "stop_timeline",
+]
+
+
+def DistributedOptimizer(
+    optimizer: Any,
+    name: str | None = None,
+    use_locking: bool = False,
+    device_dense: str = "",
+    device_sparse: str = "",
+    compression: Any = Compression.none,
+    sparse_as_dense: bool = False,
+    backward_passes_per_step: int = 1,
+    op: Any = Average,
+    gradient_predivide_factor: float = 1.0,
+    average_aggregated_gradients: bool = False,
+    num_groups: int = 0,
+    groups: Any = None,
+    process_set: Any = global_process_set,
+    scale_local_gradients: bool = True,
+) -> Any:
+    """Return a Keras optimizer like another that applies the gradients of all ranks; as `horovod.keras` has it."""
+    return _keras_optimizer(
+        optimizer,
+        name,
+        compression=compression,
+        sparse_as_dense=sparse_as_dense,
+        gradient_predivide_factor=gradient_predivide_factor,
+        op=op,
+        backward_passes_per_step=backward_passes_per_step,
+        average_aggregated_gradients=average_aggregated_gradients,
+        process_set=process_set,
+        scale_local_gradients=scale_local_gradients,
+    )
+
+
+tolerate()

@@ -1,0 +1,1 @@
+"""Data for ranks; says what stands in place of the compute service."""
