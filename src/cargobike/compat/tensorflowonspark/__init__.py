@@ -1,0 +1,1 @@
+"""The names of TensorFlowOnSpark over our own calls."""
