@@ -1,0 +1,1 @@
+"""Making data sets: metadata, and indexes of row groups."""

@@ -1,0 +1,1 @@
+"""What lies on disk: the metadata of a data set, pickles that are read without running anything, Parquet files."""
