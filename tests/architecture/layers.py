@@ -40,6 +40,7 @@ LAYERS: dict[str, int] = {
     "dashboard": 5,
     "sklearn": 5,
     "spark": 5,
+    "compat": 5,
     "estimators": 4,
     "pipelines": 4,
     "experiments": 3,
@@ -108,6 +109,7 @@ class Library:
 
 
 LIBRARIES: dict[str, Library] = {
+    "PIL": Library(("compat/petastorm/stored/images.py",), "an extra; only for columns of images"),
     "IPython": Library(("experiments/display/notebook.py",), "optional; loaded already wherever a notebook runs"),
     "cloudpickle": Library(
         (
@@ -120,17 +122,23 @@ LIBRARIES: dict[str, Library] = {
             "data/feeding.py",
             "data/followed.py",
             "data/inferring/*",
+            "data/pushing/chunks.py",
             "estimators/saved_state.py",
+            "compat/horovod/spark/common/estimator.py",
             "models/flavours/pickling.py",
             "serving/replica/pipeline.py",
             "pipelines/values/pickling.py",
+            "compat/horovod/common/objects.py",
+            "compat/horovod/runner/jobs.py",
+            "compat/horovod/runner/results.py",
+            "training/regrouping/program.py",
         )
     ),
     "confluent_kafka": Library(
         tuple(f"serving/inference_log/kafka/{part}.py" for part in ("client", "sink", "following")),
         "optional, and only for logs in Kafka",
     ),
-    "cryptography": Library(("training/parameter_server/wire/*",)),
+    "cryptography": Library(("training/wire/*",)),
     "duckdb": Library(
         ("features/joining/*", "features/queries/*", "features/online/*", "features/groups/rows/incoming.py"),
         "only for queries: most rows that are inserted come as frames",
@@ -144,9 +152,15 @@ LIBRARIES: dict[str, Library] = {
     "keras": Library(
         (
             "training/keras_averaging.py",
+            "training/keras_exchange.py",
+            "compat/horovod/_keras/*",
+            "compat/horovod/_tensorflow/*",
+            "compat/horovod/tensorflow/*",
             "experiments/trial/callbacks/keras.py",
+            "compat/maggy/*",
             "data/loading/frameworks/keras.py",
             "models/flavours/keras.py",
+            "compat/horovod/spark/*",
         )
     ),
     "jax": Library(("models/flavours/jax.py",)),
@@ -159,9 +173,11 @@ LIBRARIES: dict[str, Library] = {
     "msgspec": Library(("*",)),
     "numpy": Library(
         (
+            "compat/hops/numpy_helper.py",
             "search/*",
             "analysis/*",
             "training/*",
+            "compat/maggy/running/training_rows.py",
             "data/*",
             "features/*",
             "estimators/scikit.py",
@@ -169,6 +185,14 @@ LIBRARIES: dict[str, Library] = {
             "serving/*",
             "monitoring/*",
             "pipelines/values/formats.py",
+            "compat/horovod/common/*",
+            "compat/petastorm/*",
+            "compat/hsfs/*",
+            "compat/hsml/*",
+            "compat/hops/featurestore/*",
+            "compat/horovod/_keras/*",
+            "compat/horovod/_tensorflow/*",
+            "compat/horovod/spark/*",
         )
     ),
     "optuna": Library(
@@ -176,6 +200,7 @@ LIBRARIES: dict[str, Library] = {
     ),
     "pandas": Library(
         (
+            "compat/hops/pandas_helper.py",
             "experiments/results/result.py",
             "estimators/scikit.py",
             "models/flavours/tables.py",
@@ -202,8 +227,13 @@ LIBRARIES: dict[str, Library] = {
             "engines/spark/pythons.py",
             "engines/spark/session.py",
             "engines/spark/task.py",
+            "compat/horovod/spark/*",
             "estimators/spark_ml.py",
+            "compat/tensorflowonspark/*",
             "testing/spark_cluster.py",
+            "compat/petastorm/unischema.py",
+            "compat/petastorm/stored/spark_types.py",
+            "compat/petastorm/spark/spark_dataset_converter.py",
         ),
         "optional, a second to import, and only for who runs on Spark",
     ),
@@ -212,15 +242,20 @@ LIBRARIES: dict[str, Library] = {
             "data/*",
             "features/*",
             "monitoring/*",
+            "compat/hsfs/*",
+            "compat/hops/featurestore/*",
             "store/files/*",
             "serving/inference_log/*",
             "serving/commands/log.py",
             "pipelines/values/formats.py",
+            "compat/tensorflowonspark/*",
+            "compat/petastorm/*",
         ),
         "optional, and only for programs that read or write tables",
     ),
+    "fastavro": Library(("compat/hops/kafka.py",), "optional, and only for messages in Avro"),
     "fsspec": Library(
-        ("store/files/storages.py",),
+        ("store/files/storages.py", "compat/petastorm/stored/places.py"),
         "only for storage that is not a folder of this machine",
     ),
     "httptools": Library(("serving/front/web/connections.py",)),
@@ -238,18 +273,32 @@ LIBRARIES: dict[str, Library] = {
     "skops": Library(("models/flavours/sklearn.py",), "an extra; without it estimators are pickled"),
     "sqlalchemy": Library(("store/index/*", "*/index/*")),
     "tensorflow": Library(
-        ("training/keras_averaging.py", "data/loading/frameworks/tensorflow.py"),
+        (
+            "training/keras_averaging.py",
+            "data/loading/frameworks/tensorflow.py",
+            "compat/horovod/_tensorflow/*",
+            "compat/horovod/tensorflow/*",
+            "compat/tensorflowonspark/*",
+            "compat/petastorm/tf_utils.py",
+        ),
         "seconds to import; only where Keras runs on it",
     ),
     "torch": Library(
         (
             "bench/program.py",
+            "compat/maggy/running/torch_ranks.py",
             "demo/digits.py",
             "experiments/trial/checkpoints/state.py",
             "experiments/trial/checkpoints/sharded.py",
             "data/loading/frameworks/torch.py",
             "training/*",
             "models/flavours/torch*.py",
+            "compat/petastorm/pytorch.py",
+            "compat/horovod/common/*",
+            "compat/horovod/torch/*",
+            "compat/horovod/_tensorflow/*",
+            "compat/horovod/tensorflow/*",
+            "compat/horovod/spark/*",
         ),
         "seconds to import; only who saves tensors pays",
     ),
@@ -286,6 +335,16 @@ LIBRARIES: dict[str, Library] = {
 """Every library that the package imports. One that is not here is not used anywhere."""
 
 DEFERRED: dict[tuple[str, str], str] = {
+    ("compat/horovod/runner/launch.py", "cargobike.compat.horovod.common.built"): "loads torch, to say what it can do",
+    (
+        "compat/petastorm/spark/spark_dataset_converter.py",
+        "cargobike.compat.petastorm.pytorch",
+    ): "a second to import; only where asked for",
+    (
+        "compat/petastorm/spark/spark_dataset_converter.py",
+        "cargobike.compat.petastorm.tf_utils",
+    ): "seconds to import; only where asked for",
+    ("compat/tensorflowonspark/feeding.py", "cargobike.estimators.spark_ml"): "needs pyspark, an extra",
     ("monitoring/running/process.py", "cargobike.monitoring.streaming.query"): "needs pyspark, an extra",
     ("serving/front/process.py", "cargobike.serving.front.rpc.server"): "an extra; only for gRPC",
     ("serving/pages/describing.py", "cargobike.serving.inference_log.reading"): "needs pyarrow; the rest does not",
@@ -366,6 +425,7 @@ DEFERRED: dict[tuple[str, str], str] = {
     ("engines/spark/task.py", "cargobike.core.records"): "an executor without it is to say so",
     ("engines/spark/task.py", "cargobike.engines.engine"): "an executor without it is to say so",
     ("engines/spark/task.py", "cargobike.engines.local.engine"): "an executor without it is to say so",
+    ("engines/spark/task.py", "cargobike.engines.spark.detaching"): "an executor without it is to say so",
     ("experiments/front.py", "cargobike.experiments.trial.command.command"): "only for programs",
     ("experiments/front.py", "cargobike.core.asked"): "loads while the workers boot",
     ("experiments/front.py", "cargobike.experiments.asking.arguments"): "loads while the workers boot",
@@ -538,6 +598,7 @@ DEFERRED: dict[tuple[str, str], str] = {
 """Other imports that may stand inside a function, by file and module, each with its reason."""
 
 LONG_FILES: dict[str, str] = {
+    "compat/horovod/torch/mpi_ops.py": "one function for each form of each operation, as in the older library",
     "core/facts.py": "all facts of one journal, side by side",
     "core/record.py": "one fold of all facts, which is read as a whole",
     "experiments/scheduling/scheduler.py": "one state machine, which is read as a whole",

@@ -14,6 +14,7 @@ PUBLIC: dict[str, str] = {
     "cargobike.callbacks": (
         "FoldsReport KerasReport LightGBMReport LightningReport SklearnReport TransformersReport XGBoostReport"
     ),
+    "cargobike.compat": "",
     "cargobike.dashboard": "ServerState create_app",
     "cargobike.data": (
         "Loader Progress Table arrived csv delta json_lines list open pack tfrecord webdataset write write_tfrecord"
@@ -36,7 +37,7 @@ PUBLIC: dict[str, str] = {
     "cargobike.features": (
         "Commit Definition Expectation Group Query Statistics TrainingDataset Vector Vectors View between changed "
         "create_group create_view fresh get_features group lineage list_groups list_training_datasets list_views "
-        "not_null one_of search training_dataset unique view"
+        "not_null one_of remove_group search training_dataset unique view"
     ),
     "cargobike.journals": (
         "EXPERIMENT_FACTS Attempt AttemptLost AttemptStarted CheckpointSaved ExperimentEnded ExperimentRecord "

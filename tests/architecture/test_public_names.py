@@ -50,11 +50,12 @@ def mistakes_in_python(code: str) -> Iterator[str]:
     for node in ast.walk(ast.parse(code)):
         if isinstance(node, ast.Import):
             for alias in node.names:
-                if alias.name.partition(".")[0] == "cargobike" and alias.name not in PUBLIC:
+                if alias.name.partition(".")[0] == "cargobike" and not is_public(alias.name):
                     yield f"import {alias.name}"
         elif isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "cargobike":
             for alias in node.names:
-                if alias.name not in ALLOWED.get(node.module or "", set()):
+                others = of_others(f"{node.module}.{alias.name}")
+                if not others and alias.name not in ALLOWED.get(node.module or "", set()):
                     yield f"from {node.module} import {alias.name}"
         elif isinstance(node, ast.Attribute):
             yield from mistakes_in_name(ast.unparse(node))
@@ -68,10 +69,17 @@ def mistakes_in_name(dotted: str) -> Iterator[str]:
 
 def is_public(dotted: str) -> bool:
     """Tell whether a dotted name is a public module, a public name, or something of a public name."""
+    if of_others(dotted):
+        return True
     parts = dotted.split(".")
     deepest = max(length for length in range(1, len(parts) + 1) if ".".join(parts[:length]) in PUBLIC)
     module = ".".join(parts[:deepest])
     return deepest == len(parts) or parts[deepest] in ALLOWED[module]
+
+
+def of_others(dotted: str) -> bool:
+    """Tell whether a name is one of an older library's, which `translations` list and not we have chosen."""
+    return re.match(r"cargobike\.compat\.(\w+)", dotted + ".") is not None
 
 
 def python_of(page: Path) -> Iterator[str]:

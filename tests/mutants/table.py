@@ -61,7 +61,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "training/parameter_server/shard.py": _SHARD,
     "training/parameter_server/shard_file.py": _SHARD,
     "training/parameter_server/optimizer.py": _SERVER,
-    "training/parameter_server/wire/handshake.py": _SERVER,
-    "training/parameter_server/wire/sealing.py": _SERVER,
+    "training/wire/handshake.py": _SERVER,
+    "training/wire/sealing.py": _SERVER,
 }
 """By module, as a path below the package: files and folders of tests."""

@@ -50,7 +50,7 @@ class HdfsServer:
         stub.write_bytes(base64.b64decode(_STUB))
         self._write_settings()
         path = f"{self.folder}/conf:{self.folder}:{self.folder}/stub:{JARS}/*"
-        self._command = [*_JAVA, "-cp", path]
+        self._command = [*_JAVA, f"-Djava.io.tmpdir={self.folder}", "-cp", path]  # else pages of its servers stay there
         with (self.folder / "format.log").open("wb") as log:
             arguments = [*self._command, _NAME_NODE, "-format", "-nonInteractive"]
             subprocess.run(arguments, cwd=self.folder, stdout=log, stderr=log, timeout=120, check=True)

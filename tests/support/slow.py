@@ -10,8 +10,69 @@ from __future__ import annotations
 import pytest
 
 SLOW: dict[str, tuple[str, ...]] = {
+    # TensorFlow takes seconds to import; readers and loaders of torch stay quick.
+    "unit/compat/petastorm/test_tf_datasets.py": (),
+    "spark/test_spark_petastorm.py": (),
+    # Spark, TensorFlow and a benchmark; every other slide stays quick.
+    "scenario/slides/test_slide_01_grid_on_tflauncher.py": ("test_on_spark",),
+    "scenario/slides/test_slide_04_notebook_as_a_job.py": (
+        "test_on_spark",
+        "test_an_exit_status_is_returned_and_an_error_is_raised",
+    ),
+    "scenario/slides/test_slide_06_grid_of_unequal_lists.py": ("test_on_spark_as_the_program_s_own_session",),
+    "scenario/slides/test_slide_07_allreduce.py": ("test_on_spark", "test_with_tensorflow_2"),
+    "scenario/slides/test_slide_10_versioned_resources.py": (),
+    "scenario/slides/test_slide_12_features_and_model.py": ("test_data_is_shared_out_and_the_model_handed_on",),
+    "scenario/slides/test_slide_13_collective_all_reduce.py": (),
+    "scenario/slides/test_slide_16_init.py": (),
+    "scenario/slides/test_slides_17_to_20_horovod.py": (
+        "test_17_each_rank_computes_on_a_device_of_its_own",
+        "test_17_a_rank_may_see_no_other_gpu",
+        "test_18_ranks_begin_alike_and_stay_alike",
+        "test_19_one_step_is_the_mean_of_all_gradients",
+        "test_20_rank_0_saves_and_other_numbers_of_ranks_go_on",
+    ),
+    "scenario/slides/test_slide_22_benchmark_report.py": (),
+    # A run, a grid and a gang by the names of hops stay quick.
+    "unit/compat/hops/test_hops_experiment.py": (
+        "test_differential_evolution_returns_two_things_or_three",
+        "test_random_search_stays_inside_the_boundaries",
+        "test_old_names_of_arguments_and_the_old_order_work",
+        "test_a_function_without_a_score_runs_for_each_row",
+    ),
+    # A gang that loads torch; ranks of Horovod that are forked stay quick.
+    "scenario/slides/test_slide_03_horovod_script.py": (),
+    # Two ranks that load TensorFlow; Keras on torch stays quick.
+    "unit/compat/horovod/test_horovod_tensorflow.py": (),
+    "unit/compat/horovod/test_horovod_keras_names.py": (),
+    "unit/compat/hops/test_hops_helpers.py": ("test_a_job_runs_beside_its_caller",),
+    # Fits in processes of their own; what cannot be fitted stays quick.
+    "spark/test_spark_horovod_estimators.py": (
+        "test_a_network_of_torch_is_fitted_goes_on_and_is_saved",
+        "test_it_is_fitted_on_executors_from_parquet",
+        "test_a_model_of_keras_is_fitted",
+    ),
     # An environment of its own, and a whole Airflow.
     "scenario/test_airflow_provider.py": (),
+    # A deployment with a script; its parts are tested quickly, without processes.
+    "scenario/test_hopsworks_tutorial.py": (),
+    "spark/test_spark_hopsworks.py": (),
+    # Models that are divided among ranks, a training by one rank, and Keras; plain ranks of torch stay quick.
+    "unit/compat/maggy/test_maggy_torch.py": (
+        "test_ranks_share_the_data_and_agree_on_the_weights[3]",
+        "test_a_single_process_computes_what_it_computed_before",
+    ),
+    "unit/compat/maggy/test_maggy_callbacks.py": ("test_fit_broadcasts",),
+    "unit/compat/maggy/test_maggy_ablation.py": (
+        "test_a_study_of_0_3_is_given_by_keywords_and_may_be_repeated",
+        "test_an_ablator_of_the_users_own",
+        "test_a_training_dataset_of_the_feature_store_is_read_without_a_feature",
+    ),
+    # Keras; operations and optimizers of torch stay quick.
+    "unit/compat/horovod/test_horovod_keras.py": (),
+    "scenario/test_maggy_tensorflow.py": ("test_ranks_agree_on_the_weights",),
+    "scenario/test_hops_servings.py": ("test_a_saved_model_is_served",),
+    "scenario/slides/test_slide_11_features_by_name.py": ("test_the_line_of_the_slide_on_spark",),
     # Rolls with replicas killed, a version that cannot be loaded, an adoption and a full disk stay quick.
     "faults/test_lost_deployments.py": (
         "test_a_replica_that_crashes_or_hangs_costs_only_the_request_that_did_it",
@@ -26,6 +87,18 @@ SLOW: dict[str, tuple[str, ...]] = {
         "test_a_deployment_ends_with_the_process_that_made_it_even_if_that_is_killed",
     ),
     "faults/test_killed_own_calls.py": (),
+    # Programs under horovodrun, and functions, stay quick.
+    "scenario/test_horovod_programs.py": (
+        "test_each_rank_may_be_started_by_hand_with_an_address",
+        "test_nothing_is_left_when_the_launcher_is_ended[15]",
+    ),
+    # A function of which a rank is killed stays quick.
+    "faults/test_lost_horovod_ranks.py": (
+        "test_the_rank_that_the_others_meet_at_may_be_lost_too",
+        "test_a_rank_of_two_is_replaced_and_begins_with_the_state_of_the_other",
+        "test_fewer_than_the_least_are_an_error_within_the_deadline",
+        "test_ranks_join_when_hosts_are_found_and_leave_when_they_are_gone",
+    ),
     "faults/test_own_calls_of_deployments.py": (
         "test_a_pipeline_that_loses_its_process_deploys_and_rolls_once[before]",
         "test_a_function_that_is_deployed_is_registered_once_and_a_second_run_is_refused",
@@ -60,6 +133,8 @@ SLOW: dict[str, tuple[str, ...]] = {
     "unit/data/sources/test_tfrecord.py": ("test_tensorflow_reads_what_is_written_here_and_the_other_way_round",),
     "unit/estimators/test_scikit.py": ("test_scikit_learns_own_checks_pass",),
     "spark/test_spark_groups.py": (),
+    "spark/test_spark_horovod.py": (),
+    "spark/test_spark_maggy.py": (),
     "spark/test_spark_monitoring.py": (),
     # A driver that is killed, and a step, stay quick.
     "faults/test_lost_pipelines.py": (
@@ -128,6 +203,7 @@ SLOW: dict[str, tuple[str, ...]] = {
     "spark/test_spark_places.py": (),
     "spark/test_spark_steps.py": (),
     "spark/test_spark_tables.py": (),
+    "spark/test_spark_tfos.py": (),
     "spark/test_spark_search.py": (
         "test_the_command_line_runs_on_spark",
         "test_a_search_on_a_session_of_our_own_with_java_from_pypi",
@@ -200,6 +276,9 @@ SLOW: dict[str, tuple[str, ...]] = {
     ),
     "docs/test_snippets.py": (
         "test_the_code_of_a_page_runs[docs/guides/coming-from.md]",
+        "test_the_code_of_a_page_runs[docs/guides/coming-from-horovod.md]",
+        "test_the_code_of_a_page_runs[docs/guides/coming-from-hopsworks.md]",
+        "test_the_code_of_a_page_runs[docs/guides/coming-from-tensorflowonspark.md]",
         "test_the_code_of_a_page_runs[docs/guides/training-in-a-rank.md]",
         "test_the_code_of_a_page_runs[docs/guides/spark.md]",
         "test_the_code_of_a_page_runs[docs/guides/callbacks.md]",
