@@ -23,7 +23,7 @@ unexport PYTHONDONTWRITEBYTECODE
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-airflow test-kubernetes coverage lint format docs-test layer-table bench bench-search chaos fuzz mutants audit clean distclean system-packages hadoop
+.PHONY: help demo test test-slow test-airflow test-kubernetes coverage lint format docs-test layer-table translation-tables bench bench-search chaos fuzz mutants audit clean distclean system-packages hadoop
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -73,6 +73,9 @@ mutants: $(VENV)/.dev-installed ## Make small mistakes in the sources and see wh
 audit: $(VENV)/.dev-installed ## Look up known weaknesses of the installed packages; needs the public database
 	@$(PIP) install --quiet pip-audit
 	@$(BIN)/python -m pip_audit --skip-editable
+
+translation-tables: $(VENV)/.dev-installed ## Write the tables of old and new calls in the guides for people from older libraries
+	@$(BIN)/python tests/support/translation_tables.py
 
 layer-table: $(VENV)/.dev-installed ## Write the table of rooms and layers in docs/architecture.md
 	@$(BIN)/python tests/architecture/layer_table.py

@@ -16,6 +16,7 @@ REQUIREMENTS: dict[str, tuple[str, ...]] = {
     "petastorm": (
         "setuptools<70",
         "pyarrow==12.0.1 numpy<2 pandas<2 dill diskcache future packaging psutil pyspark==3.5.1 pyzmq six fsspec",
+        "opencv-python-headless<4.10",
         "typing_extensions sympy networkx jinja2 filelock",
         "--no-deps petastorm==0.13.1 torch==2.13.0",  # they disagree about setuptools, which neither needs to run
     ),
