@@ -49,6 +49,7 @@ LAYERS: dict[str, int] = {
     "models": 3,
     "serving": 3,
     "monitoring": 3,
+    "sharing": 3,
     "training": 2,
     "analysis": 2,
     "ui": 2,
