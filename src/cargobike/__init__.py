@@ -56,6 +56,7 @@ _DOORS = frozenset(
         "project",
         "results",
         "serving",
+        "sharing",
         "simulation",
         "sklearn",
         "spaces",

@@ -139,7 +139,7 @@ LIBRARIES: dict[str, Library] = {
         tuple(f"serving/inference_log/kafka/{part}.py" for part in ("client", "sink", "following")),
         "optional, and only for logs in Kafka",
     ),
-    "cryptography": Library(("training/wire/*",)),
+    "cryptography": Library(("training/wire/*", "sharing/identity/*", "sharing/wire/*", "sharing/network/*")),
     "duckdb": Library(
         ("features/joining/*", "features/queries/*", "features/online/*", "features/groups/rows/incoming.py"),
         "only for queries: most rows that are inserted come as frames",
@@ -243,6 +243,8 @@ LIBRARIES: dict[str, Library] = {
             "data/*",
             "features/*",
             "monitoring/*",
+            "sharing/publishing/*",
+            "sharing/getting/*",
             "compat/hsfs/*",
             "compat/hops/featurestore/*",
             "store/files/*",

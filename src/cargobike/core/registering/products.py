@@ -30,6 +30,7 @@ PRODUCTS: Final = (
     "cargobike.serving.product:PRODUCT",
     "cargobike.monitoring.product:PRODUCT",
     "cargobike.pipelines.product:PRODUCT",
+    "cargobike.sharing.product:PRODUCT",
     "cargobike.bench.product:PRODUCT",
     "cargobike.compat.product:PRODUCT",
     "cargobike.cli.product:PRODUCT",

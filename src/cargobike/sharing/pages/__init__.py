@@ -1,0 +1,1 @@
+"""The pages and routes of sharing in the dashboard."""

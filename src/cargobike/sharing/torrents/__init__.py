@@ -1,0 +1,1 @@
+"""Torrent files of what is published, for ordinary clients."""
