@@ -110,6 +110,7 @@ def test_two_schedulers_and_one_killed_after_the_other(schedulers: Schedulers) -
         wait_until(lambda killed=killed: schedulers.at_work() not in {0, killed})  # type: ignore[misc]
         schedulers.start()
     wait_until(lambda: pipelines.find_schedule("retrain").state.fired >= 12)
+    wait_until(lambda: sum(bool(firing.outcome) for firing in pipelines.find_schedule("retrain").firings) >= 3)
     pipelines.find_schedule("retrain").pause()
     firings = pipelines.find_schedule("retrain").firings
     times = [firing.due for firing in firings if firing.due is not None]

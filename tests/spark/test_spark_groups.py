@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,11 +16,16 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.timeout(300)
 
 
-def test_a_spark_frame_is_inserted_and_read_back(spark_applications: SparkApplications) -> None:
-    session = SparkSession(
-        spark_applications.context(),
-        options={"spark.sql.shuffle.partitions": "2", "spark.sql.session.timeZone": "Asia/Tokyo"},
-    )
+@pytest.fixture
+def session(spark_applications: SparkApplications) -> Iterator[SparkSession]:
+    """A session in another zone; all sessions of an application share their settings, so it is taken back."""
+    session = SparkSession(spark_applications.context(), options={"spark.sql.shuffle.partitions": "2"})
+    session.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    yield session
+    session.conf.unset("spark.sql.session.timeZone")
+
+
+def test_a_spark_frame_is_inserted_and_read_back(session: SparkSession) -> None:
     frame = session.sql(
         "SELECT id AS team_id, timestamp_seconds(1777593600 + id) AS at, id / 2 AS budget, cast(id AS string) AS city "
         "FROM range(1000)"
