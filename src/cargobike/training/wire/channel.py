@@ -30,10 +30,14 @@ class Channel:
 
     Attributes:
         peer: What to call the other end in messages.
+        binding: The same at both ends, and of no other connection: what an end signs to prove who it is.
+        socket: The connection itself, for what only the kernel knows or can set; nothing is sent or read past a seal.
     """
 
     def __init__(self, connection: socket.socket, seals: Seals, peer: str) -> None:
         self.peer = peer
+        self.binding = seals.binding
+        self.socket = connection
         self._socket, self._seals = connection, seals
         self._process = os.getpid()
         self._arrival = memoryview(bytearray(PIECE_BYTES + TAG_BYTES))

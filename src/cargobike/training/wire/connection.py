@@ -18,8 +18,10 @@ from cargobike.core.errors import ConnectionLostError, MissingLibraryError
 from cargobike.training.wire.channel import Channel
 from cargobike.training.wire.handshake import (
     GREETING_BYTES,
+    PARAMETER_SERVER,
     VERDICT_BYTES,
     WORDS,
+    Dialect,
     WorkerHandshake,
     check_words,
 )
@@ -60,6 +62,20 @@ def listen(host: str, port: int) -> tuple[str, list[socket.socket]]:
     return address, listeners
 
 
+def reach_far(address: str, secret: bytes, timeout_s: float, dialect: Dialect) -> Channel:
+    """Connect over TCP alone, also on one machine, and accept nothing less than encryption.
+
+    Raises:
+        AuthenticationError: If either does not know the secret.
+        MissingLibraryError: If what encrypts is not installed.
+        OSError: If the other end cannot be reached, or does not answer.
+    """
+    host, _, port = address.rpartition(":")
+    far = socket.create_connection((host.strip("[]"), int(port)), timeout=timeout_s)
+    deadline = time.monotonic() + min(timeout_s, HANDSHAKE_S)
+    return _proved(far, None, secret, address, deadline, dialect, ENCRYPTED)
+
+
 def reach(address: str, secret: bytes, timeout_s: float) -> Channel:
     """Connect to a server; prove that we belong to it, and have it prove that it belongs to us.
 
@@ -81,21 +97,28 @@ def reach(address: str, secret: bytes, timeout_s: float) -> Channel:
     return _proved(far, None, secret, address, time.monotonic() + HANDSHAKE_S)
 
 
-def _proved(connection: socket.socket, name: str | None, secret: bytes, peer: str, deadline: float) -> Channel:
+def _proved(
+    connection: socket.socket,
+    name: str | None,
+    secret: bytes,
+    peer: str,
+    deadline: float,
+    dialect: Dialect = PARAMETER_SERVER,
+    demanded: Suite | None = None,
+) -> Channel:
     try:
         if name is not None:
             connection.connect(name)
             if not is_own_user(connection):
                 raise ConnectionLostError("another user listens there")
         tune(connection)
-        accepted = suites_for(connection)
+        accepted = suites_for(connection) if demanded is None else demanded
         if not accepted:
             _demand_encryption(connection.getpeername()[0])
         words = _read_by(connection, len(WORDS), deadline)
-        check_words(words)
-        handshake = WorkerHandshake(
-            secret, accepted, words + _read_by(connection, GREETING_BYTES - len(WORDS), deadline)
-        )
+        check_words(words, dialect)
+        greeting = words + _read_by(connection, GREETING_BYTES - len(WORDS), deadline)
+        handshake = WorkerHandshake(secret, accepted, greeting, dialect)
         connection.sendall(handshake.answer)
         return Channel(connection, handshake.conclude(_read_by(connection, VERDICT_BYTES, deadline)), peer)
     except BaseException:

@@ -1,5 +1,7 @@
 """Proves to a worker and a server that the other knows the secret, and makes the keys of their connection.
 
+The server is the end that was connected to, the worker the one that connected, whatever the two say to each other later.
+
 Bytes in, bytes out; no socket. Three messages of fixed length: the server's greeting, the worker's answer with its
 proof, the server's verdict with its own. Proofs and keys follow from the secret, both ends' fresh random numbers, what
 was offered and chosen and, where the connection is encrypted, a fresh X25519 exchange. So whoever relays the messages
@@ -21,9 +23,33 @@ from cargobike.training.wire.sealing import CAN_ENCRYPT, Seal, Suite, choose, ma
 if CAN_ENCRYPT:
     from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 
+_NAME_BYTES = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """What is spoken over a connection once both ends have proved themselves.
+
+    Attributes:
+        name: What both ends say first; 12 bytes.
+        version: Only ends with the same version understand each other.
+        title: What people call it.
+    """
+
+    name: bytes
+    version: int
+    title: str
+
+    @property
+    def words(self) -> bytes:
+        """Return the first bytes of a conversation: who speaks, and which version."""
+        assert len(self.name) == _NAME_BYTES
+        return b"%s%3d\n" % (self.name, self.version)
+
+
 PROTOCOL = 2
-_NAME = b"cargobike ps"
-WORDS = b"%s%3d\n" % (_NAME, PROTOCOL)
+PARAMETER_SERVER = Dialect(b"cargobike ps", PROTOCOL, "the parameter server's protocol")
+WORDS = PARAMETER_SERVER.words
 """What both ends say first: who speaks, and which version."""
 
 _HELLO = struct.Struct(f"!{len(WORDS)}sB32s32s")
@@ -42,9 +68,11 @@ class Seals:
 
     sending: Seal
     receiving: Seal
+    binding: bytes = b""
+    """The same for both ends of this connection, and for no other: who signs it proves to be here, and not elsewhere."""
 
 
-def check_words(words: bytes) -> None:
+def check_words(words: bytes, dialect: Dialect = PARAMETER_SERVER) -> None:
     """Check how the other end begins, before anything else of it is looked at.
 
     Raises:
@@ -53,12 +81,12 @@ def check_words(words: bytes) -> None:
     Example:
         >>> check_words(WORDS)
     """
-    if words == WORDS:
+    if words == dialect.words:
         return
-    name, version = words[: len(_NAME)], words[len(_NAME) :].strip()
-    spoken = f"version {int(version)}" if name == _NAME and version.isdigit() else "none that is known here"
+    name, version = words[:_NAME_BYTES], words[_NAME_BYTES:].strip()
+    spoken = f"version {int(version)}" if name == dialect.name and version.isdigit() else "none that is known here"
     raise AuthenticationError(
-        f"the other end does not speak version {PROTOCOL} of the parameter server's protocol, but {spoken}: "
+        f"the other end does not speak version {dialect.version} of {dialect.title}, but {spoken}: "
         "it is of an older or newer Cargobike, or not a part of it. Install the same version on all machines"
     )
 
@@ -80,10 +108,10 @@ def check_secret(secret: bytes) -> bytes:
 class ServerHandshake:
     """The server's side of one handshake: send `greeting`, then `judge` the answer."""
 
-    def __init__(self, secret: bytes, offered: Suite) -> None:
-        self._secret, self._offered = secret, offered
+    def __init__(self, secret: bytes, offered: Suite, dialect: Dialect = PARAMETER_SERVER) -> None:
+        self._secret, self._offered, self._dialect = secret, offered, dialect
         self._private, public = _key_pair(offered)
-        self.greeting = _HELLO.pack(WORDS, offered, os.urandom(32), public)
+        self.greeting = _HELLO.pack(dialect.words, offered, os.urandom(32), public)
 
     def judge(self, answer: bytes) -> tuple[bytes, Seals | None, str]:
         """Return the verdict to send, and the seals if the worker is admitted, or else what is wrong.
@@ -93,7 +121,7 @@ class ServerHandshake:
         """
         hello, proof = answer[: _HELLO.size], answer[_HELLO.size :]
         words, chosen, _, public = _HELLO.unpack(hello)
-        check_words(words)
+        check_words(words, self._dialect)
         if chosen not in tuple(Suite) or not chosen & self._offered:
             return _refusal(_UNPROTECTED), None, f"a worker wants protection {chosen}, which is not offered to it"
         try:
@@ -101,9 +129,10 @@ class ServerHandshake:
         except ValueError as error:
             return _refusal(_WRONG_SECRET), None, f"a worker's public key cannot be used: {error}"
         if not hmac.compare_digest(proof, keys.proof_of_worker):
-            return _refusal(_WRONG_SECRET), None, "a connection did not know the gang's secret"
+            return _refusal(_WRONG_SECRET), None, "a connection did not know the secret"
         verdict = bytes([_ACCEPTED]) + keys.proof_of_server
-        return verdict, Seals(make_seal(keys.suite, keys.of_server), make_seal(keys.suite, keys.of_worker)), ""
+        sending, receiving = make_seal(keys.suite, keys.of_server), make_seal(keys.suite, keys.of_worker)
+        return verdict, Seals(sending, receiving, keys.binding), ""
 
 
 class WorkerHandshake:
@@ -113,14 +142,16 @@ class WorkerHandshake:
         AuthenticationError: If the greeting is not one of ours, or offers too little.
     """
 
-    def __init__(self, secret: bytes, accepted: Suite, greeting: bytes) -> None:
+    def __init__(
+        self, secret: bytes, accepted: Suite, greeting: bytes, dialect: Dialect = PARAMETER_SERVER
+    ) -> None:
         words, offered, _, public = _HELLO.unpack(greeting)
-        check_words(words)
+        check_words(words, dialect)
         suite = choose(Suite(offered & sum(Suite)), accepted)
         if suite is None:
             raise AuthenticationError(_unprotected(Suite(offered & sum(Suite)), accepted))
         private, own_public = _key_pair(suite)
-        hello = _HELLO.pack(WORDS, suite, os.urandom(32), own_public)
+        hello = _HELLO.pack(dialect.words, suite, os.urandom(32), own_public)
         try:
             self._keys = _Keys(secret, greeting + hello, suite, private, public)
         except ValueError as error:
@@ -138,9 +169,9 @@ class WorkerHandshake:
         if verdict[0] != _ACCEPTED:
             raise AuthenticationError("the server does not accept our secret")
         if not hmac.compare_digest(verdict[1:], self._keys.proof_of_server):
-            raise AuthenticationError("the server does not know the gang's secret")
+            raise AuthenticationError("the server does not know the secret")
         keys = self._keys
-        return Seals(make_seal(keys.suite, keys.of_worker), make_seal(keys.suite, keys.of_server))
+        return Seals(make_seal(keys.suite, keys.of_worker), make_seal(keys.suite, keys.of_server), keys.binding)
 
 
 class _Keys:
@@ -154,9 +185,9 @@ class _Keys:
         root = hmac.digest(secret, exchanged, "sha256")
         transcript = hashlib.sha256(said).digest()
         self.suite = suite
-        self.proof_of_worker, self.proof_of_server, self.of_worker, self.of_server = (
+        self.proof_of_worker, self.proof_of_server, self.of_worker, self.of_server, self.binding = (
             hmac.digest(root, purpose + transcript + b"\1", "sha256")
-            for purpose in (b"worker proves", b"server proves", b"worker sends ", b"server sends ")
+            for purpose in (b"worker proves", b"server proves", b"worker sends ", b"server sends ", b"both are here")
         )
 
 

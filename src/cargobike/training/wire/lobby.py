@@ -19,7 +19,15 @@ from dataclasses import dataclass, field
 from cargobike.core.errors import AuthenticationError
 from cargobike.training.wire.channel import Channel
 from cargobike.training.wire.connection import HANDSHAKE_S, is_own_user, suites_for, tune
-from cargobike.training.wire.handshake import ANSWER_BYTES, WORDS, ServerHandshake, check_words
+from cargobike.training.wire.handshake import (
+    ANSWER_BYTES,
+    PARAMETER_SERVER,
+    WORDS,
+    Dialect,
+    ServerHandshake,
+    check_words,
+)
+from cargobike.training.wire.sealing import Suite
 
 _log = logging.getLogger(__name__)
 
@@ -43,10 +51,21 @@ class Lobby:
         listeners: Where they come in; closed when the lobby is.
         secret: What they must know.
         admit: Called, in the lobby's thread, with each that does.
+        dialect: What is spoken here.
+        demanded: How connections are protected; by default whatever the way between the ends asks for.
     """
 
-    def __init__(self, listeners: Sequence[socket.socket], secret: bytes, admit: Callable[[Channel], None]) -> None:
+    def __init__(
+        self,
+        listeners: Sequence[socket.socket],
+        secret: bytes,
+        admit: Callable[[Channel], None],
+        *,
+        dialect: Dialect = PARAMETER_SERVER,
+        demanded: Suite | None = None,
+    ) -> None:
         self._listeners, self._secret, self._admit = listeners, secret, admit
+        self._dialect, self._demanded = dialect, demanded
         self._strangers: dict[socket.socket, _Stranger] = {}
         self._selector = selectors.DefaultSelector()
         self._most = min(MOST_STRANGERS, max(8, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4))
@@ -94,7 +113,8 @@ class Lobby:
         self._make_room(self._most - 1)
         connection.setblocking(False)
         tune(connection)
-        handshake = ServerHandshake(self._secret, suites_for(connection))
+        offered = suites_for(connection) if self._demanded is None else self._demanded
+        handshake = ServerHandshake(self._secret, offered, self._dialect)
         connection.sendall(handshake.greeting)
         self._strangers[connection] = _Stranger(connection, name, handshake, time.monotonic() + HANDSHAKE_S)
         self._selector.register(connection, selectors.EVENT_READ)
@@ -107,7 +127,7 @@ class Lobby:
                 self._send_away(stranger)
                 return
             if len(stranger.answer) >= len(WORDS):
-                check_words(stranger.answer[: len(WORDS)])
+                check_words(stranger.answer[: len(WORDS)], self._dialect)
             if len(stranger.answer) == ANSWER_BYTES:
                 self._judge(stranger)
         except BlockingIOError:
