@@ -20,6 +20,7 @@ SMTP_USER = "CARGOBIKE_SMTP_USER"
 SMTP_PASSWORD = "CARGOBIKE_SMTP_PASSWORD"  # noqa: S105 - the name of a variable, not a secret
 FAKE_GPUS = "CARGOBIKE_FAKE_GPUS"
 KAFKA_PROPERTIES = "CARGOBIKE_KAFKA_PROPERTIES"
+SHARE_SECRET = "CARGOBIKE_SHARE_SECRET"  # noqa: S105 - the name of a variable, not a secret
 COMPAT_QUIET = "CARGOBIKE_COMPAT_QUIET"
 COMPAT_ENGINE = "CARGOBIKE_COMPAT_ENGINE"
 COMPAT_WORKERS = "CARGOBIKE_COMPAT_WORKERS"
@@ -55,6 +56,7 @@ FOR_PEOPLE = {
     FAKE_GPUS: "made-up GPUs, such as `0,1,2`, in place of the machine's own, to try out how trials share them",
     KAFKA_PROPERTIES: "a file with settings of the Kafka client of [inference logs](guides/inference-log.md), such as "
     "user and password: `name=value` in each line",
+    SHARE_SECRET: "what the members of a network share that data is exchanged in, at least 16 characters",
     COMPAT_QUIET: "anything, to hear nothing of what older libraries' calls are called here; workers do not repeat it",
     COMPAT_ENGINE: "where calls of older libraries run: `local`, `spark` or the address of a Spark master; by default "
     "on Spark if the program has started it, else on this machine",
@@ -148,6 +150,11 @@ def fake_gpus(variables: Mapping[str, str]) -> tuple[str, ...] | None:
 def kafka_properties() -> str:
     """Return the path of the file with settings of the Kafka client, empty if there is none."""
     return os.environ.get(KAFKA_PROPERTIES, "")
+
+
+def share_secret() -> str:
+    """Return the secret of a sharing network, empty if none is set."""
+    return os.environ.get(SHARE_SECRET, "")
 
 
 def names_in(text: str) -> tuple[str, ...]:

@@ -53,6 +53,7 @@ _SOURCES = {
     "write": "cargobike.data.tables.writing",
     # Not for users, who have `Loader`: other products read rows through it (`core/registering/keeping.py`).
     "open_source": "cargobike.data.sources.opening",
+    "open_parquet_files": "cargobike.data.sources.parquet",
 }
 
 if not TYPE_CHECKING:  # otherwise a type checker would accept every name

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from cargobike.core.registering.lazy import load
@@ -73,6 +73,13 @@ class TableKeeper(Protocol):
 
     def open_source(self, given: Any) -> RowSource:
         """Return the rows that a user means: a name, path or URL, a frame, a table in memory."""
+        ...
+
+    def open_parquet_files(self, system: Any, sizes: Mapping[str, int], name: str) -> RowSource:
+        """Return the rows of Parquet files on a file system of `pyarrow.fs`, which may wait for content to come.
+
+        `sizes` has the bytes of each file by its path, `name` is what people call them.
+        """
         ...
 
     def write(self, source: Any, url: str) -> KeptTable:

@@ -185,6 +185,21 @@ def parquet_at(paths: Sequence[str]) -> ParquetSource:
     return ParquetSource(files, shown, list(paths))
 
 
+def open_parquet_files(system: Any, sizes: Mapping[str, int], name: str) -> ParquetSource:
+    """Return the rows of Parquet files that another product keeps on a file system of its own.
+
+    Args:
+        system: A file system of `pyarrow.fs`; reading may take as long as it takes the content to come.
+        sizes: The bytes of each file, by its path there.
+        name: What people call them.
+    """
+    files = []
+    for path, size in sizes.items():
+        info = system.get_file_info(path)
+        files.append(File(system, path, path, f"{name}/{path}", size, info.mtime_ns or 0, name))
+    return ParquetSource(files, name)
+
+
 def _footer(file: File) -> pq.FileMetaData:
     try:
         with file.system.open_input_file(file.path) as opened:

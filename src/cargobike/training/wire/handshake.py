@@ -142,9 +142,7 @@ class WorkerHandshake:
         AuthenticationError: If the greeting is not one of ours, or offers too little.
     """
 
-    def __init__(
-        self, secret: bytes, accepted: Suite, greeting: bytes, dialect: Dialect = PARAMETER_SERVER
-    ) -> None:
+    def __init__(self, secret: bytes, accepted: Suite, greeting: bytes, dialect: Dialect = PARAMETER_SERVER) -> None:
         words, offered, _, public = _HELLO.unpack(greeting)
         check_words(words, dialect)
         suite = choose(Suite(offered & sum(Suite)), accepted)

@@ -1,0 +1,302 @@
+"""What is had of a publication, what is missing, and who delivers: shared by the threads of all sources.
+
+Everything that comes is verified against the signed manifest before it is kept. A source that delivers something wrong
+is blamed by name, and asked for nothing more.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Final
+
+from cargobike.core.errors import CargobikeError, InvalidInputError, WaitError
+from cargobike.sharing.hashing import PieceVerifier
+from cargobike.sharing.pieces.arriving import Arriving
+from cargobike.sharing.pieces.holdings import Holdings
+from cargobike.sharing.shapes import Manifest
+from cargobike.sharing.swarm.picking import Picker
+
+_log = logging.getLogger(__name__)
+_HASHERS: Final = 2
+
+
+@dataclass
+class Tally:
+    """What one source has delivered, and what it is doing."""
+
+    name: str
+    size: int = 0
+    pieces: int = 0
+    state: str = "connecting"
+    blame: str = ""
+    is_connected: bool = False
+
+
+class Fetch:
+    """One publication on its way. Methods may be called from several threads.
+
+    Args:
+        manifest: What it is.
+        arriving: Where it goes.
+        holdings: Where pieces of older versions are found, and what came is entered.
+        in_order: Whether the beginning is wanted first.
+    """
+
+    def __init__(self, manifest: Manifest, arriving: Arriving, holdings: Holdings, *, in_order: bool = False) -> None:
+        self.manifest, self.arriving, self.holdings = manifest, arriving, holdings
+        self.plan = arriving.plan
+        self.changed = threading.Condition()
+        self.tallies: dict[str, Tally] = {}
+        self.layers_turn = threading.Lock()
+        self.size_had = 0
+        self.size_fetched = 0
+        self.size_found = 0
+        self.last_progress_s = time.monotonic()
+        self.failure: BaseException | None = None
+        self.is_stopped = False
+        self.is_finished = False
+        self._picker = Picker(self.plan.count, in_order=in_order)
+        self._verifiers: dict[int, PieceVerifier] = {}
+        self._whole: set[int] = set()
+        self._kept = bytearray(self.plan.count)
+        for index, file in enumerate(self.plan.files):
+            if file.size <= self.plan.piece_size:
+                self._verifiers[index] = PieceVerifier(
+                    file.root, file.size, self.plan.piece_size, [bytes.fromhex(file.root)]
+                )
+
+    @property
+    def size(self) -> int:
+        """Bytes that are to be had, without copies of equal files."""
+        return sum(file.size for file in self.plan.files)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether sources have nothing more to do."""
+        return self._picker.is_done or self.is_stopped or self.failure is not None
+
+    @property
+    def missing_pieces(self) -> int:
+        """How many pieces are not in their places."""
+        return self._kept.count(0)
+
+    def begin(self) -> None:
+        """Take what an earlier attempt has left and what older versions have, after it was verified."""
+        for index, file in enumerate(self.plan.files):
+            if index not in self._verifiers and (hashes := self.holdings.layer(file.root, self.plan.piece_size)):
+                self.take_layer(index, hashes)
+        claimed = set(self.arriving.claimed())
+        pieces = [piece for piece in range(self.plan.count) if self.plan.spot(piece).file in self._verifiers]
+        with ThreadPoolExecutor(_HASHERS, thread_name_prefix="cargobike-found") as threads:
+            list(threads.map(lambda piece: self._find(piece, is_claimed=piece in claimed), pieces))
+
+    def _find(self, piece: int, *, is_claimed: bool) -> None:
+        """Take a piece that is on this host already: in its place, or anywhere in what is held."""
+        spot = self.plan.spot(piece)
+        verifier = self._verifiers[spot.file]
+        if self._picker.has(piece):
+            return
+        if is_claimed:
+            data = self.arriving.read(piece)
+            if data is not None and verifier.verify(spot.number, data):
+                self._had(piece, self.arriving.note(piece), found=True)
+                return
+            self.arriving.drop(piece)
+        if not self.holdings.knows_piece(verifier.pieces[spot.number]):
+            return
+        held = self.holdings.find_piece(verifier.pieces[spot.number])
+        if held is not None and verifier.verify(spot.number, held):
+            self._had(piece, self.arriving.write(piece, held), found=True)
+
+    def files_without_layer(self) -> list[int]:
+        """Return files of which the hashes of the pieces are not known yet."""
+        with self.changed:
+            return [index for index in range(len(self.plan.files)) if index not in self._verifiers]
+
+    def can_verify(self, index: int) -> bool:
+        """Tell whether the hashes of the pieces of a file are known."""
+        return index in self._verifiers
+
+    def take_layer(self, index: int, hashes: bytes) -> bool:
+        """Take the hashes of the pieces of a file; return whether they are those of the file."""
+        file = self.plan.files[index]
+        pieces = [hashes[start : start + 32] for start in range(0, len(hashes), 32)]
+        try:
+            verifier = PieceVerifier(file.root, file.size, self.plan.piece_size, pieces)
+        except InvalidInputError:
+            return False
+        with self.changed:
+            self._verifiers[index] = verifier
+        return True
+
+    def use_layer(self, index: int, hashes: bytes) -> bool:
+        """Take the hashes that a source has delivered, keep them, and look for pieces that are here already."""
+        if not self.take_layer(index, hashes):
+            return False
+        pieces = self.plan.pieces_of(index)
+        try:
+            claimed = set(self.arriving.claimed()) & set(pieces)
+            for piece in pieces:
+                self._find(piece, is_claimed=piece in claimed)
+            self.holdings.add_layer(self.plan.files[index].root, self.plan.piece_size, self._verifiers[index].pieces)
+        except CargobikeError as error:
+            self.fail(error)
+        return True
+
+    def layer(self, index: int) -> tuple[bytes, ...]:
+        """Return the hashes of the pieces of a file; it must be whole."""
+        return self._verifiers[index].pieces
+
+    def join(self, source: str, flags: Sequence[bool] | None) -> None:
+        """Note what a source has."""
+        with self.changed:
+            self._picker.join(source, flags)
+            self.tally(source).is_connected = True
+            self.changed.notify_all()
+
+    def leave(self, source: str, why: str = "") -> None:
+        """Note that a source is gone, and why."""
+        with self.changed:
+            self._picker.leave(source)
+            tally = self.tally(source)
+            tally.is_connected = False
+            if why:
+                tally.state = why
+            self.changed.notify_all()
+
+    def tally(self, source: str) -> Tally:
+        """Return the counts of a source."""
+        return self.tallies.setdefault(source, Tally(source))
+
+    def take(self, source: str, most: int) -> list[int]:
+        """Return pieces to ask a source for."""
+        with self.changed:
+            return [] if self.is_over else self._picker.take(source, most)
+
+    def has(self, piece: int) -> bool:
+        """Tell whether a piece is had."""
+        return self._picker.has(piece)
+
+    def lacks(self, source: str, piece: int) -> None:
+        """Note that a source does not have a piece that it was thought to have."""
+        with self.changed:
+            self._picker.lacks(source, piece)
+            self.changed.notify_all()
+
+    def give_back(self, source: str, piece: int) -> None:
+        """Note that a source was not asked for a piece after all."""
+        with self.changed:
+            self._picker.give_back(source, piece)
+            self.changed.notify_all()
+
+    def deliver(self, source: str, piece: int, data: bytes | bytearray | memoryview) -> bool:
+        """Take a piece from a source; returns whether it is what it should be, and blames the source if not."""
+        spot = self.plan.spot(piece)
+        if not self._verifiers[spot.file].verify(spot.number, data):
+            self.blame(source, f"piece {spot.number} of {self.plan.files[spot.file].path} was wrong")
+            return False
+        with self.changed:
+            if self._picker.has(piece):
+                return True
+            self._picker.got(piece)  # before it is written, so that no other source is asked for it now
+        try:
+            whole = self.arriving.write(piece, data)
+            self._had(piece, whole, found=False, source=source)
+        except CargobikeError as error:
+            self.fail(error)
+        return True
+
+    def blame(self, source: str, why: str) -> None:
+        """Ask a source for nothing more, and say who it is and why."""
+        _log.warning("%s is dropped: %s", source, why)
+        with self.changed:
+            self._picker.leave(source)
+            tally = self.tally(source)
+            tally.blame, tally.state, tally.is_connected = why, f"dropped: {why}", False
+            self.changed.notify_all()
+
+    def _had(self, piece: int, whole: int | None, *, found: bool, source: str = "") -> None:
+        length = self.plan.spot(piece).length
+        if whole is not None:
+            self._finish_file(whole)
+        with self.changed:
+            self._picker.got(piece)
+            self._kept[piece] = 1
+            self.size_had += length
+            self.last_progress_s = time.monotonic()
+            if found:
+                self.size_found += length
+            else:
+                self.size_fetched += length
+                tally = self.tally(source)
+                tally.size += length
+                tally.pieces += 1
+            if whole is not None:
+                self._whole.add(whole)
+            self.changed.notify_all()
+
+    def _finish_file(self, index: int) -> None:
+        file = self.plan.files[index]
+        for path in self.arriving.finish_file(index):
+            self.holdings.arrived(file.root, self.arriving.staging, self.arriving.folder, path, file.size)
+
+    def fail(self, error: BaseException) -> None:
+        """End everything: what is to be kept cannot be kept."""
+        with self.changed:
+            self.failure = self.failure or error
+            self.changed.notify_all()
+
+    def stop(self) -> None:
+        """End everything; what was had stays for the next time."""
+        with self.changed:
+            self.is_stopped = True
+            self.changed.notify_all()
+
+    def finish(self) -> None:
+        """Note that everything is in its place."""
+        with self.changed:
+            self.is_finished = True
+            self.changed.notify_all()
+
+    def is_whole(self, index: int) -> bool:
+        """Tell whether a file is in its place."""
+        return index in self._whole
+
+    def wait_for_pieces(self, pieces: Sequence[int], timeout_s: float) -> None:
+        """Wait until some pieces are there; they come before all others.
+
+        Raises:
+            WaitError: If nothing at all came for so long.
+        """
+        with self.changed:
+            missing = [piece for piece in pieces if not self._kept[piece]]
+            self._picker.want(missing)
+            self.changed.notify_all()
+            while not all(self._kept[piece] for piece in missing):
+                self.check()
+                left = max(self.last_progress_s, 0) + timeout_s - time.monotonic()
+                if left <= 0:
+                    raise self.nothing_comes(timeout_s)
+                self.changed.wait(min(left, 1.0))
+
+    def check(self) -> None:
+        """Raise what has ended the fetch, if something has."""
+        if self.failure is not None:
+            raise self.failure
+        if self.is_stopped:
+            raise WaitError(f"Getting {self.manifest.reference} was ended before everything had come.")
+
+    def nothing_comes(self, timeout_s: float) -> WaitError:
+        """Return the error for a fetch that stands still; it names every source."""
+        names = [f"{tally.name} ({tally.state})" for tally in self.tallies.values()]
+        return WaitError(
+            f"Nothing of {self.manifest.reference} came for {timeout_s:g} s; {self.size_had:,} of {self.size:,} bytes "
+            f"are here and stay. Tried: {', '.join(names) or 'no member is known; name one with --peer host:port'}. "
+            f"Get it again to go on.",
+            missing=names,
+        )

@@ -1,0 +1,127 @@
+"""The function that users call to get a publication."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+from cargobike.core.errors import AuthenticationError, InvalidInputError, NotFoundError
+from cargobike.core.layout import ProjectFolder
+from cargobike.sharing.catalogue.entry import read_reference
+from cargobike.sharing.getting.fetch import Fetch
+from cargobike.sharing.getting.handle import Arrival
+from cargobike.sharing.getting.progress import ProgressLine
+from cargobike.sharing.getting.session import WAIT_S, Session
+from cargobike.sharing.network.membership import Membership
+from cargobike.sharing.network.network import Network
+from cargobike.sharing.pieces.arriving import Arriving
+from cargobike.sharing.shapes import Manifest
+from cargobike.store.files.project import prepare
+
+ORIGIN: Final = ".cargobike-origin.json"
+
+
+def get(
+    reference: str,
+    *,
+    network: Network | str,
+    to: str | os.PathLike[str],
+    peers: Iterable[str] = (),
+    in_order: bool = False,
+    wait: bool = True,
+    timeout_s: float = WAIT_S,
+    quiet: bool = False,
+    project: ProjectFolder | None = None,
+) -> Arrival:
+    """Get a publication from the members of a network, verified piece by piece.
+
+    What an attempt before has left, and what another version has too, is not fetched again. A kill loses nothing.
+
+    Args:
+        reference: What it is called: `higgs`, `higgs:3`, `higgs@alice`, `higgs@alice:3`.
+        network: The network, or its name.
+        to: The folder that its files go to.
+        peers: Where members are, as `host:port`; besides those that are known.
+        in_order: Have the beginning come first, to use it meanwhile.
+        wait: Whether to return when everything is here; else at once.
+        timeout_s: For how long nothing may come.
+        quiet: Show no progress.
+        project: The project whose key and catalogue are used; by default the one in use.
+
+    Raises:
+        NotFoundError: If nothing of that name is known.
+        AuthenticationError: If the secret does not fit.
+        WaitError: If nothing came for too long; names who was asked.
+        StoreError: If it cannot be kept.
+    """
+    membership = Membership(project or prepare(), network, peers)
+    try:
+        manifest = _manifest(reference, membership)
+        arrival = _begin(manifest, Path(to).expanduser().absolute(), membership, in_order=in_order, timeout_s=timeout_s)
+    except BaseException:
+        membership.close()
+        raise
+    if wait:
+        line = None if quiet else ProgressLine()
+        try:
+            arrival.wait(watch=line.show if line else None)
+        finally:
+            if line:
+                line.end()
+    return arrival
+
+
+def _begin(manifest: Manifest, folder: Path, membership: Membership, *, in_order: bool, timeout_s: float) -> Arrival:
+    arriving = Arriving(folder, manifest)
+    try:
+        fetch = Fetch(manifest, arriving, membership.holdings, in_order=in_order)
+        plan = fetch.plan
+        fetch.begin()
+        rows = [
+            (file.root, f"{index:06d}", file.size, plan.pieces_of(index).start)
+            for index, file in enumerate(plan.files)
+            if not fetch.is_whole(index)
+        ]
+        membership.holdings.add_arriving(arriving.staging, rows, plan.piece_size, arriving.noted)
+        session = Session(fetch, membership.dial, membership.book.addresses(), timeout_s=timeout_s)
+    except BaseException:
+        arriving.close()
+        raise
+
+    def complete(done: Fetch) -> Path:
+        enter(done, membership)
+        return folder
+
+    return Arrival(session, complete=complete, close=membership.close, timeout_s=timeout_s)
+
+
+def enter(fetch: Fetch, membership: Membership) -> None:
+    """Enter what came in the holdings, so that others can have it from here."""
+    holdings = membership.holdings
+    holdings.forget(fetch.arriving.staging)
+    layers = {fetch.plan.files[index].root: fetch.layer(index) for index in range(len(fetch.plan.files))}
+    holdings.add(fetch.manifest, fetch.arriving.folder, layers)
+
+
+def _manifest(reference: str, membership: Membership) -> Manifest:
+    """Return the manifest that is meant, after members were asked for news."""
+    wanted = read_reference(reference)
+    catalogue = membership.catalogue
+    if wanted.version is not None:
+        with contextlib.suppress(NotFoundError, InvalidInputError):  # members may know more
+            return catalogue.manifest(catalogue.entry(*wanted))
+    problems = membership.gossip_with_all()
+    try:
+        return catalogue.manifest(catalogue.entry(*wanted))
+    except NotFoundError as error:
+        failed = {address: problem for address, problem in problems.items() if problem is not None}
+        if not failed:
+            raise
+        refused = [problem for problem in failed.values() if isinstance(problem, AuthenticationError)]
+        words = "; ".join(f"{address}: {problem}" for address, problem in failed.items())
+        if refused and len(failed) == len(problems):
+            raise AuthenticationError(f"No member could be asked. {words}") from error
+        raise NotFoundError(f"{error} Not reached: {words}", wanted=reference) from error

@@ -1,0 +1,195 @@
+"""Put a publication together in a folder: pieces in any order, files moved to their places when they are whole.
+
+What lies in the folder itself is whole and verified. What is not yet lies in a folder `.arriving-…` below it, with a
+file `noted` that has a byte for each piece, set after the piece was written: 1, or 2 if it is not verified yet. So a
+kill loses no piece that was had. After a kill, and after a loss of power, what was noted is verified before it is believed.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import shutil
+import threading
+from pathlib import Path
+from typing import Final
+
+from cargobike.core.errors import StoreError
+from cargobike.sharing.pieces.plan import Plan
+from cargobike.sharing.records import canonical
+from cargobike.sharing.shapes import Manifest
+
+STAGING: Final = ".arriving-"
+_NOTED: Final = "noted"
+
+
+class Arriving:
+    """The files of a publication on their way into a folder. `write` may be called from several threads.
+
+    Args:
+        folder: Where they go.
+        manifest: What they are.
+
+    Raises:
+        StoreError: If the folder cannot be written.
+    """
+
+    def __init__(self, folder: Path, manifest: Manifest) -> None:
+        self.folder = folder
+        self.plan = Plan.of(manifest)
+        digest = hashlib.sha256(canonical(manifest)).hexdigest()[:16]
+        self.staging = folder / f"{STAGING}{digest}"
+        self._lock = threading.Lock()
+        self._left = [len(self.plan.pieces_of(index)) for index in range(len(self.plan.files))]
+        try:
+            self.staging.mkdir(parents=True, exist_ok=True)
+            self._noted = os.open(self.noted, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
+            os.ftruncate(self._noted, self.plan.count)
+        except OSError as error:
+            raise StoreError(f"Nothing can be put into {folder}: {error.strerror} ({error.filename}).") from error
+
+    @property
+    def noted(self) -> Path:
+        """The file with a byte for each piece that is there."""
+        return self.staging / _NOTED
+
+    def claimed(self) -> list[int]:
+        """Return the pieces that an earlier attempt has noted; they are to be verified."""
+        return [piece for piece, had in enumerate(os.pread(self._noted, self.plan.count, 0)) if had]
+
+    def write(self, piece: int, data: bytes | bytearray | memoryview) -> int | None:
+        """Keep a piece that was verified; return the file that is whole now, if one is.
+
+        Raises:
+            StoreError: If the disk is full or broken; what was had stays.
+        """
+        self._write(piece, data, b"\1")
+        return self._count(piece)
+
+    def write_unverified(self, piece: int, data: bytes | bytearray | memoryview) -> None:
+        """Put a piece in its place that can be judged only later; it is claimed then, and given to no one before."""
+        self._write(piece, data, b"\2")
+
+    def _write(self, piece: int, data: bytes | bytearray | memoryview, note: bytes) -> None:
+        spot = self.plan.spot(piece)
+        try:
+            # Opened for each piece: a publication may have more files than a process may have open.
+            fd = os.open(self._staged(spot.file), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
+            try:
+                _write_all(fd, data, spot.offset)
+            finally:
+                os.close(fd)
+            os.pwrite(self._noted, note, piece)
+        except OSError as error:
+            raise self._cannot(error) from error
+
+    def note(self, piece: int) -> int | None:
+        """Count a piece that lies here already and was verified; return the file that is whole now, if one is."""
+        os.pwrite(self._noted, b"\1", piece)
+        return self._count(piece)
+
+    def _count(self, piece: int) -> int | None:
+        index = self.plan.spot(piece).file
+        with self._lock:
+            self._left[index] -= 1
+            return index if self._left[index] == 0 else None
+
+    def drop(self, piece: int) -> None:
+        """Take back what was noted of a piece: it is not what it should be."""
+        os.pwrite(self._noted, b"\0", piece)
+
+    def read(self, piece: int) -> bytes | None:
+        """Return what lies in the place of a piece, verified or not; `None` if nothing does."""
+        spot = self.plan.spot(piece)
+        return self.read_file(spot.file, spot.offset, spot.length)
+
+    def read_file(self, index: int, offset: int, length: int) -> bytes | None:
+        """Return bytes of a file, wherever it lies now; `None` if they are not there."""
+        for path in (self._staged(index), self.folder / self.plan.files[index].path):
+            try:
+                fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            except OSError:
+                continue
+            try:
+                data = os.pread(fd, length, offset)
+            finally:
+                os.close(fd)
+            if len(data) == length:
+                return data
+        return None
+
+    def finish_file(self, index: int) -> list[str]:
+        """Move a whole file to its place, and copies of it to theirs; return their paths."""
+        paths = self.plan.twins[index]
+        try:
+            if not self._staged(index).exists():
+                return paths  # it was moved before this process began
+            fd = os.open(self._staged(index), os.O_RDWR | os.O_CLOEXEC)
+            try:
+                os.fsync(fd)
+            finally:
+                os.close(fd)
+            for path in paths[1:]:
+                temporary = self.staging / f"copy-{index}"
+                shutil.copyfile(self._staged(index), temporary)
+                self._move(temporary, path)
+            self._move(self._staged(index), paths[0])
+        except OSError as error:
+            raise self._cannot(error) from error
+        return paths
+
+    def finish(self) -> None:
+        """Make files without content, and remove what was needed only on the way."""
+        try:
+            for path in self.plan.empty:
+                temporary = self.staging / "empty"
+                temporary.touch()
+                self._move(temporary, path)
+            self.close()
+            for staging in self.folder.glob(f"{STAGING}*"):
+                shutil.rmtree(staging, ignore_errors=True)
+        except OSError as error:
+            raise self._cannot(error) from error
+
+    def close(self) -> None:
+        """Close what is open; may be called twice."""
+        with self._lock:
+            if self._noted >= 0:
+                os.close(self._noted)
+            self._noted = -1
+
+    def room_lacking(self, missing: int) -> int:
+        """Return how many bytes the disk has too few for what is missing."""
+        usage = shutil.disk_usage(self.folder)
+        return max(0, missing - usage.free)
+
+    def _staged(self, index: int) -> Path:
+        return self.staging / f"{index:06d}"
+
+    def _move(self, staged: Path, path: str) -> None:
+        """Move a file to its place; a link on the way out of the folder is refused."""
+        target = self.folder
+        *folders, name = path.split("/")
+        for part in folders:
+            target /= part
+            target.mkdir(exist_ok=True)
+            if target.is_symlink():
+                raise OSError(errno.ELOOP, "a link stands where a folder of the publication goes", str(target))
+        staged.replace(target / name)
+
+    def _cannot(self, error: OSError) -> StoreError:
+        if isinstance(error, StoreError):
+            return error
+        if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+            return StoreError(
+                f"The disk of {self.folder} is full. What has arrived is kept: make room, and get it again to go on.",
+            )
+        return StoreError(f"{self.folder} cannot be written: {error.strerror} ({error.filename}).")
+
+
+def _write_all(fd: int, data: bytes | bytearray | memoryview, offset: int) -> None:
+    view = memoryview(data)
+    while view:
+        count = os.pwrite(fd, view, offset)
+        view, offset = view[count:], offset + count
