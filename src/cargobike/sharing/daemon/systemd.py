@@ -7,6 +7,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from cargobike.core.settings import PROJECT
+
 
 def unit(project: Path, network: str, arguments: Sequence[str], *, python: str = sys.executable) -> str:
     """Return the text of a unit for one user; the secret stays in a file of its own.
@@ -35,7 +37,7 @@ After=network-online.target
 
 [Service]
 ExecStart={words}
-Environment="CARGOBIKE_PROJECT={project}"
+Environment="{PROJECT}={project}"
 Restart=on-failure
 RestartSec=5
 Nice=10

@@ -97,7 +97,7 @@ class ArrivingFiles(pafs.FileSystemHandler):  # type: ignore[misc] # pyarrow has
         """Return the files; there are no folders."""
         return self.get_file_info(sorted(path for path in self._paths if path.startswith(selector.base_dir)))
 
-    def create_dir(self, path: str, recursive: bool) -> None:  # noqa: FBT001 - Arrow's signature
+    def create_dir(self, path: str, recursive: bool) -> None:
         """Refuse."""
         raise _read_only(path)
 
@@ -105,7 +105,7 @@ class ArrivingFiles(pafs.FileSystemHandler):  # type: ignore[misc] # pyarrow has
         """Refuse."""
         raise _read_only(path)
 
-    def delete_dir_contents(self, path: str, missing_dir_ok: bool = False) -> None:  # noqa: FBT001, FBT002
+    def delete_dir_contents(self, path: str, missing_dir_ok: bool = False) -> None:
         """Refuse."""
         raise _read_only(path)
 

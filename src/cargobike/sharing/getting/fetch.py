@@ -165,13 +165,20 @@ class Fetch:
             self._picker.leave(source)
             tally = self.tally(source)
             tally.is_connected = False
-            if why:
+            if why and not tally.blame:
                 tally.state = why
             self.changed.notify_all()
 
     def tally(self, source: str) -> Tally:
         """Return the counts of a source."""
         return self.tallies.setdefault(source, Tally(source))
+
+    def note_state(self, source: str, state: str) -> None:
+        """Note what a source is doing; one that was dropped stays that."""
+        with self.changed:
+            tally = self.tally(source)
+            if not tally.blame:
+                tally.state = state
 
     def take(self, source: str, most: int) -> list[int]:
         """Return pieces to ask a source for."""

@@ -82,7 +82,7 @@ class MemberSource:
             self._member.channel.shut()
 
     def _connect_and_get(self) -> None:
-        self._fetch.tally(self.address).state = "connecting"
+        self._fetch.note_state(self.address, "connecting")
         with self._dial(self.address) as member:
             self._member = member
             try:
@@ -96,7 +96,7 @@ class MemberSource:
         fetch, source = self._fetch, self.address
         self._get_layers(member)
         fetch.join(source, self._look(member))
-        fetch.tally(source).state = "connected"
+        fetch.note_state(source, "connected")
         looked_s = time.monotonic()
         asked: deque[int] = deque()
         verifying: deque[Future[bool]] = deque()
@@ -124,14 +124,14 @@ class MemberSource:
         try:
             answer, length = member.hear()
         except RefusedError as error:
-            fetch.tally(source).state = "paused" if error.is_paused else "connected"
+            fetch.note_state(source, "paused" if error.is_paused else "connected")
             fetch.lacks(source, piece)
             return
         if not isinstance(answer, Piece) or length != fetch.plan.spot(piece).length:
             raise WrongAnswerError("it sent something else than the piece that was asked for")
         data = bytearray(length)
         member.channel.read_into(memoryview(data))
-        fetch.tally(source).state = "connected"
+        fetch.note_state(source, "connected")
         verifying.append(self._hashers.submit(fetch.deliver, source, piece, data))
         while verifying and (verifying[0].done() or len(verifying) > _UNVERIFIED):
             verifying.popleft().result()

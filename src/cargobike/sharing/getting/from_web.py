@@ -62,12 +62,12 @@ class WebSource:
 
     def _get_pieces(self) -> None:
         fetch = self._fetch
-        fetch.tally(self.address).state = "connected"
+        fetch.note_state(self.address, "connected")
         while not fetch.is_over and not fetch.tally(self.address).blame:
             pieces = fetch.take(self.address, _AT_ONCE)
             for piece in pieces:
                 spot = fetch.plan.spot(piece)
-                if fetch.is_over or not fetch.can_verify(spot.file):
+                if not fetch.can_verify(spot.file):
                     fetch.give_back(self.address, piece)
                     continue
                 try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -12,6 +12,7 @@ from cargobike.core.errors import AuthenticationError, InvalidInputError, NotFou
 from cargobike.core.layout import ProjectFolder
 from cargobike.sharing.catalogue.entry import read_reference
 from cargobike.sharing.getting.fetch import Fetch
+from cargobike.sharing.getting.from_web import WebSource
 from cargobike.sharing.getting.handle import Arrival
 from cargobike.sharing.getting.progress import ProgressLine
 from cargobike.sharing.getting.session import WAIT_S, Session
@@ -29,6 +30,7 @@ def get(
     *,
     network: Network | str,
     to: str | os.PathLike[str],
+    web_seeds: bool | None = None,
     peers: Iterable[str] = (),
     in_order: bool = False,
     wait: bool = True,
@@ -45,6 +47,8 @@ def get(
         network: The network, or its name.
         to: The folder that its files go to.
         peers: Where members are, as `host:port`; besides those that are known.
+        web_seeds: Whether to ask servers that the publisher names, too; by default only if the publisher is trusted
+            here, since it could name any address.
         in_order: Have the beginning come first, to use it meanwhile.
         wait: Whether to return when everything is here; else at once.
         timeout_s: For how long nothing may come.
@@ -60,7 +64,10 @@ def get(
     membership = Membership(project or prepare(), network, peers)
     try:
         manifest = _manifest(reference, membership)
-        arrival = _begin(manifest, Path(to).expanduser().absolute(), membership, in_order=in_order, timeout_s=timeout_s)
+        uses_web = _trusts(membership, manifest) if web_seeds is None else web_seeds
+        servers = manifest.web_seeds if uses_web else ()
+        folder = Path(to).expanduser().absolute()
+        arrival = _begin(manifest, folder, membership, servers, in_order=in_order, timeout_s=timeout_s)
     except BaseException:
         membership.close()
         raise
@@ -74,7 +81,15 @@ def get(
     return arrival
 
 
-def _begin(manifest: Manifest, folder: Path, membership: Membership, *, in_order: bool, timeout_s: float) -> Arrival:
+def _begin(
+    manifest: Manifest,
+    folder: Path,
+    membership: Membership,
+    servers: Sequence[str],
+    *,
+    in_order: bool,
+    timeout_s: float,
+) -> Arrival:
     arriving = Arriving(folder, manifest)
     try:
         fetch = Fetch(manifest, arriving, membership.holdings, in_order=in_order)
@@ -86,7 +101,9 @@ def _begin(manifest: Manifest, folder: Path, membership: Membership, *, in_order
             if not fetch.is_whole(index)
         ]
         membership.holdings.add_arriving(arriving.staging, rows, plan.piece_size, arriving.noted)
-        session = Session(fetch, membership.dial, membership.book.addresses(), timeout_s=timeout_s)
+        web = [WebSource(address, fetch) for address in servers]
+        peers = membership.book.addresses()
+        session = Session(fetch, membership.dial, peers, more=web, timeout_s=timeout_s)
     except BaseException:
         arriving.close()
         raise
@@ -104,6 +121,12 @@ def enter(fetch: Fetch, membership: Membership) -> None:
     holdings.forget(fetch.arriving.staging)
     layers = {fetch.plan.files[index].root: fetch.layer(index) for index in range(len(fetch.plan.files))}
     holdings.add(fetch.manifest, fetch.arriving.folder, layers)
+
+
+def _trusts(membership: Membership, manifest: Manifest) -> bool:
+    standings = membership.catalogue.standings()
+    keys = (manifest.publisher, membership.catalogue.head(manifest.publisher))
+    return any(standings.get(key, ("", ""))[0] == "trusted" for key in keys)
 
 
 def _manifest(reference: str, membership: Membership) -> Manifest:

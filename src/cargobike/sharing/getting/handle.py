@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
 
-from cargobike.core.errors import NotFoundError, WaitError, nearest
+from cargobike.core.errors import InvalidInputError, NotFoundError, WaitError, nearest
+from cargobike.core.registering.keeping import table_keeper
+from cargobike.sharing.getting.arriving_files import as_file_system
 from cargobike.sharing.getting.fetch import Fetch
 from cargobike.sharing.getting.progress import Gauge, Progress
 from cargobike.sharing.getting.session import Session
@@ -110,6 +112,19 @@ class Arrival:
     def size_of(self, path: str) -> int:
         """Return the bytes of one of its files when it is whole."""
         return next((file.size for file in self.manifest.files if file.path == path), 0)
+
+    def source(self) -> object:
+        """Return its rows for a `data.Loader`, which can begin before all of it is here; what it reads comes first.
+
+        Raises:
+            InvalidInputError: If it has no Parquet files.
+        """
+        sizes = {file.path: file.size for file in self.manifest.files if file.path.endswith((".parquet", ".pq"))}
+        if not sizes:
+            raise InvalidInputError(
+                f"{self.manifest.reference} has no Parquet files; wait for its files and read those."
+            )
+        return table_keeper().open_parquet_files(as_file_system(self, list(sizes)), sizes, self.manifest.reference)
 
     def stop(self) -> None:
         """End it, and wait until nothing of it runs any more; what was had stays for the next time."""

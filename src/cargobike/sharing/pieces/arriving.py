@@ -2,7 +2,7 @@
 
 What lies in the folder itself is whole and verified. What is not yet lies in a folder `.arriving-…` below it, with a
 file `noted` that has a byte for each piece, set after the piece was written: 1, or 2 if it is not verified yet. So a
-kill loses no piece that was had. After a kill, and after a loss of power, what was noted is verified before it is believed.
+kill loses no piece that was had. After a kill, or a loss of power, what was noted is verified before it is believed.
 """
 
 from __future__ import annotations

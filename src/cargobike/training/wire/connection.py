@@ -73,7 +73,7 @@ def reach_far(address: str, secret: bytes, timeout_s: float, dialect: Dialect) -
     host, _, port = address.rpartition(":")
     far = socket.create_connection((host.strip("[]"), int(port)), timeout=timeout_s)
     deadline = time.monotonic() + min(timeout_s, HANDSHAKE_S)
-    return _proved(far, None, secret, address, deadline, dialect, ENCRYPTED)
+    return _proved(far, None, secret, address, deadline, dialect=dialect, demanded=ENCRYPTED)
 
 
 def reach(address: str, secret: bytes, timeout_s: float) -> Channel:
@@ -103,6 +103,7 @@ def _proved(
     secret: bytes,
     peer: str,
     deadline: float,
+    *,
     dialect: Dialect = PARAMETER_SERVER,
     demanded: Suite | None = None,
 ) -> Channel:

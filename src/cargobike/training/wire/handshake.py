@@ -1,6 +1,6 @@
 """Proves to a worker and a server that the other knows the secret, and makes the keys of their connection.
 
-The server is the end that was connected to, the worker the one that connected, whatever the two say to each other later.
+The server is the end that was connected to, the worker the one that connected, whatever they say to each other later.
 
 Bytes in, bytes out; no socket. Three messages of fixed length: the server's greeting, the worker's answer with its
 proof, the server's verdict with its own. Proofs and keys follow from the secret, both ends' fresh random numbers, what
@@ -69,7 +69,7 @@ class Seals:
     sending: Seal
     receiving: Seal
     binding: bytes = b""
-    """The same for both ends of this connection, and for no other: who signs it proves to be here, and not elsewhere."""
+    """The same for both ends of this connection, and for no other: what an end signs to prove who it is."""
 
 
 def check_words(words: bytes, dialect: Dialect = PARAMETER_SERVER) -> None:

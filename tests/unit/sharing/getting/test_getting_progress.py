@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import io
+from typing import Any
 
 from cargobike.sharing.getting.progress import Progress, ProgressLine
 
-FACTS = {"reference": "higgs@abc:3", "size": 10**9, "size_had": 45 * 10**7, "size_fetched": 10**8, "size_found": 0}
+FACTS: dict[str, Any] = {
+    "reference": "higgs@abc:3",
+    "size": 10**9,
+    "size_had": 45 * 10**7,
+    "size_fetched": 10**8,
+    "size_found": 0,
+}
 
 
 def test_a_line_says_how_far_how_fast_and_from_how_many() -> None:
