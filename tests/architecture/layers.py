@@ -84,7 +84,9 @@ INNER: dict[str, list[set[str]]] = {
         {"usage"},
         {"files", "program", "output", "agent_events", "template", "current"},
         {"agent", "runner"},
-        {"agent_loop", "template_loop"},
+        {"template_loop"},
+        {"template_ends"},
+        {"agent_loop"},
         {"host"},
     ],
 }
@@ -330,7 +332,6 @@ LIBRARIES: dict[str, Library] = {
             "workers/wire/server.py",
             "workers/wire/strangers.py",
             "workers/files/remote_files.py",
-            "workers/agent_loop.py",
             "workers/wire/connection.py",
         )
     ),
@@ -423,6 +424,8 @@ DEFERRED: dict[tuple[str, str], str] = {
         "experiments/driving/conduct.py",
         "cargobike.workers.files.requests",
     ): "only for workers on other machines",
+    ("experiments/driving/conduct.py", "cargobike.workers.wire.server"): "only for workers that come over the network",
+    ("workers/host.py", "cargobike.workers.wire.connection"): "only for workers that come over the network",
     ("workers/host.py", "cargobike.workers.files.courier"): "only for workers that do not see the project's disk",
     ("engines/spark/task.py", "cargobike.core.settings"): "an executor without it is to say so",
     ("engines/spark/task.py", "cargobike.core.records"): "an executor without it is to say so",

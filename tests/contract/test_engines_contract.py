@@ -12,9 +12,16 @@ from cargobike.testing.engines import Desk, EngineContract, ProcessEngineContrac
 
 class TestLocalEngine(ProcessEngineContract):
     made_by = "cargobike.engines.local.engine:LocalEngine"
+    inherits = True
 
     def make_engine(self, gpus: tuple[str, ...]) -> Engine:
         return LocalEngine(gpus=gpus)
+
+
+class TestLocalEngineOverTheNetwork(TestLocalEngine):
+    """As Spark's tasks use it: its workers have keys, and a template of their own."""
+
+    inherits = False
 
 
 def no_training(params: Params, seed: int) -> SimulatedRun:

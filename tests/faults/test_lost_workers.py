@@ -189,7 +189,7 @@ def test_results_are_not_lost_when_agent_and_runner_end_close_together() -> None
         _, agent = ancestors(2)
         me = os.getpid()
         subprocess.Popen(
-            ["sh", "-c", f"while kill -0 {me} 2>/dev/null; do sleep 0.02; done; sleep 0.1; kill -CONT {agent}"],
+            ["sh", "-c", f"while grep -qs 'State:.[^Z]' /proc/{me}/status; do sleep 0.02; done; kill -CONT {agent}"],
             start_new_session=True,
         )
         os.kill(agent, signal.SIGSTOP)

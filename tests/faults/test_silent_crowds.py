@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import socket
 from pathlib import Path
@@ -11,12 +10,18 @@ from pathlib import Path
 import psutil
 import pytest
 
-from support.watching import Script, wait_for
+from support.watching import Script, above, wait_for
 
 SEARCH = """
     import json, os, pathlib, resource, time
     resource.setrlimit(resource.RLIMIT_NOFILE, ({soft}, {hard}))
     from cargobike import experiment
+    from cargobike.core.running.hosting import Listening
+    from cargobike.engines.capabilities import Elsewhere
+    from cargobike.engines.local.engine import LocalEngine
+
+    class Listens(LocalEngine, Elsewhere):
+        listening = Listening(port={port})
 
     here = pathlib.Path.cwd()
 
@@ -30,7 +35,7 @@ SEARCH = """
         print("limits", *resource.getrlimit(resource.RLIMIT_NOFILE))
         return x
 
-    result = experiment.launch(train, {{"x": [1, 2, 3, 4, 5, 6]}}, workers=2, quiet=True)
+    result = experiment.launch(train, {{"x": [1, 2, 3, 4, 5, 6]}}, workers=2, engine=Listens(), quiet=True)
     ends = {{
         "state": result.state,
         "values": [trial.value for trial in result.trials],
@@ -41,17 +46,9 @@ SEARCH = """
 """
 
 
-def _port_of(pid: int) -> int:
-    """Return the port that a process listens on, as the kernel knows it."""
-    sockets = set()
-    for name in os.listdir(f"/proc/{pid}/fd"):
-        try:
-            sockets.add(os.readlink(f"/proc/{pid}/fd/{name}"))
-        except FileNotFoundError:
-            continue
-    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
-    (port,) = [int(row[1].split(":")[1], 16) for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in sockets]
-    return port
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        return int(probe.getsockname()[1])
 
 
 def _is_closed(connection: socket.socket) -> bool:
@@ -68,15 +65,15 @@ def _is_closed(connection: socket.socket) -> bool:
 
 @pytest.mark.parametrize(("soft", "hard"), [(1024, 1024), (1024, 4096), (100, 100)])
 def test_a_search_survives_a_silent_crowd_and_the_loss_of_a_worker(tmp_path: Path, soft: int, hard: int) -> None:
-    script = Script(tmp_path, SEARCH.format(soft=soft, hard=hard))
+    port = _free_port()
+    script = Script(tmp_path, SEARCH.format(soft=soft, hard=hard, port=port))
     crowd: list[socket.socket] = []
     try:
         wait_for(lambda: len(list(tmp_path.glob("running-*"))) >= 2, "two trials")
-        port = _port_of(script.process.pid)
         for _ in range(1050):
             crowd.append(socket.create_connection(("127.0.0.1", port), timeout=20))
         runner = psutil.Process(int(next(tmp_path.glob("running-*")).name.removeprefix("running-")))
-        _template, agent, host = runner.parents()[:3]
+        _template, agent, host = above(runner)[:3]
         for victim in (host, agent):
             victim.send_signal(signal.SIGKILL)
         wait_for(lambda: len(list(tmp_path.glob("running-*"))) >= 3, f"another worker\n{script.output}")

@@ -18,6 +18,7 @@ from cargobike.core.errors import ExperimentFailedError
 from cargobike.engines.engine import WorkerSpec
 from cargobike.engines.local.engine import LocalEngine, LocalHandle
 from cargobike.workers.wire.connection import AgentConfig
+from support.far_engine import KeyedEngine
 from support.watching import wait_for
 
 
@@ -96,7 +97,7 @@ def test_a_host_that_cannot_import_cargobike_says_so(monkeypatch: pytest.MonkeyP
         experiment.launch(lambda x: x, {"x": [0]}, engine=LocalEngine(), quiet=True)
 
 
-class ForgetfulEngine(LocalEngine):
+class ForgetfulEngine(KeyedEngine):
     """Starts its first worker with keys that the driver does not know."""
 
     def __init__(self) -> None:

@@ -24,6 +24,7 @@ from cargobike.workers.wire.connection import AgentConfig, Connection, identity_
 from cargobike.workers.wire.link import Link
 from cargobike.workers.wire.messages import Ended, Hello, Release, Said, decode_driver_message, encode_message
 from cargobike.workers.wire.server import WireServer
+from support.far_engine import KeyedEngine
 from support.watching import wait_for
 
 
@@ -136,7 +137,7 @@ def test_strangers_get_nothing_in_and_nothing_out(
             time.sleep(0.01)
         return x
 
-    result = experiment.launch(train, {"x": [1, 2]}, workers=2, trial_timeout_s=200, quiet=True)
+    result = experiment.launch(train, {"x": [1, 2]}, workers=2, engine=KeyedEngine(), trial_timeout_s=200, quiet=True)
     visitor.join()
     assert errors == []
     assert [ended.value for ended in result.trials] == [1.0, 2.0]
@@ -247,7 +248,7 @@ def test_keys_are_in_no_command_line_no_environment_and_no_file(
             time.sleep(0.01)
         return x
 
-    result = experiment.launch(train, {"x": [1, 2]}, workers=2, trial_timeout_s=200, quiet=True)
+    result = experiment.launch(train, {"x": [1, 2]}, workers=2, engine=KeyedEngine(), trial_timeout_s=200, quiet=True)
     looker.join()
     assert len(seen) >= 2 * 7  # a host, two agents, two templates and two runners
     for path in result.folder.rglob("*"):
@@ -288,7 +289,7 @@ def test_the_process_of_a_train_function_does_not_know_its_workers_key(
             time.sleep(0.01)
         return x
 
-    result = experiment.launch(train, {"x": [1]}, workers=1, trial_timeout_s=100, quiet=True)
+    result = experiment.launch(train, {"x": [1]}, workers=1, engine=KeyedEngine(), trial_timeout_s=100, quiet=True)
     looker.join()
     assert isinstance(result, Result)
     assert found["agent"], "the search finds keys where they are"

@@ -1,4 +1,4 @@
-"""Workers on this machine that behave as on another one: they do not use the project's disk, files travel."""
+"""Workers on this machine that behave as on another one: they come over the network, or even without its disk."""
 
 from __future__ import annotations
 
@@ -7,13 +7,19 @@ from cargobike.engines.capabilities import Elsewhere
 from cargobike.engines.local.engine import LocalEngine
 
 
-class FarEngine(LocalEngine, Elsewhere):
-    """Local processes without the project's disk; what stands for it is made in the working directory."""
+class KeyedEngine(LocalEngine, Elsewhere):
+    """Local processes that reach the driver over the network, with keys, as those on other machines do."""
 
-    name = "far"
-    may_share_disk = False
+    name = "keyed"
 
     @property
     def listening(self) -> Listening:
         """Loopback."""
         return Listening()
+
+
+class FarEngine(KeyedEngine):
+    """Local processes without the project's disk; what stands for it is made in the working directory."""
+
+    name = "far"
+    may_share_disk = False

@@ -8,8 +8,9 @@ import threading
 import msgspec
 
 from cargobike.engines.engine import WorkerSpec
-from cargobike.engines.local.engine import LocalEngine, LocalHandle
+from cargobike.engines.local.engine import LocalHandle
 from cargobike.workers.wire.connection import AgentConfig
+from support.far_engine import KeyedEngine
 
 
 class Proxy:
@@ -71,7 +72,7 @@ class Proxy:
         self.cut()
 
 
-class ProxiedEngine(LocalEngine):
+class ProxiedEngine(KeyedEngine):
     """A local engine whose workers reach the driver only through a proxy."""
 
     def __init__(self) -> None:

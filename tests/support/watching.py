@@ -39,8 +39,19 @@ def marked(project: Path) -> list[psutil.Process]:
 
 
 def ancestors(count: int) -> list[int]:
-    """Return the pids above this process: from a train function its template, its agent and their host."""
-    return [process.pid for process in psutil.Process().parents()[:count]]
+    """Return the pids above a train function: its template, its agent and their host.
+
+    On the driver's own machine an agent is its own template, and comes twice.
+    """
+    parents = above(psutil.Process())
+    return [process.pid for process in parents[:count]]
+
+
+def above(runner: psutil.Process) -> list[psutil.Process]:
+    """Return the template, the agent and the host above a runner; the host has begun the session that all are in."""
+    parents = runner.parents()
+    host = next(place for place, parent in enumerate(parents) if os.getsid(parent.pid) == parent.pid)
+    return [parents[0], parents[host - 1], *parents[host:]]
 
 
 class Script:

@@ -30,6 +30,10 @@ class Elsewhere(ABC):
         """Where the driver has to listen so that the workers of this engine can reach it."""
 
 
+class HandsDown(ABC):  # noqa: B024 - says what an engine can do with `WorkerSpec.descriptor`, nothing to implement
+    """Its workers descend from this process, and can inherit a connection to it."""
+
+
 class WarmsUp(ABC):
     """Something takes time before its first worker can start."""
 

@@ -29,6 +29,8 @@ class WorkerSpec(msgspec.Struct, frozen=True, kw_only=True):
         peers: How many workers share the place, for dividing its cores.
         libraries: Libraries that the train function imports, whose versions should be the same everywhere.
         version: Version of Cargobike in the driver, which the worker reports back.
+        descriptor: The worker's end of its connection to the driver, for engines that can hand it down; -1 if it has to
+            connect by itself.
     """
 
     name: str
@@ -40,6 +42,7 @@ class WorkerSpec(msgspec.Struct, frozen=True, kw_only=True):
     peers: int = 1
     version: str = ""
     libraries: tuple[str, ...] = ()
+    descriptor: int = -1
 
     def __repr__(self) -> str:  # no keys and no megabytes in a log
         return f"WorkerSpec(name={self.name!r}, module={self.module!r}, resources={self.resources!r})"

@@ -180,9 +180,12 @@ class ProcessEngineContract(EngineContract):
     made_by: ClassVar[str]
     """`module:callable` that makes the engine without arguments, in a process that is going to be killed."""
 
+    inherits: ClassVar[bool] = False
+    """Whether its workers inherit their connections (`HandsDown`); else they come over the network."""
+
     def make_desk(self, engine: Engine, folder: Path) -> Reception:
         """Receive real workers."""
-        return Reception(folder)
+        return Reception(folder, inherits=self.inherits)
 
     def test_a_worker_says_who_it_is(self, engine: Engine, desk: Reception) -> None:
         """Its name, the version it was started with, its devices."""
@@ -254,7 +257,7 @@ class ProcessEngineContract(EngineContract):
     @pytest.fixture
     def calculators(self, engine: Engine, tmp_path: Path) -> Iterator[CalculatorReception]:
         """Where workers are received that run a program without trials."""
-        reception = CalculatorReception(tmp_path)
+        reception = CalculatorReception(tmp_path, inherits=self.inherits)
         yield reception
         engine.shutdown()
         reception.close()
@@ -301,7 +304,7 @@ class ProcessEngineContract(EngineContract):
 
     def test_a_reused_process_takes_one_assignment_after_the_other(self, engine: Engine, tmp_path: Path) -> None:
         """One that has died while it waited is replaced, which costs nothing."""
-        calculators = CalculatorReception(tmp_path, reuse=True)
+        calculators = CalculatorReception(tmp_path, reuse=True, inherits=self.inherits)
         try:
             handle = self._start(engine, calculators, "w0")
             pids: list[int] = []

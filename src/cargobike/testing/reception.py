@@ -20,9 +20,10 @@ from cargobike.experiments.trial.messages import Assignment, AttemptEnd, FromWor
 from cargobike.experiments.trial.payload import Payload
 from cargobike.testing import programs
 from cargobike.workers.processes import children_of
-from cargobike.workers.wire.connection import AgentConfig
 from cargobike.workers.wire.messages import Assign, Died, Ended, Halt, Hello, Output, Release, Said, Tell
+from cargobike.workers.wire.pairs import PairServer
 from cargobike.workers.wire.server import WireServer
+from cargobike.workers.wire.ways import AgentConfig, DriverEnd
 
 Heard = TypeVar("Heard")
 
@@ -47,6 +48,7 @@ class WorkerReception(Generic[Heard]):
         payload: What it is made from.
         decode: Turns bytes into a message from a worker.
         reuse: Whether runners are reused.
+        inherits: Whether workers inherit their connections instead of coming over the network.
     """
 
     def __init__(
@@ -57,23 +59,24 @@ class WorkerReception(Generic[Heard]):
         decode: Callable[[bytes | msgspec.Raw], Heard],
         *,
         reuse: bool = False,
+        inherits: bool = False,
     ) -> None:
         self._folder = folder
         self._module = module
         self._payload = payload
         self._reuse = reuse
-        self._server = WireServer(decode)
+        self._server: DriverEnd[Heard] = PairServer(decode) if inherits else WireServer(decode)
         self.greetings: dict[str, Hello] = {}
 
     def spec(self, worker: str, resources: Resources | None = None) -> WorkerSpec:
         """Make what an engine needs to start a worker that connects to this reception."""
-        public, secret = self._server.admit(worker)
+        ticket = self._server.issue(worker)
         config = AgentConfig(
             worker=worker,
-            address=self._server.address,
-            server_key=self._server.server_key,
-            public_key=public,
-            secret_key=secret,
+            address=ticket.address,
+            server_key=ticket.server_key,
+            public_key=ticket.public_key,
+            secret_key=ticket.secret_key,
             folder=str(self._folder),
             project=str(self._folder),
             reuse=self._reuse,
@@ -85,6 +88,7 @@ class WorkerReception(Generic[Heard]):
             payload=self._payload,
             resources=resources or Resources(gpus=0),
             version="1",
+            descriptor=ticket.descriptor,
         )
 
     def has_come(self, worker: str) -> bool:
@@ -118,11 +122,12 @@ class Reception(WorkerReception[FromWorker]):
 
     Args:
         folder: Where trials leave what they write.
+        inherits: Whether workers inherit their connections.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, inherits: bool = False) -> None:
         payload = Payload(function=pickle.dumps(_train), sys_path=list(sys.path), launch_dir=str(folder))
-        super().__init__(folder, WORKER_PROGRAM, payload.encode(), decode_from_worker)
+        super().__init__(folder, WORKER_PROGRAM, payload.encode(), decode_from_worker, inherits=inherits)
         self.results: dict[str, AttemptEnd] = {}
 
     def _hear(self, worker: str, message: FromWorker) -> None:
@@ -150,10 +155,11 @@ class CalculatorReception(WorkerReception[programs.Heard]):
     Args:
         folder: Where it may write.
         reuse: Whether runners are reused.
+        inherits: Whether workers inherit their connections.
     """
 
-    def __init__(self, folder: Path, *, reuse: bool = False) -> None:
-        super().__init__(folder, programs.MODULE, b"hello", programs.decode_heard, reuse=reuse)
+    def __init__(self, folder: Path, *, reuse: bool = False, inherits: bool = False) -> None:
+        super().__init__(folder, programs.MODULE, b"hello", programs.decode_heard, reuse=reuse, inherits=inherits)
         self.answers: list[programs.Answer] = []
         self.ends: list[Ended[programs.Answer] | Died] = []
         self.output: dict[int, bytes] = {}

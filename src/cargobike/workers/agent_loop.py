@@ -8,25 +8,26 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import signal
 import socket
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-
-import zmq
 
 from cargobike.workers import agent_events as ev
 from cargobike.workers.agent import Agent
 from cargobike.workers.processes import end_descendants, processor_seconds
+from cargobike.workers.quiet import START_PATIENCE_S
+from cargobike.workers.template_ends import TemplateEnd
 from cargobike.workers.usage import GpuMeter, measure
 from cargobike.workers.whereabouts import name_of_machine
-from cargobike.workers.wire.connection import AgentConfig, Connection
-from cargobike.workers.wire.inner import ShowStack, Start, Started, decode_from_runner, decode_from_template
+from cargobike.workers.wire.inner import FromTemplate, ShowStack, Started, decode_from_runner
 from cargobike.workers.wire.messages import (
     Assign,
+    Beat,
     Ended,
     Hello,
     NoMessage,
@@ -35,6 +36,7 @@ from cargobike.workers.wire.messages import (
     encode_message,
 )
 from cargobike.workers.wire.packets import PacketReader
+from cargobike.workers.wire.ways import AgentConfig, AgentEnd
 
 if TYPE_CHECKING:
     from cargobike.workers.files.courier import Courier
@@ -50,8 +52,7 @@ _LINGER_MS = 2000
 class Below:
     """The agent's ends of its connections to the template and the runner."""
 
-    template_pid: int
-    template: socket.socket
+    template: TemplateEnd
     runner: socket.socket
     stdout_fd: int
     stderr_fd: int
@@ -65,6 +66,7 @@ class AgentLoop:
 
     Args:
         config: What the driver has said.
+        connection: The connection to the driver.
         below: Connections to the template and the runner.
         gpus: Devices of this worker.
         version: Version of Cargobike in the driver.
@@ -72,12 +74,19 @@ class AgentLoop:
     """
 
     def __init__(
-        self, config: AgentConfig, below: Below, gpus: tuple[str, ...], version: str, courier: Courier | None = None
+        self,
+        config: AgentConfig,
+        connection: AgentEnd,
+        below: Below,
+        *,
+        gpus: tuple[str, ...],
+        version: str,
+        courier: Courier | None = None,
     ) -> None:
         self._below = below
         self._courier = courier
         self._packets = PacketReader(below.runner)
-        self._connection = Connection(config)
+        self._connection = connection
         self._hello = encode_message(
             Hello(
                 config.worker,
@@ -102,7 +111,7 @@ class AgentLoop:
         self._streams: tuple[tuple[StreamName, int], ...] = (("stdout", below.stdout_fd), ("stderr", below.stderr_fd))
         for _, fd in self._streams:
             os.set_blocking(fd, False)
-        self._poller = zmq.Poller()
+        self._poller = connection.poller
         self._actions: dict[type, Callable[[Any], None]] = {
             ev.SendRunner: self._send_runner,
             ev.TellTemplate: self._tell_template,
@@ -124,41 +133,55 @@ class AgentLoop:
         Raises:
             ChildProcessError: If this worker cannot go on.
         """
-        below, connection, poller = self._below, self._connection, self._poller
-        link, monitor = connection.socket, connection.monitor
-        runner_fd, template_fd = below.runner.fileno(), below.template.fileno()
+        below, connection, poller, template = self._below, self._connection, self._poller, self._below.template
+        runner_fd = below.runner.fileno()
         courier_fd = self._courier.wake_fd if self._courier is not None else -1
-        for source in (link, monitor, runner_fd, template_fd, below.stdout_fd, below.stderr_fd, *below.liveness_fds):
-            poller.register(source, zmq.POLLIN)
+        for source in (runner_fd, below.stdout_fd, below.stderr_fd, *below.liveness_fds):
+            poller.register(source, select.POLLIN)
         if courier_fd >= 0:
-            poller.register(courier_fd, zmq.POLLIN)
+            poller.register(courier_fd, select.POLLIN)
+        template.join(poller, self._before_import)
+        connection.begin(self._hello)
         while True:
-            wait_s = self._agent.next_deadline - time.monotonic()
-            ready = dict(poller.poll(max(0, int(wait_s * 1000) + 1)))
+            ready = dict(poller.poll(self._wait_ms()))
             self._now = time.monotonic()
-            if any(fd in ready for fd in below.liveness_fds):
+            if not ready.keys().isdisjoint(below.liveness_fds):
                 return
-            if monitor in ready and connection.reconnected():
-                connection.repeat(self._hello)
-            if link in ready:
+            if connection.has_come(ready):
                 self._hear_driver()
+                if connection.is_closed:
+                    return
             if runner_fd in ready:
                 self._hear_runner(_MOST_PACKETS)
-            if template_fd in ready:
-                self._hear_template()
+            self._hear_template(ready)
             if below.stdout_fd in ready or below.stderr_fd in ready:
                 self._read_output()
             if courier_fd in ready:
                 self._hear_courier()
-            self._happen(ev.Ticked(self._now, connection.link.in_flight))
-            if self._batch:
-                connection.send(self._batch)
-                self._batch = []
+            self._happen(ev.Ticked(self._now, connection.in_flight))
+            self._hear_template({})
+            self._send_batch()
             if self._agent.has_left:
                 connection.close(_LINGER_MS)
                 if self._failure:
                     raise ChildProcessError(self._failure)
                 return
+
+    def _wait_ms(self) -> int:
+        due, template_due = self._agent.next_deadline, self._below.template.due
+        if template_due is not None and template_due < due:
+            due = template_due
+        return max(0, int((due - time.monotonic()) * 1000) + 1)
+
+    def _send_batch(self) -> None:
+        if self._batch:
+            self._connection.send(self._batch)
+            self._batch = []
+
+    def _before_import(self) -> None:
+        """Tell the driver that we may not be heard of for some time."""
+        self._batch.append(encode_message(Beat(busy_s=START_PATIENCE_S)))
+        self._send_batch()
 
     def close(self) -> None:
         """End the template and the runner."""
@@ -194,19 +217,25 @@ class AgentLoop:
                 self._look_last()
             self._happen(ev.RunnerSaid(self._now, message, packet))
 
-    def _hear_template(self) -> None:
-        packet = self._below.template.recv(1 << 16)
-        self._hear_runner(sys.maxsize)
-        self._look_last()
-        if not packet:
+    def _hear_template(self, ready: Mapping[Any, int]) -> None:
+        template = self._below.template
+        while news := template.attend(ready, self._now):
+            for message in news:
+                self._template_said(message)
+            ready = {}
+        if template.is_gone and not self._agent.has_left:
+            self._hear_runner(sys.maxsize)
+            self._look_last()
             self._happen(ev.TemplateGone(self._now))
-            return
-        message = decode_from_template(packet)
+
+    def _template_said(self, message: FromTemplate) -> None:
         if isinstance(message, Started):
             self._runner_pid = message.pid
             self._happen(ev.RunnerStarted(self._now))
             return
-        end_descendants(spare=(self._below.template_pid,))
+        self._hear_runner(sys.maxsize)
+        self._look_last()
+        end_descendants(spare=self._below.template.spared)
         self._happen(ev.RunnerExited(self._now, message))
 
     def _look_last(self) -> None:
@@ -242,22 +271,19 @@ class AgentLoop:
         if type(command.message) is ShowStack:
             os.ftruncate(self._below.stack_fd, 0)
             os.lseek(self._below.stack_fd, 0, os.SEEK_SET)
-        # If it has ended, we are about to hear of that. If it does not read, it is given up before long.
-        flags = 0 if type(command.message) is Start else socket.MSG_DONTWAIT
-        with contextlib.suppress(BlockingIOError, BrokenPipeError, ConnectionError):
-            self._below.template.send(encode_message(command.message), flags)
+        self._below.template.tell(command.message)
 
     def _set_stop_flag(self, command: ev.SetStopFlag) -> None:
         self._below.flags[0] = int(command.value)
 
     def _listen_to_runner(self, command: ev.ListenToRunner) -> None:
         if command.on:
-            self._poller.register(self._below.runner.fileno(), zmq.POLLIN)
+            self._poller.register(self._below.runner.fileno(), select.POLLIN)
         else:
             self._poller.unregister(self._below.runner.fileno())
 
     def _measure_runner(self, command: ev.MeasureRunner) -> None:
-        self._happen(ev.RunnerMeasured(self._now, processor_seconds(self._below.template_pid)))
+        self._happen(ev.RunnerMeasured(self._now, processor_seconds(self._below.template.pid)))
 
     def _read_stack(self) -> None:
         text = os.pread(self._below.stack_fd, _LONGEST_STACK, 0).decode(errors="replace").strip()

@@ -26,12 +26,14 @@ from cargobike.core.running.hosting import Begin, Fork, Forked, Gone, HostNews, 
 from cargobike.core.running.inherited import DRIVER_FD
 from cargobike.core.settings import PROJECT
 from cargobike.workers.agent_loop import AgentLoop, Below, run_agent
-from cargobike.workers.processes import adopt_orphans, await_ends, end_descendants
+from cargobike.workers.processes import adopt_orphans, await_ends, end_descendants, volunteer
 from cargobike.workers.program import MakeProgram, Program, Seat
 from cargobike.workers.runner import open_stream
+from cargobike.workers.template_ends import TemplateBelow, TemplateEnd, TemplateHere
 from cargobike.workers.template_loop import serve
 from cargobike.workers.whereabouts import host_of
-from cargobike.workers.wire.connection import AgentConfig
+from cargobike.workers.wire.pairs import PairConnection
+from cargobike.workers.wire.ways import AgentConfig
 
 if TYPE_CHECKING:
     from cargobike.workers.files.courier import Courier
@@ -86,7 +88,7 @@ class Host:
                 if order is None:
                     return
                 if isinstance(order, Fork):
-                    self._fork(order, descriptors[0])
+                    self._fork(order, *descriptors)
 
     def see_agents_off(self) -> None:
         """Leave the processes of each trial to its agent, which has also noticed that the driver is gone.
@@ -125,7 +127,7 @@ class Host:
         gc.freeze()
         self._send(Warm(failed))
 
-    def _fork(self, order: Fork, config_fd: int) -> None:
+    def _fork(self, order: Fork, config_fd: int, wire_fd: int = -1) -> None:
         pid = os.fork()
         if pid == 0:
             status = 1
@@ -134,13 +136,15 @@ class Host:
                 os.close(signal.set_wakeup_fd(-1))
                 os.close(self._wake_fd)
                 signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-                become_agent(self._program, config_fd, order.gpus, self._liveness_fds, self._version)
+                become_agent(self._program, (config_fd, wire_fd), order.gpus, self._liveness_fds, self._version)
                 status = 0
             except BaseException:  # noqa: BLE001 - no exception may leave a forked child, only its exit status
                 traceback.print_exc()
             finally:
                 os._exit(status)
-        os.close(config_fd)
+        for fd in (config_fd, wire_fd):
+            if fd >= 0:
+                os.close(fd)
         self._agents[pid] = order.name
         self._send(Forked(order.name, pid))
 
@@ -160,55 +164,100 @@ class Host:
 
 
 def become_agent(
-    program: Program, config_fd: int, gpus: tuple[str, ...], liveness_fds: tuple[int, ...], version: str
+    program: Program, handed: tuple[int, int], gpus: tuple[str, ...], liveness_fds: tuple[int, ...], version: str
 ) -> None:
-    """Fork a template, then become its agent.
+    """Become an agent, with a template below it or in itself.
 
-    The config with the keys is read only after the fork, so that no process in which user code runs ever has it in
-    its memory.
+    A worker that inherits its connection to the driver has no keys, and one thread only: runners can be forked from the
+    agent. Otherwise the template is forked first, and the config with the keys is read only then, so that no process
+    in which user code runs ever has it in its memory.
+
+    Args:
+        program: What runners run.
+        handed: The descriptors of the config and of the connection, -1 if there is none to inherit.
+        gpus: Devices of this worker.
+        liveness_fds: What shows that the driver is gone.
+        version: Version of Cargobike in the driver.
     """
     os.setpgid(0, 0)
     adopt_orphans()
-    agent_end, template_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    agent_runner_end, runner_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    for end in (agent_end, template_end, agent_runner_end, runner_end):
-        end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
+    agent_runner_end, runner_end = _pair()
     stdout_read, stdout_write = os.pipe()
     stderr_read, stderr_write = os.pipe()
     flags = mmap.mmap(-1, mmap.PAGESIZE)
     stack_fd = os.memfd_create("cargobike-stack")
+    mine = (stdout_read, stderr_read, agent_runner_end.fileno(), *liveness_fds)
+    pipes = (stdout_write, stderr_write)
+    config_fd, wire_fd = handed
+
+    def seat_of(settings: _Settings) -> Seat:
+        os.environ[PROJECT] = settings.project
+        return Seat(
+            agent=runner_end,
+            flags=flags,
+            folder=Path(settings.folder),
+            project=Path(settings.project),
+            gpus=gpus,
+            reuse=settings.reuse,
+            driver_host=settings.driver_host,
+            files_travel=settings.files_travel,
+            stack_fd=stack_fd,
+        )
+
+    def below(template: TemplateEnd) -> Below:
+        return Below(
+            template=template,
+            runner=agent_runner_end,
+            stdout_fd=stdout_read,
+            stderr_fd=stderr_read,
+            flags=memoryview(flags),
+            liveness_fds=liveness_fds,
+            stack_fd=stack_fd,
+        )
+
+    if wire_fd >= 0:
+        config = AgentConfig.decode(_read_all(config_fd))
+
+        def leave_behind() -> None:
+            volunteer()
+            for fd in (*mine, wire_fd):
+                os.close(fd)
+            _redirect(*pipes)
+
+        sys.stdout, sys.stderr = open_stream(1), open_stream(2)  # no pages to copy for them in each runner
+        template = TemplateHere(program, seat_of(_settings_of(config)), leave_behind)
+        run_agent(AgentLoop(config, PairConnection(wire_fd), below(template), gpus=gpus, version=version))
+        return
+
+    agent_end, template_end = _pair()
     settings_read, settings_write = os.pipe()
     me = os.getpid()
     template_pid = os.fork()
     if template_pid == 0:
         try:
-            for fd in (config_fd, *liveness_fds, stdout_read, stderr_read, settings_write):
+            for fd in (config_fd, settings_write, *mine):
                 os.close(fd)
             agent_end.close()
-            agent_runner_end.close()
+            _redirect(*pipes)
+            sys.stdout, sys.stderr = open_stream(1), open_stream(2)
             settings = msgspec.msgpack.decode(_read_all(settings_read), type=_Settings)
-            _redirect(stdout_write, stderr_write)
-            os.environ[PROJECT] = settings.project
-            seat = Seat(
-                agent=runner_end,
-                flags=flags,
-                folder=Path(settings.folder),
-                project=Path(settings.project),
-                gpus=gpus,
-                reuse=settings.reuse,
-                driver_host=settings.driver_host,
-                files_travel=settings.files_travel,
-                stack_fd=stack_fd,
-            )
-            serve(template_end, program, seat, me)
+            serve(template_end, program, seat_of(settings), me)
         except BaseException:  # noqa: BLE001 - no exception may leave a forked child, only its exit status
             traceback.print_exc()
         finally:
             os._exit(1)
-    for fd in (stdout_write, stderr_write, settings_read):
+    for fd in (*pipes, settings_read):
         os.close(fd)
     template_end.close()
     runner_end.close()
+    _run_with_keys(config_fd, settings_write, below(TemplateBelow(template_pid, agent_end)), gpus, version)
+
+
+def _run_with_keys(config_fd: int, settings_fd: int, below: Below, gpus: tuple[str, ...], version: str) -> None:
+    """Be the agent of a worker that connects to its driver over the network."""
+    # Not for workers that inherit their connection: every import delays every worker.
+    from cargobike.workers.wire.connection import Connection  # noqa: PLC0415
+
     config = AgentConfig.decode(_read_all(config_fd))
     project, folder = Path(config.project), Path(config.folder)
     courier: Courier | None = None
@@ -221,23 +270,20 @@ def become_agent(
         folder = project / folder
         courier = Courier(config, project)
     settings = _Settings(str(folder), str(project), config.reuse, host_of(config.address), courier is not None)
-    with os.fdopen(settings_write, "wb") as pipe:
+    with os.fdopen(settings_fd, "wb") as pipe:
         pipe.write(_encode(settings))
-    below = Below(
-        template_pid=template_pid,
-        template=agent_end,
-        runner=agent_runner_end,
-        stdout_fd=stdout_read,
-        stderr_fd=stderr_read,
-        flags=memoryview(flags),
-        liveness_fds=liveness_fds,
-        stack_fd=stack_fd,
-    )
     try:
-        run_agent(AgentLoop(config, below, gpus, version, courier))
+        run_agent(AgentLoop(config, Connection(config), below, gpus=gpus, version=version, courier=courier))
     finally:
         if courier is not None:
             courier.clear_up()
+
+
+def _pair() -> tuple[socket.socket, socket.socket]:
+    ends = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    for end in ends:
+        end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
+    return ends
 
 
 class _Settings(msgspec.Struct, frozen=True):
@@ -250,13 +296,16 @@ class _Settings(msgspec.Struct, frozen=True):
     files_travel: bool
 
 
+def _settings_of(config: AgentConfig) -> _Settings:
+    return _Settings(config.folder, config.project, config.reuse, host_of(config.address), files_travel=False)
+
+
 def _redirect(stdout_fd: int, stderr_fd: int) -> None:
     """Send output to the agent, line by line, and take input from nowhere."""
     null = os.open(os.devnull, os.O_RDONLY)
     for source, target in ((null, 0), (stdout_fd, 1), (stderr_fd, 2)):
         os.dup2(source, target)
         os.close(source)
-    sys.stdout, sys.stderr = open_stream(1), open_stream(2)
 
 
 def _read_all(fd: int) -> bytes:

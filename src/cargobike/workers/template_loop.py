@@ -1,7 +1,7 @@
 """The template: a process that has imported everything and run nothing, and forks runners in milliseconds.
 
 It has one thread and executes no user code itself: a single numeric operation before the fork would leave thread pools
-behind that do not exist in the child, and hang it.
+behind that do not exist in the child, and hang it. An agent that has neither keys nor threads is its own template.
 """
 
 from __future__ import annotations
@@ -14,19 +14,20 @@ import signal
 import socket
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from cargobike.workers import runner, template
 from cargobike.workers.processes import die_with_parent, volunteer
 from cargobike.workers.program import Program, Seat
-from cargobike.workers.wire.inner import Started, decode_for_runner, decode_for_template
+from cargobike.workers.wire.inner import FromTemplate, Started, ToTemplate, decode_for_runner, decode_for_template
 from cargobike.workers.wire.messages import Assign, encode_message
 from cargobike.workers.wire.packets import LARGEST
+from cargobike.workers.wire.ways import Poller
 
 _FAILED = 70  # the exit code of a program that raised instead of returning how it ended
-_SPARE_AFTER_MS = 5  # by then the runner that just got its assignment is on its way
+SPARE_AFTER_MS = 5  # by then the runner that just got its assignment is on its way
 
 
 def serve(channel: socket.socket, program: Program, seat: Seat, parent_pid: int) -> None:
@@ -34,9 +35,38 @@ def serve(channel: socket.socket, program: Program, seat: Seat, parent_pid: int)
     die_with_parent(parent_pid)
     volunteer()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    loop = TemplateLoop(channel, program, seat)
+    poller = select.poll()
+    poller.register(channel, select.POLLIN)
+    surroundings = Surroundings(poller, lambda message: channel.send(encode_message(message)), channel.close)
+    loop = TemplateLoop(program, seat, surroundings)
     while True:
-        loop.serve_once()
+        ready = dict(poller.poll(SPARE_AFTER_MS if loop.spare_is_due else None))
+        if not ready:
+            loop.rest()
+        if channel.fileno() in ready:
+            packet = channel.recv(LARGEST)
+            if not packet:
+                loop.kill_all()
+                os._exit(0)
+            loop.hear(decode_for_template(packet))
+        loop.attend(ready)
+
+
+@dataclass(slots=True, frozen=True)
+class Surroundings:
+    """What a template needs of the process that it lives in.
+
+    Attributes:
+        poller: Waits for the ends of runners, among others.
+        tell: Tells the agent something.
+        leave_behind: Called in a runner that was just forked, to close what belongs to the process it came from.
+        before_import: Called before modules are imported, which may take long.
+    """
+
+    poller: Poller
+    tell: Callable[[FromTemplate], object]
+    leave_behind: Callable[[], object]
+    before_import: Callable[[], object] = lambda: None
 
 
 @dataclass(slots=True)
@@ -77,18 +107,16 @@ class _Runner:
 
 
 class TemplateLoop:
-    """Listens to the agent and to the ends of runners, and does what the template decides."""
+    """Carries out what the template decides, in a process of its own or in the agent's."""
 
-    def __init__(self, channel: socket.socket, program: Program, seat: Seat) -> None:
-        self._channel = channel
+    def __init__(self, program: Program, seat: Seat, surroundings: Surroundings) -> None:
         self._program = program
         self._seat = seat
+        self._surroundings = surroundings
         self._template = template.Template(reuse=seat.reuse)
         self._runners: dict[int, _Runner] = {}
         self._by_fd: dict[int, _Runner] = {}
         self._modules = frozenset[str]()
-        self._poller = select.poll()
-        self._poller.register(channel, select.POLLIN)
         self._actions: dict[type, Callable[[Any], object]] = {
             template.Fork: self._fork,
             template.Give: self._give,
@@ -96,40 +124,50 @@ class TemplateLoop:
             template.Drop: self._drop,
             template.AskForStack: lambda command: os.kill(self._runners[command.runner].pid, runner.STACK_SIGNAL),
             template.TakeUnread: lambda _: self._happen(template.Unread(_unread(self._seat.agent))),
-            template.Tell: lambda command: self._channel.send(encode_message(command.exited)),
-            template.ImportModules: _import_modules,
+            template.Tell: lambda command: surroundings.tell(command.exited),
+            template.ImportModules: self._import_modules,
         }
 
-    def serve_once(self) -> None:
-        """Wait for events, and carry out the commands that follow."""
-        ready = self._poller.poll(_SPARE_AFTER_MS if self._template.spare_is_due else None)
-        if not ready:
-            self._happen(template.Rested())
-        for fd, _ in ready:
-            if fd == self._channel.fileno():
-                self._hear_agent()
-            elif fd in self._by_fd:
-                dead = self._by_fd[fd]
-                has_begun = dead.has_begun()
-                code, peak_memory_bytes = self._bury(dead)
-                self._happen(template.Ended(dead.number, code, peak_memory_bytes, has_begun))
+    @property
+    def spare_is_due(self) -> bool:
+        """Whether to call `rest` when nothing happens for `SPARE_AFTER_MS`."""
+        return self._template.spare_is_due
+
+    @property
+    def pids(self) -> list[int]:
+        """The processes of its runners."""
+        return [one.pid for one in self._runners.values()]
+
+    def hear(self, message: ToTemplate) -> None:
+        """Do what the agent says."""
+        self._happen(template.Heard(message))
+
+    def attend(self, ready: Mapping[Any, int]) -> None:
+        """Take care of runners that have ended."""
+        for dead in [self._by_fd[fd] for fd in ready if fd in self._by_fd]:
+            if dead.number not in self._runners:
+                continue  # it was a spare, and dropped because of another's end
+            has_begun = dead.has_begun()
+            code, peak_memory_bytes = self._bury(dead)
+            self._happen(template.Ended(dead.number, code, peak_memory_bytes, has_begun))
+
+    def rest(self) -> None:
+        """Use a moment in which nothing happens."""
+        self._happen(template.Rested())
+
+    def kill_all(self) -> None:
+        """End all runners."""
+        for below in self._runners.values():
+            below.kill()
 
     def _happen(self, event: template.Event) -> None:
         for command in self._template.handle(event):
             self._actions[type(command)](command)
 
-    def _hear_agent(self) -> None:
-        packet = self._channel.recv(LARGEST)
-        if not packet:
-            for below in self._runners.values():
-                below.kill()
-            os._exit(0)
-        self._happen(template.Heard(decode_for_template(packet)))
-
     def _give(self, command: template.Give) -> None:
         chosen = self._runners[command.runner]
         chosen.begin(command.packet)
-        self._channel.send(encode_message(Started(chosen.pid)))
+        self._surroundings.tell(Started(chosen.pid))
 
     def _drop(self, command: template.Drop) -> None:
         spare = self._runners[command.runner]
@@ -138,7 +176,7 @@ class TemplateLoop:
 
     def _bury(self, dead: _Runner) -> tuple[int, int]:
         """Return the exit code of a dead runner and the most memory that it has used."""
-        self._poller.unregister(dead.fd)
+        self._surroundings.poller.unregister(dead.fd)
         del self._runners[dead.number], self._by_fd[dead.fd]
         dead.forget()
         _, status, usage = os.wait4(dead.pid, 0)
@@ -154,7 +192,7 @@ class TemplateLoop:
         pid = os.fork()
         if pid == 0:
             try:
-                self._channel.close()
+                self._surroundings.leave_behind()
                 ours.close()
                 for other in self._runners.values():
                     other.forget()
@@ -166,13 +204,13 @@ class TemplateLoop:
         theirs.close()
         forked = _Runner(command.runner, pid, os.pidfd_open(pid), ours)
         self._runners[forked.number] = self._by_fd[forked.fd] = forked
-        self._poller.register(forked.fd, select.POLLIN)
+        self._surroundings.poller.register(forked.fd, select.POLLIN)
 
-
-def _import_modules(command: template.ImportModules) -> None:
-    for name in command.names:
-        with contextlib.suppress(Exception):
-            importlib.import_module(name)
+    def _import_modules(self, command: template.ImportModules) -> None:
+        self._surroundings.before_import()
+        for name in command.names:
+            with contextlib.suppress(Exception):
+                importlib.import_module(name)
 
 
 def _unread(runner_end: socket.socket) -> list[bytes]:

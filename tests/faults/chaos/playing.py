@@ -19,7 +19,7 @@ from typing import Any
 import psutil
 
 from faults.chaos.outside import disagreements, has_results, joined, mistakes_of, whole_lines
-from faults.chaos.schedules import draw, is_fatal
+from faults.chaos.schedules import draw, is_fatal, needs_network
 from faults.chaos.striking import Striker, Victim, files_like, is_fork
 from faults.chaos.worlds import Worlds, below_spark, carrying, segments_in
 
@@ -129,7 +129,8 @@ class Game:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-            victim = Victim(process, self._disk, None if self._spark is None else self._spark["workers"])
+            workers = None if self._spark is None else self._spark["workers"]
+            victim = Victim(process, self._disk, workers, has_keys=needs_network(self._schedule))
             striker = Striker(victim, faults, self._schedule["seed"] + number)
             striker.start()
             code = _wait(process)

@@ -75,6 +75,11 @@ def draw(seed: int, engine: str = "local") -> dict[str, Any]:
     }
 
 
+def needs_network(schedule: dict[str, Any]) -> bool:
+    """Tell whether there has to be a network between the driver and its workers, for it to be cut."""
+    return any(fault["kind"].startswith("cut network") for faults in schedule["rounds"] for fault in faults)
+
+
 def _moment(rng: random.Random, way: str) -> dict[str, Any]:
     """Draw when a fault strikes: after so many seconds, or just when something has been written for the nth time."""
     what = rng.choice(["time", "journal", "journal", "journal" if way == "never saving" else "checkpoint"])

@@ -24,10 +24,12 @@ import msgspec
 
 from cargobike import Searchspace, experiment, trial
 from cargobike.engines.engine import Engine
+from cargobike.engines.local.engine import LocalEngine
 from cargobike.errors import StoreError
 from cargobike.experiments.asking import launching, resuming
 from cargobike.experiments.driving.conduct import conduct, take_up
 from cargobike.experiments.driving.request import Patience, Request
+from faults.chaos.schedules import needs_network
 from faults.chaos.ways import WAYS, result, script
 from support.proxied import ProxiedEngine
 
@@ -125,7 +127,7 @@ def _hurry(request: Request) -> Request:
 
 def _engine(schedule: dict[str, Any]) -> Engine:
     if schedule["engine"] == "local":
-        return ProxiedEngine()
+        return ProxiedEngine() if needs_network(schedule) else LocalEngine(cores=2, gpus=())
     from cargobike.engines.spark.engine import SparkEngine
 
     spark = json.loads(os.environ[SPARK])

@@ -36,7 +36,7 @@ class Begin(msgspec.Struct, frozen=True, tag="begin"):
 
 
 class Fork(msgspec.Struct, frozen=True, tag="fork"):
-    """Start an agent; the descriptor of its config comes with it."""
+    """Start an agent; the descriptors of its config and of its connection, if it inherits one, come with it."""
 
     name: str
     gpus: tuple[str, ...] = ()

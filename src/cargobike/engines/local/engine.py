@@ -22,7 +22,7 @@ from cargobike.core.running.ending import Ending, EndKind
 from cargobike.core.running.forks import abandon_in_copies
 from cargobike.core.running.hosting import Begin, Fork, Forked, Gone, HostOrder, Warm, decode_news
 from cargobike.core.values.kinds import read_several
-from cargobike.engines.capabilities import WarmsUp
+from cargobike.engines.capabilities import HandsDown, WarmsUp
 from cargobike.engines.engine import Engine, WorkerHandle, WorkerSpec
 from cargobike.engines.local.boot import Boot
 from cargobike.engines.local.gpus import GpuPool, detect_gpus
@@ -42,7 +42,7 @@ _THREAD_VARIABLES = (
 _FORK_S = 20.0
 
 
-class LocalEngine(Engine, WarmsUp):
+class LocalEngine(Engine, WarmsUp, HandsDown):
     """Starts workers as processes below one host process, which imports the function's libraries once for all.
 
     Args:
@@ -111,7 +111,8 @@ class LocalEngine(Engine, WarmsUp):
             devices = self._gpus.take(spec.name, share) if share else ()
             handle = LocalHandle(spec.name, self, host, devices)
             self._handles[spec.name] = handle
-            host.order(Fork(spec.name, devices), [config_fd])
+            handed = [config_fd] if spec.descriptor < 0 else [config_fd, spec.descriptor]
+            host.order(Fork(spec.name, devices), handed)
         return handle
 
     def shutdown(self, timeout_s: float = 5.0) -> None:

@@ -22,7 +22,7 @@ from cargobike.core.registering.steps import step_token
 from cargobike.core.running.descriptors import enough_descriptors
 from cargobike.core.running.forks import end_copy
 from cargobike.core.running.member import Role
-from cargobike.engines.capabilities import Elsewhere
+from cargobike.engines.capabilities import Elsewhere, HandsDown
 from cargobike.engines.engine import WorkerSpec
 from cargobike.experiments.display.display import Display, choose_display
 from cargobike.experiments.driving.feeding import IndexFeeder
@@ -41,12 +41,13 @@ from cargobike.experiments.trial.messages import FromWorker, decode_from_worker
 from cargobike.store.files.locking import DriverLock
 from cargobike.store.files.shared import shared_url
 from cargobike.store.journal.journal import JournalWriter
-from cargobike.workers.wire.connection import AgentConfig
-from cargobike.workers.wire.server import WireServer
+from cargobike.workers.wire.pairs import PairServer
+from cargobike.workers.wire.ways import AgentConfig, DriverEnd, Ticket
 
 if TYPE_CHECKING:
     from cargobike.experiments.driving.file_server import FileServer
     from cargobike.experiments.tensorboard.server import TensorboardKeeper
+    from cargobike.workers.wire.server import WireServer
 
 _WITHOUT_GPU = Resources(gpus=0)  # what a parameter server gets
 
@@ -178,10 +179,20 @@ def _with_workers(
     interrupt = InterruptWatch()
     display.phase(_what_takes_time(request))
     elsewhere = request.engine if isinstance(request.engine, Elsewhere) else None
-    server = WireServer(decode_from_worker, elsewhere.listening if elsewhere else None)
-    exits.callback(server.close)
-    travel = _serve_files(request, elsewhere, server, stage.folder, exits) if elsewhere else _Travel()
-    make_spec = _spec_maker(request, server, stage.folder, travel)
+    server: DriverEnd[FromWorker]
+    travel = _Travel()
+    if elsewhere is None and isinstance(request.engine, HandsDown):
+        server = PairServer(decode_from_worker)
+        exits.callback(server.close)
+    else:
+        # Not for workers on this machine: every import delays their first trial.
+        from cargobike.workers.wire.server import WireServer  # noqa: PLC0415
+
+        server = open_server = WireServer(decode_from_worker, elsewhere.listening if elsewhere else None)
+        exits.callback(server.close)
+        if elsewhere:
+            travel = _serve_files(request, elsewhere, open_server, stage.folder, exits)
+    make_spec = _spec_maker(request, stage.folder, travel)
     optimizer_thread = OptimizerThread(stage.session)
     exits.callback(optimizer_thread.close)
     loop = Loop(
@@ -338,15 +349,15 @@ def _header(request: Request, folder: ExperimentFolder, now: float) -> Experimen
 
 
 def _spec_maker(
-    request: Request, server: WireServer[FromWorker], folder: ExperimentFolder, travel: _Travel
-) -> Callable[[str, Role, tuple[bytes, bytes]], WorkerSpec]:
-    def make(worker: str, role: Role, keys: tuple[bytes, bytes]) -> WorkerSpec:
+    request: Request, folder: ExperimentFolder, travel: _Travel
+) -> Callable[[str, Role, Ticket], WorkerSpec]:
+    def make(worker: str, role: Role, ticket: Ticket) -> WorkerSpec:
         config = AgentConfig(
             worker=worker,
-            address=server.address,
-            server_key=server.server_key,
-            public_key=keys[0],
-            secret_key=keys[1],
+            address=ticket.address,
+            server_key=ticket.server_key,
+            public_key=ticket.public_key,
+            secret_key=ticket.secret_key,
             folder=str(folder.root.absolute()),
             project=str(request.project.root.absolute()),
             reuse=request.asked.placement.isolation == "reuse",
@@ -364,6 +375,7 @@ def _spec_maker(
             peers=request.plan.workers,
             version=request.version,
             libraries=request.libraries,
+            descriptor=ticket.descriptor,
         )
 
     return make

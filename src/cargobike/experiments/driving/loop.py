@@ -36,7 +36,7 @@ from cargobike.experiments.scheduling.scheduler import Scheduler
 from cargobike.experiments.trial import messages
 from cargobike.store.journal.journal import JournalWriter
 from cargobike.workers.wire import messages as wire
-from cargobike.workers.wire.server import WireServer
+from cargobike.workers.wire.ways import DriverEnd
 
 if TYPE_CHECKING:
     from cargobike.experiments.driving.board import Board
@@ -71,7 +71,7 @@ class Parts:
     scheduler: Scheduler
     optimizer_thread: OptimizerThread
     pool: WorkerPool
-    server: WireServer[messages.FromWorker]
+    server: DriverEnd[messages.FromWorker]
     journal: JournalWriter
     folder: ExperimentFolder
     display: Display
@@ -141,7 +141,7 @@ class Loop:
             self._ask(self._questions.popleft())
             self._send_out()
         # Facts that no message follows from are written, and flushed to disk, only when there is nothing to hear.
-        if not p.server.poll(0):
+        if not self._facts or not p.server.poll(0):
             self._write()
             if not p.server.poll(self._wait_ms()):
                 p.journal.settle()
@@ -262,6 +262,7 @@ class Loop:
         if isinstance(message, wire.Bye):
             self._end_transfers(worker)
             return self._p.pool.left(worker, at)
+        self._p.pool.busy(worker, at + message.busy_s)
         return None
 
     def _said(self, worker: str, message: wire.Said[messages.FromTrial]) -> ev.Event | None:

@@ -21,7 +21,7 @@ from cargobike.experiments.driving.request import Patience
 from cargobike.experiments.scheduling.events import Event, WorkerArrived, WorkerGone
 from cargobike.experiments.trial.messages import FromWorker
 from cargobike.workers.wire.messages import Hello
-from cargobike.workers.wire.server import WireServer
+from cargobike.workers.wire.ways import DriverEnd, Ticket
 
 log = logging.getLogger(__name__)
 
@@ -55,8 +55,8 @@ class WorkerPool:
     def __init__(
         self,
         engine: Engine,
-        server: WireServer[FromWorker],
-        make_spec: Callable[[str, Role, tuple[bytes, bytes]], WorkerSpec],
+        server: DriverEnd[FromWorker],
+        make_spec: Callable[[str, Role, Ticket], WorkerSpec],
         patience: Patience,
     ) -> None:
         self._engine = engine
@@ -67,7 +67,7 @@ class WorkerPool:
         self._members: dict[str, _Member] = {}
         self._newcomers: dict[str, _Member] = {}
         self._suspects: dict[str, float] = {}
-        self._postponed: dict[str, tuple[WorkerSpec, float]] = {}
+        self._postponed: dict[str, tuple[Role, float]] = {}
         self._stillborn: list[tuple[str, Ending]] = []
         self._next_round = 0.0
         self._next_roll_call = 0.0
@@ -85,21 +85,21 @@ class WorkerPool:
 
     def start(self, worker: str, role: Role, now_s: float) -> None:
         """Start a worker; a failure to do so is reported by `check`."""
-        spec = self._make_spec(worker, role, self._server.admit(worker))
-        self._start(spec, now_s, give_up_at=now_s + FREE_DESCRIPTORS_WITHIN_S)
+        self._start(worker, role, now_s, give_up_at=now_s + FREE_DESCRIPTORS_WITHIN_S)
 
-    def _start(self, spec: WorkerSpec, now_s: float, give_up_at: float) -> None:
+    def _start(self, worker: str, role: Role, now_s: float, give_up_at: float) -> None:
         """Start a worker, or try again in the next round while no descriptor is free."""
-        worker = spec.name
         try:
+            spec = self._make_spec(worker, role, self._server.issue(worker))
             handle = from_reserve(lambda: self._engine.start_worker(spec))
         except (EngineError, OSError) as error:
+            self._server.forget(worker)
             if not is_out_of_descriptors(error):
                 if not isinstance(error, EngineError):
                     raise
                 self._stillborn.append((worker, Ending(EndKind.NOT_STARTED, str(error))))
             elif now_s < give_up_at:
-                self._postponed[worker] = (spec, give_up_at)
+                self._postponed[worker] = (role, give_up_at)
                 self._next_round = min(self._next_round, now_s + _LOOK_AT_NEWCOMERS_S)
             else:
                 self._stillborn.append((worker, Ending(EndKind.NOT_STARTED, out_of_descriptors())))
@@ -128,6 +128,12 @@ class WorkerPool:
         if member is not None:
             member.since = now_s
             self._suspects.pop(worker, None)  # it has come back
+
+    def busy(self, worker: str, until_s: float) -> None:
+        """Do not expect to hear of a worker before a certain time."""
+        member = self._members.get(worker)
+        if member is not None:
+            member.since = until_s
 
     def disconnected(self, worker: str, now_s: float) -> None:
         """Watch a worker closely whose connection has closed."""
@@ -191,8 +197,8 @@ class WorkerPool:
         if now_s < self._next_round:
             return gone
         postponed, self._postponed = self._postponed, {}
-        for spec, give_up_at in postponed.values():
-            self._start(spec, now_s, give_up_at)
+        for worker, (role, give_up_at) in postponed.items():
+            self._start(worker, role, now_s, give_up_at)
         if now_s >= self._next_roll_call:
             candidates = self._members
             self._excuse_all_if_we_were_away(now_s)

@@ -3,43 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 import zmq
 
 from cargobike.workers.wire.link import Link
+from cargobike.workers.wire.ways import AgentConfig
 
-
-class AgentConfig(msgspec.Struct, frozen=True):
-    """What an agent must know; handed over by the engine, in memory only.
-
-    `driver_silence_s` is for machines where only silence shows that the driver has ended. On the driver's own machine
-    a pipe shows it, and a driver that was stopped with Ctrl-Z may go on after an hour.
-
-    `folder` is where the program works, inside `project`. `marker` names a file in it: where that is missing, the
-    folder is a different one, and files are transferred to and from `files_address`.
-    """
-
-    worker: str
-    address: str
-    server_key: bytes
-    public_key: bytes
-    secret_key: bytes
-    folder: str
-    project: str
-    reuse: bool
-    driver_silence_s: float | None = None
-    files_address: str = ""
-    marker: str = ""
-
-    def encode(self) -> bytes:
-        """Turn into bytes."""
-        return msgspec.msgpack.encode(self)
-
-    @staticmethod
-    def decode(data: bytes) -> AgentConfig:
-        """Undo `encode`."""
-        return msgspec.msgpack.decode(data, type=AgentConfig)
+__all__ = ["AgentConfig", "Connection", "identity_of", "secured"]
 
 
 def identity_of(secret_key: bytes) -> bytes:
@@ -78,7 +51,27 @@ class Connection:
         self.socket = secured(self._context, config)
         self.monitor = self.socket.get_monitor_socket(zmq.EVENT_HANDSHAKE_SUCCEEDED)
         self.link = Link()
+        self.poller = zmq.Poller()
+        for source in (self.socket, self.monitor):
+            self.poller.register(source, zmq.POLLIN)
+        self.is_closed = False
+        self._hello = b""
         self.socket.connect(config.address)
+
+    def begin(self, hello: bytes) -> None:
+        """Introduce ourselves after each handshake."""
+        self._hello = hello
+
+    def has_come(self, ready: Mapping[Any, int]) -> bool:
+        """Tell from what the poller has found whether the driver has said something."""
+        if self.monitor in ready and self.reconnected():
+            self.repeat(self._hello)
+        return self.socket in ready
+
+    @property
+    def in_flight(self) -> int:
+        """How many envelopes the driver has not acknowledged yet."""
+        return self.link.in_flight
 
     def reconnected(self) -> bool:
         """Tell whether a handshake has been completed since the last call."""

@@ -42,7 +42,9 @@ class Hello(Message, frozen=True, tag="hello"):
 
 
 class Beat(Message, frozen=True, tag="beat"):
-    """The agent is alive."""
+    """The agent is alive, and may be too busy to say so again for so long."""
+
+    busy_s: float = 0.0
 
 
 class Said(Message, Generic[Body], frozen=True, tag="said", gc=True):

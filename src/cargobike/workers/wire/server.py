@@ -21,6 +21,7 @@ from cargobike.workers.wire.connection import identity_of
 from cargobike.workers.wire.link import Link
 from cargobike.workers.wire.messages import Hello, Message, NoMessage, encode_message
 from cargobike.workers.wire.strangers import Doorkeeper, closed_connection
+from cargobike.workers.wire.ways import Ticket
 
 log = logging.getLogger(__name__)
 
@@ -130,6 +131,11 @@ class WireServer(Generic[Heard]):
             raise
         doorkeeper.open(port)
         return router, f"tcp://{listening.reach or listening.bind}:{port}"
+
+    def issue(self, worker: str) -> Ticket:
+        """Admit a worker; returns what it needs to connect."""
+        public, secret = self.admit(worker)
+        return Ticket(self.address, self._server_key, public, secret)
 
     def admit(self, worker: str) -> tuple[bytes, bytes]:
         """Make keys for a worker and admit it; returns its public and secret key."""

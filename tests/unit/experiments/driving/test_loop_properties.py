@@ -31,6 +31,7 @@ from cargobike.search.spaces.space import Searchspace
 from cargobike.store.journal.journal import JournalWriter
 from cargobike.testing.journals import first_fact
 from cargobike.workers.wire import messages as wire
+from cargobike.workers.wire.ways import Ticket
 
 TRIALS = 4
 TIMEOUT_S = 10.0
@@ -107,8 +108,8 @@ class World(Engine):
     def acknowledge_all(self) -> None:
         pass
 
-    def admit(self, worker: str) -> tuple[bytes, bytes]:
-        return b"", b""
+    def issue(self, worker: str) -> Ticket:
+        return Ticket("tcp://driver:1")
 
     def forget(self, worker: str) -> None:
         self.jobs.pop(worker, None)
@@ -196,7 +197,7 @@ def run(choices: list[int], manners: str, gang: int) -> tuple[ExperimentRecord, 
     optimizer.setup(Searchspace(), num_trials=TRIALS, direction="max", seed=1)
     optimizer.initialize()
 
-    def spec(worker: str, role: Role, keys: tuple[bytes, bytes]) -> WorkerSpec:
+    def spec(worker: str, role: Role, ticket: Ticket) -> WorkerSpec:
         return WorkerSpec(name=worker, module="m", config=b"", payload=b"", role=role)
 
     with tempfile.TemporaryDirectory() as root:

@@ -17,6 +17,7 @@ from cargobike.experiments.driving.request import Patience
 from cargobike.experiments.driving.worker_pool import WorkerPool
 from cargobike.experiments.scheduling.events import WorkerArrived, WorkerGone
 from cargobike.workers.wire.messages import Hello
+from cargobike.workers.wire.ways import Ticket
 
 PATIENCE = Patience(join_s=10.0, reconnect_s=2.0, silence_s=30.0)
 
@@ -68,9 +69,9 @@ class Doorman:
     def __init__(self) -> None:
         self.admitted: set[str] = set()
 
-    def admit(self, worker: str) -> tuple[bytes, bytes]:
+    def issue(self, worker: str) -> Ticket:
         self.admitted.add(worker)
-        return b"public", b"secret"
+        return Ticket("tcp://driver:1", b"server", b"public", b"secret")
 
     def forget(self, worker: str) -> None:
         self.admitted.discard(worker)
@@ -83,8 +84,8 @@ class Story:
         self.engine = Place()
         self.door = Doorman()
 
-        def spec(worker: str, role: Role, keys: tuple[bytes, bytes]) -> WorkerSpec:
-            return WorkerSpec(name=worker, module="m", config=keys[1], payload=b"", role=role)
+        def spec(worker: str, role: Role, ticket: Ticket) -> WorkerSpec:
+            return WorkerSpec(name=worker, module="m", config=ticket.secret_key, payload=b"", role=role)
 
         door: Any = self.door
         self.pool = WorkerPool(self.engine, door, spec, PATIENCE)
