@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 os.environ["CARGOBIKE_PROJECT"] = os.path.join(os.environ["BENCH_FOLDER"], "project")
 
-from rig.answers import answer, append, lines, mark, memory_mb, numbers
+from rig.answers import answer, append, lines, mark, memory_mb, numbers, tree_memory
 
 from cargobike import Searchspace, experiment, trial
 
@@ -196,6 +196,47 @@ def memory(count: str) -> None:
     found = memory_mb()
     assert len(result.trials) == int(count)
     answer(trials=int(count), **found)
+
+
+def crowd(workers: str, rounds: str, nap_s: str) -> None:
+    """Let many workers sleep through short trials; half-way, count all processes and their memory."""
+    import threading
+
+    nap, count = float(nap_s), int(workers) * int(rounds)
+    found: dict[str, float] = {}
+
+    def train(x: float) -> float:
+        time.sleep(nap)
+        return x
+
+    class HalfWay:
+        def __init__(self) -> None:
+            self.started = 0
+            self.looker: threading.Thread | None = None
+
+        def on_facts(self, facts: Sequence[Any]) -> None:
+            self.started += sum(type(fact).__name__ == "AttemptStarted" for fact in facts)
+            if self.looker is None and self.started >= count // 2:
+                self.looker = threading.Thread(target=lambda: found.update(tree_memory()))
+                self.looker.start()
+
+    watch = HalfWay()
+    result = experiment.launch(
+        train,
+        _space(),
+        optimizer="randomsearch",
+        num_trials=count,
+        workers=int(workers),
+        isolation="reuse",
+        callbacks=[watch],
+        quiet=True,
+    )
+    assert watch.looker is not None
+    watch.looker.join()
+    starts = [one.started_at for one in result.trials if one.started_at]
+    ends = [one.ended_at for one in result.trials if one.ended_at]
+    ideal_s = int(rounds) * nap
+    answer(trials=count, of_ideal=ideal_s / (max(ends) - min(starts)), **found)
 
 
 def simulate(workers: str, count: str, optimizer: str = "randomsearch") -> None:

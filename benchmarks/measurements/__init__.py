@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from measurements import first_trial, gang, lost_worker, memory, reading, report, simulation, stop, throughput
+from measurements import crowd, first_trial, gang, lost_worker, memory, reading, report, simulation, stop, throughput
 
 ALL = [
     throughput.MEASUREMENT,
@@ -11,6 +11,7 @@ ALL = [
     stop.MEASUREMENT,
     lost_worker.MEASUREMENT,
     memory.MEASUREMENT,
+    crowd.MEASUREMENT,
     simulation.MEASUREMENT,
     reading.MEASUREMENT,
     gang.MEASUREMENT,

@@ -47,6 +47,28 @@ def numbers(name: str) -> list[float]:
     return [float(line) for line in lines(name)]
 
 
+def tree_memory() -> dict[str, float]:
+    """Count this process and all below it; returns their number and their proportional memory in MiB."""
+    waiting, pids = [os.getpid()], []
+    while waiting:
+        pid = waiting.pop()
+        pids.append(pid)
+        try:
+            for task in os.listdir(f"/proc/{pid}/task"):
+                with open(f"/proc/{pid}/task/{task}/children", encoding="ascii") as file:
+                    waiting += map(int, file.read().split())
+        except OSError:
+            continue
+    pss_kb = 0
+    for pid in pids:
+        try:
+            with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as file:
+                pss_kb += sum(int(line.split()[1]) for line in file if line.startswith("Pss:"))
+        except OSError:
+            continue
+    return {"processes": len(pids), "tree_pss_mb": pss_kb / 1024}
+
+
 def memory_mb() -> dict[str, float]:
     """Return resident, proportional and peak resident memory of this process in MiB."""
     found: dict[str, float] = {}

@@ -108,9 +108,11 @@ class AgentLoop:
         self._gpus = GpuMeter(gpus) if gpus else None
         self._failure = ""
         self._batch: list[bytes] = []
-        self._streams: tuple[tuple[StreamName, int], ...] = (("stdout", below.stdout_fd), ("stderr", below.stderr_fd))
-        for _, fd in self._streams:
+        self._streams: dict[int, StreamName] = {below.stdout_fd: "stdout", below.stderr_fd: "stderr"}
+        self._printed = select.poll()  # asking both at once costs less than being refused by each
+        for fd in self._streams:
             os.set_blocking(fd, False)
+            self._printed.register(fd, select.POLLIN)
         self._poller = connection.poller
         self._actions: dict[type, Callable[[Any], None]] = {
             ev.SendRunner: self._send_runner,
@@ -213,9 +215,12 @@ class AgentLoop:
                 message = decode_from_runner(packet)
             except NoMessage:
                 continue  # user code has written to a descriptor that is not its own
-            if type(message) is Ended:
+            is_last = type(message) is Ended
+            if is_last:
                 self._look_last()
             self._happen(ev.RunnerSaid(self._now, message, packet))
+            if is_last and most != sys.maxsize:
+                return  # what a reused runner says next comes in the next round
 
     def _hear_template(self, ready: Mapping[Any, int]) -> None:
         template = self._below.template
@@ -246,12 +251,12 @@ class AgentLoop:
 
     def _read_output(self) -> None:
         """Read what is there, without waiting; only some of it if a process writes faster than we read."""
-        for name, fd in self._streams:
+        for fd, _ in self._printed.poll(0):
             with contextlib.suppress(BlockingIOError):
                 for _ in range(_MOST_PIECES):
                     data = os.read(fd, _PIECE)
                     if data:
-                        self._happen(ev.Printed(self._now, name, data))
+                        self._happen(ev.Printed(self._now, self._streams[fd], data))
                     if len(data) < _PIECE:
                         break
 

@@ -262,7 +262,6 @@ class TrialContext(Context):
         self.rank = assignment.rank
         self.world_size = assignment.world_size
         self.seed = assignment.seed
-        self._folder = seat.folder / layout.TRIALS / self.id
         self._seat = seat
         self._direction = direction
         if assignment.start_from is not None:
@@ -308,6 +307,13 @@ class TrialContext(Context):
     def _say(self, body: FromTrial) -> None:
         """Tell the driver something about this attempt."""
         self._seat.send(Said(self.number, self.attempt, body), _WHAT.get(type(body), "A message"))
+
+    @property
+    def folder(self) -> Path:
+        """The trial's own folder."""
+        if self._folder is None:
+            self._folder = self._seat.folder / layout.TRIALS / self.id
+        return self._folder
 
     @property
     def files(self) -> Path:
