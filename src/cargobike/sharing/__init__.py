@@ -12,11 +12,41 @@ from typing import TYPE_CHECKING
 from cargobike.core.registering.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from cargobike.sharing.catalogue.entry import Entry
+    from cargobike.sharing.catalogue.entry import Entry, Opinion
+    from cargobike.sharing.front import block, mute, opinions, publish, rate, search, trust, withdraw
+    from cargobike.sharing.getting.front import get
+    from cargobike.sharing.getting.handle import Arrival
 
-__all__ = ["Entry"]
+__all__ = [
+    "Arrival",
+    "Entry",
+    "Opinion",
+    "block",
+    "get",
+    "mute",
+    "opinions",
+    "publish",
+    "rate",
+    "search",
+    "trust",
+    "withdraw",
+]
 
-_SOURCES = {"Entry": "cargobike.sharing.catalogue.entry"}
+_FRONT = "cargobike.sharing.front"
+_SOURCES = {
+    "Arrival": "cargobike.sharing.getting.handle",
+    "Entry": "cargobike.sharing.catalogue.entry",
+    "Opinion": "cargobike.sharing.catalogue.entry",
+    "block": _FRONT,
+    "get": "cargobike.sharing.getting.front",
+    "mute": _FRONT,
+    "opinions": _FRONT,
+    "publish": _FRONT,
+    "rate": _FRONT,
+    "search": _FRONT,
+    "trust": _FRONT,
+    "withdraw": _FRONT,
+}
 
 if not TYPE_CHECKING:  # otherwise a type checker would accept every name
     __getattr__ = lazy_names(__name__, _SOURCES, extra="sharing")

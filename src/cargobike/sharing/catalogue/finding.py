@@ -90,6 +90,15 @@ def entry(connection: sqlite3.Connection, network: str, name: str, publisher: st
     return _only(_entries(connection, network, rows), name)
 
 
+def newest_version(connection: sqlite3.Connection, network: str, name: str, publisher: str) -> Entry | None:
+    """Return the newest version of a publication, also if it was withdrawn; `None` if there is none."""
+    rows = connection.execute(
+        "SELECT shown, head, withdrawn FROM entries WHERE name = ? AND head = ? ORDER BY version DESC LIMIT 1",
+        (name, standing.head_of(connection, publisher)),
+    ).fetchall()
+    return next(iter(_entries(connection, network, rows)), None)
+
+
 def _only(entries: Sequence[Entry], name: str) -> Entry:
     """Return the newest entry, of the only publisher or the only trusted one."""
     firsts = {one.head: one for one in reversed(entries)}

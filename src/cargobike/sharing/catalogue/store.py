@@ -126,6 +126,11 @@ class Catalogue:
         with self._reading() as connection:
             return finding.entry(connection, self.network, name, publisher, version)
 
+    def newest_version(self, name: str, publisher: str) -> Entry | None:
+        """Return the newest version of a publication, also if it was withdrawn; `None` if there is none."""
+        with self._reading() as connection:
+            return finding.newest_version(connection, self.network, name, publisher)
+
     def manifest(self, entry: Entry) -> Manifest:
         """Return the whole manifest of an entry."""
         rows = self._rows(

@@ -4,24 +4,17 @@ from __future__ import annotations
 
 import typer
 
-from cargobike.cli.printing import print_json
-from cargobike.sharing.commands.options import Json
-from cargobike.sharing.identity.keys import load_identity
-from cargobike.store.files import project
+from cargobike.sharing.commands.finding import find, ls, show
+from cargobike.sharing.commands.judging import block, comment, forget, mute, publishers, rate, trust
+from cargobike.sharing.commands.publishing import key, publish, torrent, withdraw
+from cargobike.sharing.commands.transferring import get, limit, pause, rendezvous, resume, serve, status, stop
 
 share = typer.Typer(add_completion=False, rich_markup_mode=None, no_args_is_help=True)
 
+_COMMANDS = (
+    publish, find, show, get, ls, serve, status, limit, pause, resume, stop, rendezvous,
+    trust, mute, block, forget, publishers, rate, comment, withdraw, torrent, key,
+)  # fmt: skip
 
-@share.callback()
-def _share() -> None:
-    """Publish, find and get datasets and models in a private network."""
-
-
-@share.command("key")
-def key(as_json: Json = False) -> None:
-    """Print the key that this project publishes with; it is made if there is none."""
-    publisher = load_identity(project.prepare()).publisher
-    if as_json:
-        print_json({"publisher": publisher})
-    else:
-        typer.echo(publisher)
+for _command in _COMMANDS:
+    share.command(_command.__name__)(_command)

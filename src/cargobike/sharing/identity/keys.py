@@ -130,7 +130,7 @@ def replace_identity(project: ProjectFolder, new: Identity) -> Path:
     if not kept.exists():
         os.link(folder / _FILE, kept)
     temporary = folder / f".key.{secrets.token_hex(8)}"
-    _write(temporary, new)
+    write_identity(temporary, new)
     temporary.replace(folder / _FILE)
     return kept
 
@@ -138,7 +138,7 @@ def replace_identity(project: ProjectFolder, new: Identity) -> Path:
 def _write_new(path: Path, identity: Identity) -> None:
     """Write a key unless another process was faster: a link appears whole, or not at all."""
     temporary = path.with_name(f".key.{secrets.token_hex(8)}")
-    _write(temporary, identity)
+    write_identity(temporary, identity)
     try:
         os.link(temporary, path)
     except FileExistsError:
@@ -147,7 +147,8 @@ def _write_new(path: Path, identity: Identity) -> None:
         temporary.unlink()
 
 
-def _write(path: Path, identity: Identity) -> None:
+def write_identity(path: Path, identity: Identity) -> None:
+    """Write a key into a file that is not there yet, for its owner only."""
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     with open(fd, "wb") as file:
         file.write(identity.secret_bytes())
