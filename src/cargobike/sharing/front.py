@@ -52,7 +52,7 @@ def publish(
         yes: Do not ask.
 
     Raises:
-        InvalidInputError: If it cannot be published, or nobody can be asked.
+        InvalidInputError: If it cannot be published, or there is no terminal to ask at.
         NotFoundError: If there is no such source.
     """
     draft = make_draft(
@@ -208,6 +208,6 @@ def _words(given: Sequence[str]) -> tuple[str, ...]:
 
 def _agreed(visible: str) -> bool:
     if not sys.stdin.isatty():
-        raise InvalidInputError(f"{visible}\nNobody can be asked here: say yes=True if that is meant.")
+        raise InvalidInputError(f"{visible}\nThere is no terminal to ask at: say yes=True if that is meant.")
     sys.stderr.write(f"{visible}\n")
     return input("Publish it? [y/N] ").strip().lower() in {"y", "yes"}

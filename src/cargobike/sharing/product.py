@@ -18,4 +18,7 @@ PRODUCT: Final = Product(
             after="pipelines",
         ),
     ),
+    edges="cargobike.sharing.tracing:edges",
+    pages="cargobike.sharing.pages.section:sharing_section",
+    thing_pages={"publication": "/shared/{id}"},
 )

@@ -25,6 +25,7 @@ from cargobike.sharing.publishing.visible import describe_visible
 from cargobike.sharing.records import FORMAT, File, Manifest
 from cargobike.sharing.torrents.hybrid import Torrent, in_order, make_torrent
 from cargobike.sharing.torrents.kept import keep_torrent
+from cargobike.sharing.tracing import note_published
 
 _MOST_SAMPLE_ROWS: Final = 20
 
@@ -75,6 +76,8 @@ class Draft:
             manifest = self._manifest(identity.publisher, sequence, self._newest(catalogue, identity))
             holdings.add(manifest, self.content.place, self._layers())
             keep_torrent(network_folder(self.project, self.network), self.torrent)
+            if self.content.made_from is not None:
+                note_published(self.project, manifest, self.content.made_from)
             return manifest
 
         least = next_number(self.project, self.network, identity.publisher)

@@ -73,7 +73,7 @@ def test_hidden_files_and_links_stay_here_unless_asked_for(here: Path) -> None:
 
 def test_what_becomes_visible_is_said_and_agreed_to_first(here: Path) -> None:
     (here / "rows.csv").write_text("name,salary\nada,100\nbob,200\n")
-    with pytest.raises(InvalidInputError, match="every member of 'lab'.*say yes=True") as raised:
+    with pytest.raises(InvalidInputError, match=r"(?s)every member of 'lab'.*say yes=True") as raised:
         sharing.publish("pay", here / "rows.csv", network="lab")
     assert "sample, with their values: name, salary" in str(raised.value)
     assert sharing.search(network="lab") == []

@@ -1,0 +1,170 @@
+"""The part of the dashboard that sharing provides: networks, what is published in them, and what is transferred."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Literal
+
+from fastapi import APIRouter, HTTPException, Path, Query
+from starlette.responses import RedirectResponse, Response
+
+from cargobike.sharing.catalogue.entry import Question
+from cargobike.sharing.daemon.control import ask_daemon
+from cargobike.sharing.daemon.messages import Pause, Request, Resume, SetLimits
+from cargobike.sharing.identity.keys import short
+from cargobike.sharing.pages import describing
+from cargobike.sharing.pages.answers import Changed, NetworkDetails, NetworkList, PublicationDetails
+from cargobike.sharing.publishing.visible import size_words
+from cargobike.ui.web.answering import REFUSALS, Problem, sends
+from cargobike.ui.web.section import Link, Section
+from cargobike.ui.web.start import Server
+from cargobike.ui.web.state import ServerState
+from cargobike.ui.web.templates import Pages
+
+NetworkName = Annotated[str, Path(max_length=64, description="The network.")]
+Name = Annotated[str, Path(max_length=100, description="What the publication is called.")]
+Words = Annotated[str, Query(max_length=200, description="Words in name, description, tags or columns.")]
+Tag = Annotated[str, Query(max_length=60, description="Only publications with this tag.")]
+Column = Annotated[str, Query(max_length=200, description="Only those whose rows have this column.")]
+Publisher = Annotated[str, Query(max_length=60, description="A key, the beginning of one, or a name given here.")]
+Kind = Annotated[Literal["", "table", "dataset", "model", "folder", "url"], Query(description="What it is.")]
+Version = Annotated[int | None, Query(ge=1, le=2**31, description="The version; else the newest.")]
+Limit = Annotated[int, Query(ge=1, le=1000, description="How many to return at most.")]
+Rate = Annotated[str | None, Query(max_length=40, description="Such as `20MB/s`, or `none`.")]
+_CHANGES: Final[dict[int | str, dict[str, Any]]] = {
+    403: {"model": Problem, "description": "This server is read-only, or a page of another origin asked."},
+    415: {"model": Problem, "description": "The request is not JSON."},
+}
+
+pages = APIRouter()
+api = APIRouter(tags=["sharing"], responses=REFUSALS)
+
+
+@api.get("/sharing")
+@sends
+def networks(state: Server) -> NetworkList:
+    """Return the networks that the project shares in, and its key."""
+    return describing.networks(state.project)
+
+
+@api.get("/sharing/{network}")
+@sends
+def one_network(
+    state: Server,
+    network: NetworkName,
+    *,
+    words: Words = "",
+    tag: Tag = "",
+    column: Column = "",
+    publisher: Publisher = "",
+    kind: Kind = "",
+    limit: Limit = 100,
+) -> NetworkDetails:
+    """Return what is found in a network, and what its daemon does."""
+    question = _question(words, tag=tag, column=column, publisher=publisher, kind=kind, limit=limit)
+    return describing.details(state.project, network, question, may_change=state.access.may_stop)
+
+
+@api.get("/sharing/{network}/publications/{name}")
+@sends
+def one_publication(
+    state: Server, network: NetworkName, name: Name, publisher: Publisher = "", version: Version = None
+) -> PublicationDetails:
+    """Return a publication: columns, sample, files, ratings and comments."""
+    return describing.publication(state.project, network, name, publisher, version)
+
+
+@api.post("/sharing/{network}/pause", response_model=Changed, responses=_CHANGES)
+@sends
+def pause(state: Server, network: NetworkName) -> Changed:
+    """Have the daemon give no pieces, as `cargobike share pause` does."""
+    return _asked(state, network, Pause(), "paused")
+
+
+@api.post("/sharing/{network}/resume", response_model=Changed, responses=_CHANGES)
+@sends
+def resume(state: Server, network: NetworkName) -> Changed:
+    """Have the daemon give pieces again."""
+    return _asked(state, network, Resume(), "giving")
+
+
+@api.post("/sharing/{network}/limits", response_model=Changed, responses=_CHANGES)
+@sends
+def limit_rates(state: Server, network: NetworkName, send: Rate = None, receive: Rate = None) -> Changed:
+    """Limit how fast the daemon sends and receives, as `cargobike share limit` does."""
+    return _asked(state, network, SetLimits(send=send, receive=receive), "limited")
+
+
+@pages.get("/sharing")
+def networks_page(state: Server, templates: Pages) -> Response:
+    """Return the page with the networks of the project."""
+    return templates.page("sharing/networks.html", listed=describing.networks(state.project))
+
+
+@pages.get("/sharing/{network}")
+def network_page(
+    state: Server,
+    templates: Pages,
+    network: NetworkName,
+    *,
+    words: Words = "",
+    tag: Tag = "",
+    publisher: Publisher = "",
+) -> Response:
+    """Return the page of one network: what is published, and what is transferred."""
+    question = _question(words, tag=tag, publisher=publisher, limit=500)
+    shown = describing.details(state.project, network, question, may_change=state.access.may_stop)
+    return templates.page("sharing/network.html", shown=shown, words=words, tag=tag, publisher=publisher)
+
+
+@pages.get("/sharing/{network}/publications/{name}")
+def publication_page(
+    state: Server,
+    templates: Pages,
+    network: NetworkName,
+    name: Name,
+    *,
+    publisher: Publisher = "",
+    version: Version = None,
+) -> Response:
+    """Return the page of one publication."""
+    shown = describing.publication(state.project, network, name, publisher, version)
+    return templates.page("sharing/publication.html", shown=shown)
+
+
+@pages.get("/shared/{reference}")
+def found_page(state: Server, reference: Annotated[str, Path(max_length=200)]) -> Response:
+    """Lead to the page of a publication, in whichever network it is."""
+    return RedirectResponse(describing.find_page(state.project, reference))
+
+
+def sharing_section(server: ServerState) -> Section:
+    """Make the section of sharing of one server."""
+    return Section(
+        name="sharing",
+        holds="networks and what is published in them",
+        links=(Link("Sharing", "/sharing", "sharing"),),
+        pages=pages,
+        api=api,
+        package="cargobike.sharing.pages",
+        filters={"bytes": lambda size: size_words(int(size or 0)), "short_key": short},
+    )
+
+
+def _question(
+    words: str, *, tag: str = "", column: str = "", publisher: str = "", kind: str = "", limit: int = 100
+) -> Question:
+    return Question(
+        words=tuple(words.split()),
+        tags=(tag,) if tag else (),
+        columns=(column,) if column else (),
+        publisher=publisher,
+        kind=kind,
+        limit=limit,
+    )
+
+
+def _asked(state: ServerState, network: str, request: Request, words: str) -> Changed:
+    if not state.access.may_stop:
+        raise HTTPException(403, "This server was started with --read-only.")
+    ask_daemon(state.project, network, request)
+    return Changed(words=words)
