@@ -14,7 +14,8 @@ from cargobike.sharing.catalogue.store import Catalogue
 from cargobike.sharing.pieces.holdings import Holdings
 from cargobike.sharing.places import catalogue_file, check_network, known_networks
 from cargobike.sharing.publishing import saying
-from cargobike.sharing.publishing.draft import Draft, Said, make_draft
+from cargobike.sharing.publishing.draft import Draft, make_draft
+from cargobike.sharing.publishing.visible import Said
 from cargobike.store.files import project as projects
 
 

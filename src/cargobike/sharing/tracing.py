@@ -30,7 +30,8 @@ class Published(msgspec.Struct, frozen=True):
 
 def note_published(project: ProjectFolder, manifest: Manifest, made_from: Thing) -> None:
     """Note what a publication was made from."""
-    line = msgspec.json.encode(Published(manifest.publisher, manifest.name, manifest.version, tuple(made_from)))
+    origin = made_from.kind, made_from.name, made_from.version
+    line = msgspec.json.encode(Published(manifest.publisher, manifest.name, manifest.version, origin))
     with (network_folder(project, manifest.network) / _FILE).open("ab") as file:
         file.write(line + b"\n")
 

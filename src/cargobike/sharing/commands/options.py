@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from cargobike.core import settings
+
 Json = Annotated[bool, typer.Option("--json", help="For programs.")]
 Network = Annotated[
     str, typer.Option("--network", metavar="NAME", help="The network; may be left out if the project knows only one.")
@@ -19,7 +21,7 @@ Peers = Annotated[
     list[str] | None, typer.Option("--peer", metavar="HOST:PORT", help="A member's address; may be repeated.")
 ]
 SecretFile = Annotated[
-    Path | None, typer.Option("--secret-file", metavar="FILE", help="Holds the secret; else CARGOBIKE_SHARE_SECRET.")
+    Path | None, typer.Option("--secret-file", metavar="FILE", help=f"Holds the secret; else ${settings.SHARE_SECRET}.")
 ]
 MembersFile = Annotated[
     Path | None, typer.Option("--members", metavar="FILE", help="Keys of all members, one in each line.")

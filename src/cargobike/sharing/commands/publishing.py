@@ -18,9 +18,9 @@ from cargobike.sharing.commands.telling import tell_members
 from cargobike.sharing.identity.keys import load_identity
 from cargobike.sharing.pieces.holdings import Holdings
 from cargobike.sharing.places import network_folder
-from cargobike.sharing.publishing.draft import Said, make_draft
+from cargobike.sharing.publishing.draft import make_draft
 from cargobike.sharing.publishing.saying import replace_key
-from cargobike.sharing.publishing.visible import size_words
+from cargobike.sharing.publishing.visible import Said, size_words
 from cargobike.sharing.torrents.kept import find_torrent
 from cargobike.store.files import project
 

@@ -21,24 +21,13 @@ from cargobike.sharing.places import check_network, network_folder
 from cargobike.sharing.publishing.content import Content
 from cargobike.sharing.publishing.rows import Rows, describe_rows
 from cargobike.sharing.publishing.sources import open_content
-from cargobike.sharing.publishing.visible import describe_visible
+from cargobike.sharing.publishing.visible import Said, describe_visible
 from cargobike.sharing.records import FORMAT, File, Manifest
 from cargobike.sharing.torrents.hybrid import Torrent, in_order, make_torrent
 from cargobike.sharing.torrents.kept import keep_torrent
 from cargobike.sharing.tracing import note_published
 
 _MOST_SAMPLE_ROWS: Final = 20
-
-
-@dataclass(frozen=True, kw_only=True)
-class Said:
-    """What a publisher says about a publication."""
-
-    name: str
-    description: str = ""
-    license: str = ""
-    tags: tuple[str, ...] = ()
-    web_seeds: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +51,15 @@ class Draft:
     def visible(self) -> str:
         """Say what becomes visible to whom, for people."""
         members = network_folder(self.project, self.network) / "members"
-        return describe_visible(self, members)
+        return describe_visible(
+            self.said,
+            self.content,
+            self.rows,
+            paths=list(self.hashed),
+            size=self.size,
+            network=self.network,
+            members=members,
+        )
 
     def publish(self, catalogue: Catalogue, holdings: Holdings) -> Entry:
         """Sign it, and enter it in the catalogue; what is already published unchanged is not published again."""

@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from cargobike.core.values.words import count
+from cargobike.sharing.publishing.content import Content
+from cargobike.sharing.publishing.rows import Rows
 
-if TYPE_CHECKING:
-    from cargobike.sharing.publishing.draft import Draft
+
+@dataclass(frozen=True, kw_only=True)
+class Said:
+    """What a publisher says about a publication."""
+
+    name: str
+    description: str = ""
+    license: str = ""
+    tags: tuple[str, ...] = ()
+    web_seeds: tuple[str, ...] = ()
 
 
-def describe_visible(draft: Draft, members: Path) -> str:
+def describe_visible(
+    said: Said, content: Content, rows: Rows, *, paths: Sequence[str], size: int, network: str, members: Path
+) -> str:
     """Return what a person reads before agreeing."""
-    said, rows = draft.said, draft.rows
     lines = [
-        f"Publish {said.name!r} in the network {draft.network!r}: {count(len(draft.hashed), 'file')}, "
-        f"{size_words(draft.size)}, from {draft.content.place}.",
-        f"Visible to {_whom(draft.network, members)}:",
+        f"Publish {said.name!r} in the network {network!r}: {count(len(paths), 'file')}, "
+        f"{size_words(size)}, from {content.place}.",
+        f"Visible to {_whom(network, members)}:",
         f"  - name, description, licence ({said.license or 'none named'}), tags, and this project's key",
-        f"  - the paths and sizes of all files, such as {next(iter(draft.hashed))}",
+        f"  - the paths and sizes of all files, such as {paths[0]}",
     ]
     if rows.columns:
         lines.append(f"  - {count(rows.rows or 0, 'row')} of {count(len(rows.columns), 'column')}, by name and type")
@@ -30,7 +42,7 @@ def describe_visible(draft: Draft, members: Path) -> str:
         lines.append(f"  - these addresses: {', '.join(said.web_seeds)}")
     lines.append("  - the whole content, to everyone of them who gets it; others may give it on, and a withdrawal")
     lines.append("    does not bring back what was got before")
-    lines += [f"Note: {remark}" for remark in (*draft.content.remarks, *filter(None, (rows.problem,)))]
+    lines += [f"Note: {remark}" for remark in (*content.remarks, *filter(None, (rows.problem,)))]
     return "\n".join(lines)
 
 

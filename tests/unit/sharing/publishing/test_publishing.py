@@ -13,8 +13,8 @@ import pytest
 from cargobike import data, models, project, sharing
 from cargobike.core.errors import InvalidInputError, NotFoundError
 from cargobike.sharing.front import open_catalogue, publish_draft
-from cargobike.sharing.publishing.draft import Draft, Said, make_draft
-from cargobike.sharing.publishing.visible import size_words
+from cargobike.sharing.publishing.draft import Draft, make_draft
+from cargobike.sharing.publishing.visible import Said, size_words
 from cargobike.sharing.records import Manifest, RecordError
 from cargobike.store.files.project import prepare
 
