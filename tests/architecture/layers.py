@@ -138,8 +138,11 @@ LIBRARIES: dict[str, Library] = {
         )
     ),
     "confluent_kafka": Library(
-        tuple(f"serving/inference_log/kafka/{part}.py" for part in ("client", "sink", "following")),
-        "optional, and only for logs in Kafka",
+        (
+            *(f"serving/inference_log/kafka/{part}.py" for part in ("client", "sink", "following")),
+            "sharing/getting/kafka.py",
+        ),
+        "optional, and only for logs and rows in Kafka",
     ),
     "cryptography": Library(("training/wire/*", "sharing/identity/*", "sharing/wire/*", "sharing/network/*")),
     "duckdb": Library(

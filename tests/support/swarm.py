@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,6 +22,7 @@ SECRET = "a secret of sixteen letters"
 PIECE = 64 * 1024
 
 
+@functools.cache
 def lab(secret: str = SECRET) -> Network:
     return make_network("lab", secret=secret)
 

@@ -22,7 +22,7 @@ _AHEAD_BYTES: Final = 16 << 20
 _LEAST_AHEAD, _MOST_AHEAD = 3, 64
 _UNVERIFIED: Final = 4
 """How many pieces of a member may wait to be verified: more would only fill memory."""
-_LOOK_AGAIN_S: Final = 5.0
+_LOOK_AGAIN_S: Final = 3.0
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 15.0
 _bit_sets = msgspec.msgpack.Decoder(list[bytes])
 

@@ -37,10 +37,14 @@ class WebSource:
     def __init__(self, address: str, fetch: Fetch) -> None:
         self.address = address
         self._fetch = fetch
-        self._read = _S3(address).read if address.startswith("s3://") else _Http(address, fetch).read
+        self._server: _S3 | _Http = _S3(address) if address.startswith("s3://") else _Http(address, fetch)
 
     def run(self) -> None:
         """Deliver until the fetch is over, or the server gives something wrong."""
+        with contextlib.closing(self._server):
+            self._deliver()
+
+    def _deliver(self) -> None:
         fetch, pause_s = self._fetch, _PAUSE_S
         began = time.monotonic()
         while not fetch.is_over and not fetch.tally(self.address).blame:
@@ -71,7 +75,7 @@ class WebSource:
                     fetch.give_back(self.address, piece)
                     continue
                 try:
-                    data = self._read(fetch.plan.files[spot.file].path, spot.offset, spot.length)
+                    data = self._server.read(fetch.plan.files[spot.file].path, spot.offset, spot.length)
                 except BaseException:
                     for one in pieces:
                         fetch.give_back(self.address, one)
@@ -91,7 +95,7 @@ class WebSource:
                 if fetch.is_over or fetch.can_verify(index):
                     return
                 spot = plan.spot(piece)
-                data = self._read(file.path, spot.offset, spot.length)
+                data = self._server.read(file.path, spot.offset, spot.length)
                 hashes.append(piece_hash(data, plan.piece_size, file.size))
                 fetch.arriving.write_unverified(piece, data)
             if layer_root(hashes, plan.piece_size, file.size) != file.root:
@@ -111,10 +115,14 @@ class _S3:
         self._storage = open_storage(address, timeout_s=_TIMEOUT_S)
 
     def read(self, path: str, start: int, length: int) -> bytes:
+        """Return a range of a file; raises `StoreError` if it is not there."""
         data = self._storage.read(path, start, length)
         if data is None:
             raise StoreError(f"{path} is not at {self._storage}.")
         return data
+
+    def close(self) -> None:
+        """Do nothing: a storage has nothing open between two calls."""
 
 
 class _Http:
@@ -158,14 +166,14 @@ class _Http:
             answer.read(1 << 20)
             raise FileNotFoundError(target)
         if answer.status not in {http.client.PARTIAL_CONTENT, http.client.OK}:
-            self._drop()
+            self.close()
             raise StoreError(f"{self._host} answers {answer.status} {answer.reason}")
         if answer.status == http.client.OK and (start or answer.length != length):
-            self._drop()
+            self.close()
             raise StoreError(f"{self._host} gives no ranges of files")
         data = answer.read(length)
         if len(data) != length or answer.read(1):
-            self._drop()
+            self.close()
             raise StoreError(f"{self._host} gives another range than was asked for")
         return data
 
@@ -176,7 +184,7 @@ class _Http:
                 connection.request("GET", target, headers=headers)
                 return connection.getresponse()
             except (OSError, http.client.HTTPException):
-                self._drop()  # a connection that was kept may have been closed by the server meanwhile
+                self.close()  # a connection that was kept may have been closed by the server meanwhile
                 if attempt == 2:
                     raise
         raise AssertionError
@@ -189,7 +197,8 @@ class _Http:
             self._connection = http.client.HTTPConnection(self._host, self._port, timeout=_TIMEOUT_S)
         return self._connection
 
-    def _drop(self) -> None:
+    def close(self) -> None:
+        """Close the connection; the next request makes another."""
         with contextlib.suppress(OSError):
             if self._connection is not None:
                 self._connection.close()

@@ -6,7 +6,6 @@ import contextlib
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Final
 
 from cargobike.core.errors import AuthenticationError, InvalidInputError, NotFoundError
 from cargobike.core.layout import ProjectFolder
@@ -14,6 +13,7 @@ from cargobike.sharing.catalogue.entry import read_reference
 from cargobike.sharing.getting.fetch import Fetch
 from cargobike.sharing.getting.from_web import WebSource
 from cargobike.sharing.getting.handle import Arrival
+from cargobike.sharing.getting.placing import Finish, where_to
 from cargobike.sharing.getting.progress import ProgressLine
 from cargobike.sharing.getting.session import WAIT_S, Session
 from cargobike.sharing.network.membership import Membership
@@ -22,14 +22,12 @@ from cargobike.sharing.pieces.arriving import Arriving
 from cargobike.sharing.shapes import Manifest
 from cargobike.store.files.project import prepare
 
-ORIGIN: Final = ".cargobike-origin.json"
-
 
 def get(
     reference: str,
     *,
     network: Network | str,
-    to: str | os.PathLike[str],
+    to: str | os.PathLike[str] | None = None,
     web_seeds: bool | None = None,
     peers: Iterable[str] = (),
     in_order: bool = False,
@@ -45,7 +43,8 @@ def get(
     Args:
         reference: What it is called: `higgs`, `higgs:3`, `higgs@alice`, `higgs@alice:3`.
         network: The network, or its name.
-        to: The folder that its files go to.
+        to: The folder, or the storage (`s3://…`, `hdfs://…`), that its files go to. By default the project keeps it:
+            rows as a table of the same name, a model as a model, anything else as files.
         peers: Where members are, as `host:port`; besides those that are known.
         web_seeds: Whether to ask servers that the publisher names, too; by default only if the publisher is trusted
             here, since it could name any address.
@@ -66,8 +65,8 @@ def get(
         manifest = _manifest(reference, membership)
         uses_web = _trusts(membership, manifest) if web_seeds is None else web_seeds
         servers = manifest.web_seeds if uses_web else ()
-        folder = Path(to).expanduser().absolute()
-        arrival = _begin(manifest, folder, membership, servers, in_order=in_order, timeout_s=timeout_s)
+        place = where_to(to, manifest, membership.project)
+        arrival = _begin(manifest, place, membership, servers, in_order=in_order, timeout_s=timeout_s)
     except BaseException:
         membership.close()
         raise
@@ -83,13 +82,14 @@ def get(
 
 def _begin(
     manifest: Manifest,
-    folder: Path,
+    place: tuple[Path, Finish],
     membership: Membership,
     servers: Sequence[str],
     *,
     in_order: bool,
     timeout_s: float,
 ) -> Arrival:
+    folder, finish = place
     arriving = Arriving(folder, manifest)
     try:
         fetch = Fetch(manifest, arriving, membership.holdings, in_order=in_order)
@@ -108,19 +108,22 @@ def _begin(
         arriving.close()
         raise
 
-    def complete(done: Fetch) -> Path:
-        enter(done, membership)
-        return folder
+    def complete(done: Fetch) -> object:
+        result, lies_in = finish(folder)
+        enter(done, membership, lies_in)
+        return result
 
     return Arrival(session, complete=complete, close=membership.close, timeout_s=timeout_s)
 
 
-def enter(fetch: Fetch, membership: Membership) -> None:
+def enter(fetch: Fetch, membership: Membership, place: str) -> None:
     """Enter what came in the holdings, so that others can have it from here."""
     holdings = membership.holdings
     holdings.forget(fetch.arriving.staging)
     layers = {fetch.plan.files[index].root: fetch.layer(index) for index in range(len(fetch.plan.files))}
-    holdings.add(fetch.manifest, fetch.arriving.folder, layers)
+    if place != str(fetch.arriving.folder):
+        holdings.forget(fetch.arriving.folder)
+    holdings.add(fetch.manifest, place, layers)
 
 
 def _trusts(membership: Membership, manifest: Manifest) -> bool:

@@ -1,0 +1,205 @@
+"""What comes is used while it arrives, kept by the project, sent to a storage or to Kafka; servers give it, too."""
+
+from __future__ import annotations
+
+import http.server
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from confluent_kafka import Consumer, Producer
+
+from cargobike import data
+from cargobike import project as projects
+from cargobike.core.errors import InvalidInputError, WaitError
+from cargobike.core.registering.tracing import Thing
+from cargobike.sharing.getting.front import get
+from cargobike.sharing.getting.kafka import stream
+from cargobike.sharing.getting.placing import everything_got, got_edges
+from cargobike.sharing.pieces.holdings import Holdings
+from cargobike.store.files.storages import open_storage
+from support.swarm import PIECE, Seeder, fill, lab, project_at, publish, read_folder, seeding
+
+ROWS = 40_000
+
+
+@pytest.fixture
+def getter(tmp_path: Path) -> Iterator[Path]:
+    projects.use(tmp_path / "getter")
+    yield project_at(tmp_path / "getter").root
+    projects.use(None)
+
+
+@pytest.fixture
+def seeder(tmp_path: Path) -> Iterator[Seeder]:
+    with seeding(tmp_path / "seed") as seeder:
+        yield seeder
+
+
+def write_rows(folder: Path) -> None:
+    """Two files of Parquet with several row groups each, each of several pieces."""
+    folder.mkdir()
+    for number in range(2):
+        begin = number * ROWS // 2
+        values = list(range(begin, begin + ROWS // 2))
+        table = pa.table({"x": values, "text": [f"{value * 7919 % 10007} {value}" for value in values]})
+        pq.write_table(table, folder / f"part-{number}.parquet", row_group_size=ROWS // 10, compression="none")
+
+
+def begin(seeder: Seeder, **options: Any) -> Any:
+    return get("higgs", network=lab(), peers=[seeder.address], quiet=True, **{"timeout_s": 20.0, **options})
+
+
+class _Gate(Holdings):
+    """Holdings that give the beginning of each file and its last piece, and the rest when they are told to."""
+
+    is_open = False
+
+    def __init__(self, holdings: Holdings) -> None:
+        self.__dict__ = holdings.__dict__
+
+    def read(self, root: str, piece_size: int, number: int) -> bytes | bytearray | None:
+        last = len(self.layer(root, piece_size) or b"") // 32 - 1
+        return super().read(root, piece_size, number) if _Gate.is_open or number in (0, 1, last - 1, last) else None
+
+
+@pytest.mark.usefixtures("getter")
+def test_a_loader_begins_before_everything_is_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_rows(tmp_path / "source")
+    with seeding(tmp_path / "seed", wrap=_Gate) as seeder:
+        publish(seeder.membership, tmp_path / "source", kind="table")
+        with begin(seeder, to=tmp_path / "to", in_order=True, wait=False) as arrival:
+            source = arrival.source()
+            assert source.num_rows == ROWS
+            assert source.read(0).column("x").to_pylist() == list(range(ROWS // 10))
+            assert arrival.progress.size_had < arrival.progress.size
+            monkeypatch.setattr(_Gate, "is_open", True)
+            with data.Loader(arrival, batch_size=1000, shuffle=False) as loader:
+                seen = [value for batch in loader for value in batch["x"].tolist()]
+            arrival.wait(20)
+    assert seen == list(range(ROWS))
+
+
+@pytest.mark.usefixtures("getter")
+def test_rows_that_are_waited_for_come_first_and_a_wait_has_an_end(tmp_path: Path, seeder: Seeder) -> None:
+    write_rows(tmp_path / "source")
+    publish(seeder.membership, tmp_path / "source", kind="table")
+    seeder.giving.is_paused = True
+    with begin(seeder, to=tmp_path / "to", wait=False, timeout_s=0.5) as arrival:
+        with pytest.raises(WaitError, match=r"Nothing of higgs@.* came for 0\.5 s"):
+            arrival.read("part-1.parquet", 0, 10)
+        with pytest.raises(LookupError, match=r"has no file 'part-7\.parquet'\. Did you mean 'part-"):
+            arrival.read("part-7.parquet", 0, 10)
+
+
+def test_the_project_keeps_rows_as_a_table_with_origin_and_licence(
+    tmp_path: Path, seeder: Seeder, getter: Path
+) -> None:
+    write_rows(tmp_path / "source")
+    manifest = publish(seeder.membership, tmp_path / "source", kind="table")
+    arrival = begin(seeder)
+    table = data.open("higgs")
+    assert arrival.result.version == table.version == 1
+    assert table.read().column("x").to_pylist() == list(range(ROWS))
+    (got,) = everything_got(project_at(getter))
+    assert (got.reference, got.license) == (manifest.reference, "CC-BY-4.0")
+    (edge,) = got_edges(project_at(getter))
+    assert edge.made == Thing("table", "higgs", "1")
+    assert edge.source.kind == "publication"
+    assert edge.detail == "network lab, licence CC-BY-4.0"
+
+
+@pytest.mark.usefixtures("getter")
+def test_files_go_to_a_storage_and_can_be_given_from_there(tmp_path: Path, seeder: Seeder) -> None:
+    contents = fill(tmp_path / "source", {"a.bin": 3 * PIECE + 1, "sub/b.txt": 10})
+    publish(seeder.membership, tmp_path / "source")
+    url = f"memory://{tmp_path.name}/higgs"
+    arrival = begin(seeder, to=url)
+    assert arrival.result == url
+    storage = open_storage(url)
+    assert {path: storage.read(path) for path in contents} == contents
+    assert not arrival.folder.exists()
+
+
+class _Ranges(http.server.BaseHTTPRequestHandler):
+    """Serves ranges of files below a folder; `spoil` changes what is sent."""
+
+    protocol_version = "HTTP/1.1"
+    folder: Path
+    spoil: Callable[[bytes], bytes] = staticmethod(lambda data: data)
+
+    def do_GET(self) -> None:
+        path = self.folder / unquote(self.path.lstrip("/"))
+        if not path.is_file():
+            self.send_error(404)
+            return
+        first, last = (int(word) for word in self.headers["Range"].removeprefix("bytes=").split("-"))
+        data = self.spoil(path.read_bytes()[first : last + 1])
+        self.send_response(206)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def web(tmp_path: Path) -> Iterator[Callable[..., str]]:
+    servers = []
+
+    def start(spoil: Callable[[bytes], bytes] = lambda data: data) -> str:
+        handler = type("Handler", (_Ranges,), {"folder": tmp_path / "source", "spoil": staticmethod(spoil)})
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+        thread.start()
+        servers.append((server, thread))
+        return f"http://127.0.0.1:{server.server_port}/"
+
+    yield start
+    for server, thread in servers:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+@pytest.mark.usefixtures("getter")
+def test_servers_deliver_when_members_give_nothing_and_one_that_lies_is_dropped(
+    tmp_path: Path, seeder: Seeder, web: Callable[..., str]
+) -> None:
+    contents = fill(tmp_path / "source", {"a.bin": 6 * PIECE, "sub/b c.txt": 100})
+    liar = web(lambda data: data[:-1] + bytes([data[-1] ^ 1]))
+    publish(seeder.membership, tmp_path / "source", web_seeds=(liar, web()))
+    seeder.giving.is_paused = True
+    with pytest.raises(WaitError, match="Nothing of higgs"):
+        begin(seeder, to=tmp_path / "to", timeout_s=1.0)  # servers that a stranger names are not asked
+    arrival = begin(seeder, to=tmp_path / "to", web_seeds=True)
+    assert read_folder(tmp_path / "to") == contents
+    assert any(words.startswith(liar) for words in arrival.progress.dropped)
+
+
+def test_rows_stream_into_kafka_as_they_come(tmp_path: Path, seeder: Seeder, getter: Path) -> None:
+    write_rows(tmp_path / "source")
+    publish(seeder.membership, tmp_path / "source", kind="table")
+    owner = Producer({"test.mock.num.brokers": 1, "bootstrap.servers": "127.0.0.1:1"})
+    servers = next(iter(owner.list_topics(timeout=10).brokers.values()))
+    address = f"{servers.host}:{servers.port}"
+    with begin(seeder, to=tmp_path / "to", in_order=True, wait=False) as arrival:
+        assert stream(arrival, address, "higgs") == ROWS
+    consumer = Consumer({"bootstrap.servers": address, "group.id": "test", "auto.offset.reset": "earliest"})
+    consumer.subscribe(["higgs"])
+    seen = 0
+    try:
+        while seen < ROWS:
+            messages = consumer.consume(5000, timeout=20)
+            assert messages
+            seen += sum(message.error() is None for message in messages)
+    finally:
+        consumer.close()
+    with pytest.raises(InvalidInputError, match="cannot be used"):
+        stream(arrival, address, "higgs", nonsense="x")
