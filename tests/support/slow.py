@@ -10,6 +10,11 @@ from __future__ import annotations
 import pytest
 
 SLOW: dict[str, tuple[str, ...]] = {
+    # Daemons in processes; a getter that is killed and a disk that is full stay quick.
+    "faults/test_sharing_processes.py": (
+        "test_a_daemon_that_was_killed_is_started_again_and_a_second_one_is_refused",
+        "test_only_addresses_that_were_named_are_contacted",
+    ),
     # TensorFlow takes seconds to import; readers and loaders of torch stay quick.
     "unit/compat/petastorm/test_tf_datasets.py": (),
     "spark/test_spark_petastorm.py": (),

@@ -79,8 +79,8 @@ def test_a_loader_begins_before_everything_is_here(tmp_path: Path, monkeypatch: 
             assert source.read(0).column("x").to_pylist() == list(range(ROWS // 10))
             assert arrival.progress.size_had < arrival.progress.size
             monkeypatch.setattr(_Gate, "is_open", True)
-            with data.Loader(arrival, batch_size=1000, shuffle=False) as loader:
-                seen = [value for batch in loader for value in batch["x"].tolist()]
+            loader = data.Loader(arrival, batch_size=1000, shuffle=False)
+            seen = [value for batch in loader for value in batch["x"].tolist()]
             arrival.wait(20)
     assert seen == list(range(ROWS))
 
