@@ -23,7 +23,7 @@ unexport PYTHONDONTWRITEBYTECODE
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-airflow test-kubernetes coverage lint format docs-test layer-table translation-tables bench bench-search chaos fuzz mutants audit clean distclean system-packages hadoop
+.PHONY: help demo test test-slow test-airflow test-kubernetes coverage lint format docs docs-test layer-table translation-tables bench bench-search chaos fuzz mutants audit clean distclean system-packages hadoop
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -57,6 +57,10 @@ lint: $(VENV)/.dev-installed ## Check style and types
 format: $(VENV)/.dev-installed ## Rewrite the code in the house style
 	@$(BIN)/ruff check --fix
 	@$(BIN)/ruff format
+
+docs: $(VENV)/.dev-installed ## Write the documentation as a site to build/site, to be read without a network
+	@NO_MKDOCS_2_WARNING=1 TF_CPP_MIN_LOG_LEVEL=3 $(BIN)/python -m mkdocs build --strict --quiet
+	@echo "python -m http.server --bind 127.0.0.1 --directory build/site    shows it at http://127.0.0.1:8000"
 
 docs-test: $(VENV)/.dev-installed ## Run every snippet of the README and the docs, and every example
 	@$(BIN)/python -m pytest tests/docs $(PYTEST_ARGS)
@@ -117,5 +121,5 @@ $(VENV)/.demo-installed: pyproject.toml $(VENV)/.torch-installed
 
 $(VENV)/.dev-installed: pyproject.toml $(VENV)/.torch-installed
 	@echo "Installing Cargobike and what its tests need ..."
-	@$(PIP) install --quiet $(TORCH) -e ".[data,delta,demo,features,hdfs,lmdb,notebook,pandas,plot,postgres,redis,s3,serving,spark,tensorboard,tfrecord,ui]" --group dev --group frameworks
+	@$(PIP) install --quiet $(TORCH) -e ".[data,delta,demo,features,hdfs,lmdb,notebook,pandas,plot,postgres,redis,s3,serving,spark,tensorboard,tfrecord,ui]" --group dev --group docs --group frameworks
 	@touch $@

@@ -262,6 +262,7 @@ SLOW: dict[str, tuple[str, ...]] = {
     ),
     "browser/test_usage_section.py": (),
     # Frameworks that take seconds to import in each rank; jax and one gang on torch stay quick.
+    "docs/test_site.py": (),
     "docs/test_examples.py": (
         "test_digits_is_searched",
         "test_ranks_train_with_torch_and_survive_a_death",
