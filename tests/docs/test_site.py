@@ -30,7 +30,9 @@ def test_every_public_module_has_a_page_with_its_names(site: Path) -> None:
     for module, names in PUBLIC.items():
         page = (site / "api" / f"{module}.html").read_text(encoding="utf-8")
         shown = set(re.findall(r"""<h2 id=["']?(?:[\w.]+\.)?(\w+)""", page))
-        missing = {name for name in names.split() if not name.startswith("_")} - shown
+        missing = {name.lower() for name in names.split() if not name.startswith("_")} - {
+            name.lower() for name in shown
+        }
         assert not missing, module
     launch = (site / "api" / "cargobike.experiment.html").read_text(encoding="utf-8")
     assert "trial_timeout_s" in launch
