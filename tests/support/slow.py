@@ -15,6 +15,13 @@ SLOW: dict[str, tuple[str, ...]] = {
         "test_a_daemon_that_was_killed_is_started_again_and_a_second_one_is_refused",
         "test_only_addresses_that_were_named_are_contacted",
     ),
+    # The governor on every kind of link; one of each promise stays quick.
+    "unit/sharing/governor/test_simulated.py": (
+        "test_short_paths_are_left_whatever_the_queue",
+        "test_longer_paths_are_left_also_when_processes_are_busy",
+        "test_an_idle_link_is_filled",
+        "test_four_transfers_share_a_link",
+    ),
     # TensorFlow takes seconds to import; readers and loaders of torch stay quick.
     "unit/compat/petastorm/test_tf_datasets.py": (),
     "spark/test_spark_petastorm.py": (),

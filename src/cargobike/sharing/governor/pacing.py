@@ -211,7 +211,7 @@ class Pacer:
 
     def _tick(self, now: float) -> None:
         for peer, path in list(self._paths.items()):
-            path.look(now, gives_way=self._limits.gives_way)
+            path.look(now)
             if path.is_unused(now):
                 del self._paths[peer]
         self._apply(now)

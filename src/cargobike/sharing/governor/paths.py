@@ -6,13 +6,15 @@ import ipaddress
 import math
 import socket
 import time
+import zlib
 
 from cargobike.sharing.governor import tcp_info
 from cargobike.sharing.governor.buckets import TokenBucket
+from cargobike.sharing.governor.controller import Controller, Look
 from cargobike.sharing.governor.division import allot
 from cargobike.sharing.governor.tcp_info import TcpInfo
 
-CONGESTION_CONTROLS = ("bbr", "cubic")
+CONGESTION_CONTROLS: tuple[str, ...] = ("bbr", "cubic")
 """The first that the kernel has: one that does not take a lost packet for a full link."""
 
 MOST_UNSENT = 128 * 1024
@@ -24,6 +26,8 @@ KEPT_S = 60.0
 
 WORTH_TELLING = 0.01
 LATELY_S = 0.5
+FRESH_S = 0.1
+"""A round trip counts if something was confirmed so lately."""
 
 
 class Connection:
@@ -34,6 +38,7 @@ class Connection:
         self._told: float | None = -1.0
         self._acked = 0
         self._looked_at: float | None = None
+        self._smooth_rtt_s = 0.0
         self.handed_over = 0
         self.is_gone = False
         self.is_busy = True
@@ -68,6 +73,19 @@ class Connection:
         self.is_busy = info is None or info.unsent > 0
         return info, delivered
 
+    def rtt_s(self, info: TcpInfo, delivered: int) -> float | None:
+        """Return the round trip now; None if nothing was confirmed lately.
+
+        The kernel adds an eighth of each round trip to its mean. In a trickle that takes seconds to follow a queue that
+        has gone; but then each look sees one confirmation at most, and what it added can be taken out again.
+        """
+        before, self._smooth_rtt_s = self._smooth_rtt_s, info.rtt_s
+        if not info.rtt_s or info.ack_age_s > FRESH_S:
+            return None
+        if before and 0 < delivered <= 2 * info.mss and info.rtt_s < before:
+            return max(info.min_rtt_s, before + 8 * (info.rtt_s - before))
+        return info.rtt_s
+
     @property
     def wish(self) -> float:
         """The most that it can use now."""
@@ -96,8 +114,8 @@ class Path:
         self.peer = peer
         self.connections: list[Connection] = []
         self.rate: float | None = None
-        self.base_delay_s: float | None = None
-        self.queueing_delay_s = 0.0
+        self._controller = Controller(phase_s=zlib.crc32(peer.encode()) % 2000 / 1000)
+        self._counted: dict[Connection, tuple[int, int]] = {}
         self._left_at = -math.inf
 
     def add(self, connection: Connection) -> None:
@@ -108,6 +126,7 @@ class Path:
         """Forget a connection, if it is one of these."""
         if connection in self.connections:
             self.connections.remove(connection)
+            self._counted.pop(connection, None)
             self._left_at = time.monotonic()
 
     def is_unused(self, now: float) -> bool:
@@ -119,16 +138,45 @@ class Path:
         """Bytes a second that arrived lately."""
         return sum(connection.delivered_rate for connection in self.connections)
 
-    def phase(self, gives_way: bool) -> str:
-        """What the governor does."""
-        return "limits"
+    @property
+    def is_governed(self) -> bool:
+        """Whether there is a link between the two ends that others may want."""
+        return any(not connection.is_to_itself for connection in self.connections)
 
-    def look(self, now: float, *, gives_way: bool) -> None:
-        """Look at all connections, and forget those whose socket is closed."""
+    @property
+    def base_delay_s(self) -> float | None:
+        """The round trip without a queue, as far as it is known."""
+        return self._controller.delays.base_s
+
+    @property
+    def queueing_delay_s(self) -> float:
+        """How much longer a round trip takes now."""
+        return self._controller.delays.queueing_s
+
+    def phase(self, gives_way: bool) -> str:
+        """Return what the governor does."""
+        return self._controller.phase if gives_way and self.is_governed else "limits"
+
+    def look(self, now: float) -> None:
+        """Look at all connections, forget those whose socket is closed, and let the controller decide."""
+        rtts, delivered, segments, repeated, has_more, mss = [], 0, 0, 0, False, 1448
         for connection in list(self.connections):
-            connection.look(now)
+            info, count = connection.look(now)
             if connection.is_gone:
                 self.remove(connection)
+            if info is None or connection.is_to_itself:
+                continue
+            before = self._counted.get(connection, (info.segments, info.repeated))
+            self._counted[connection] = (info.segments, info.repeated)
+            delivered += count
+            segments += max(0, info.segments - before[0])
+            repeated += max(0, info.repeated - before[1])
+            has_more = has_more or info.unsent > 0
+            mss = info.mss or mss
+            rtts.append(connection.rtt_s(info, count))
+        if self.is_governed:
+            rtt_s = min((rtt for rtt in rtts if rtt is not None), default=None)
+            self._controller.observe(Look(now, rtt_s, delivered, segments, repeated, has_more, mss))
 
     @property
     def wish(self) -> float:
@@ -137,7 +185,7 @@ class Path:
 
     def bound(self, *, gives_way: bool) -> float:
         """Return the most that the path may have, for the sake of others."""
-        return math.inf
+        return self._controller.rate if gives_way and self.is_governed else math.inf
 
     def apply(self, share: float, now: float) -> None:
         """Divide what the path gets among its connections."""

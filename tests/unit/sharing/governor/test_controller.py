@@ -1,0 +1,117 @@
+"""The controller stays within bounds whatever it sees, and does what each phase promises."""
+
+from __future__ import annotations
+
+import math
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cargobike.sharing.governor.controller import LEAST_FLOOR, MOST_FLOOR, START, STEADY, YIELD, Controller, Look
+from cargobike.sharing.governor.delays import MOST_TARGET_S, Delays
+
+TICK_S = 0.02
+
+LOOKS = st.lists(
+    st.builds(
+        lambda *values: values,
+        st.floats(0.0, 2.0),
+        st.none() | st.floats(0.0, 3.0),
+        st.integers(0, 10**8),
+        st.integers(0, 10**5),
+        st.integers(0, 10**5),
+        st.booleans(),
+        st.integers(0, 65_483),
+    ),
+    max_size=60,
+)
+
+
+@settings(max_examples=60)
+@given(LOOKS)
+def test_the_rate_is_finite_and_never_below_the_trickle(
+    looks: list[tuple[float, float | None, int, int, int, bool, int]],
+) -> None:
+    controller, now = Controller(), 0.0
+    for elapsed, *rest in looks:
+        now += elapsed
+        rate = controller.observe(Look(now, *rest))  # type: ignore[arg-type]
+        assert math.isfinite(rate)
+        assert rate >= LEAST_FLOOR
+
+
+def drive(controller: Controller, begin_s: float, seconds: float, rtt_s: float, capacity: float = 1e7) -> float:
+    """Let a path with a constant round trip deliver what is sent, up to a capacity; return the last moment."""
+    ticks = round(seconds / TICK_S)
+    for tick in range(1, ticks + 1):
+        delivered = round(min(controller.rate, capacity) * TICK_S)
+        controller.observe(Look(begin_s + tick * TICK_S, rtt_s, delivered, delivered // 1448))
+    return begin_s + ticks * TICK_S
+
+
+@given(st.floats(0.001, 0.2))
+@settings(max_examples=10)
+def test_a_queue_that_stays_is_left_to_others_and_an_empty_one_is_taken_again(rtt_s: float) -> None:
+    controller = Controller()
+    now = drive(controller, 0.0, 8 * max(0.1, rtt_s), rtt_s)
+    assert controller.rate > 5e6
+    now = drive(controller, now, 10 * (rtt_s + 0.2) + 1, rtt_s + 0.2)
+    assert controller.phase == YIELD
+    assert controller.rate <= MOST_FLOOR
+    drive(controller, now, 20 + 20 * rtt_s, rtt_s)
+    assert controller.phase != YIELD
+    assert controller.rate > 10 * MOST_FLOOR
+
+
+def test_a_start_doubles_until_a_queue_shows() -> None:
+    controller = Controller()
+    now = drive(controller, 0.0, 0.5, 0.02)
+    assert controller.phase == START
+    assert controller.rate >= 2**3 * 500_000
+    drive(controller, now, 0.3, 0.08)
+    assert controller.phase != START
+
+
+def test_what_a_program_does_not_send_does_not_raise_its_rate() -> None:
+    controller = Controller()
+    for tick in range(500):
+        controller.observe(Look(tick * TICK_S, 0.02, 1000, 1, has_more=False))
+    assert controller.rate == 500_000
+
+
+def test_losses_count_as_a_queue_that_is_too_short_to_be_seen() -> None:
+    controller = Controller()
+    now = drive(controller, 0.0, 1.0, 0.02)
+    before = controller.rate
+    for tick in range(1, 40):
+        delivered = round(min(controller.rate, 1e7) * TICK_S)
+        controller.observe(Look(now + tick * TICK_S, 0.02, delivered, 140, 14))
+    assert controller.rate < before
+
+
+def test_chance_losses_of_a_long_line_do_not_count() -> None:
+    controller = Controller()
+    now = drive(controller, 0.0, 0.4, 0.02)
+    for tick in range(1, 200):
+        delivered = round(min(controller.rate, 1e7) * TICK_S)
+        controller.observe(Look(now + tick * TICK_S, 0.02, delivered, 140, 1 if tick % 2 else 0))
+    assert controller.phase in (START, STEADY)
+    assert controller.rate > 5e6
+
+
+def test_a_short_pause_of_a_process_is_not_a_queue() -> None:
+    delays = Delays()
+    for tick in range(100):
+        delays.add(tick * TICK_S, 0.06 if tick % 20 in (0, 1) else 0.01)
+        assert delays.queueing_s <= delays.target_s <= MOST_TARGET_S
+
+
+def test_the_shortest_round_trip_is_forgotten_after_ten_minutes() -> None:
+    delays = Delays()
+    delays.add(0.0, 0.01)
+    for second in range(1, 600):
+        delays.add(float(second), 0.05)
+    assert delays.base_s == 0.01
+    for second in range(600, 700):
+        delays.add(float(second), 0.05)
+    assert delays.base_s == 0.05

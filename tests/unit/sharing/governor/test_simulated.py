@@ -1,0 +1,80 @@
+"""What the governor promises, in virtual time: exact, so that figures may be asserted."""
+
+from __future__ import annotations
+
+import pytest
+
+from cargobike.sharing.governor.simulated.flows import Cubic, Flow, Noise, Ours, Reno
+from cargobike.sharing.governor.simulated.link import Link, Run
+
+BUSY = Noise(usual_s=0.001, pause_s=0.03, pauses_in_s=1.0)
+
+
+def link(mbit: float, rtt_ms: float, buffer_ms: float, loss: float = 0.0) -> Link:
+    return Link(mbit * 1e6 / 8, rtt_ms / 1e3, buffer_ms / 1e3, loss)
+
+
+def assert_gives_way(at: Link, foreground: type[Flow], noise: Noise | None = None) -> None:
+    run = Run(at, [Ours(noise=noise), foreground(15.0, 35.0)]).advance(50)
+    assert run.taken(5, 15)[0] >= 0.9
+    assert run.taken(20, 35)[1] >= 0.9  # from its fifth second on
+    assert run.taken(20, 35)[0] <= 0.1
+    assert run.taken(45, 50)[0] >= 0.8
+
+
+def test_a_free_link_is_filled_and_left_within_five_seconds() -> None:
+    assert_gives_way(link(80, 20, 300), Cubic)
+
+
+@pytest.mark.parametrize("buffer_ms", [5, 50, 300, 500])
+@pytest.mark.parametrize("foreground", [Cubic, Reno])
+def test_short_paths_are_left_whatever_the_queue(foreground: type[Flow], buffer_ms: float) -> None:
+    assert_gives_way(link(80, 1, buffer_ms), foreground)
+
+
+@pytest.mark.parametrize(("mbit", "rtt_ms", "buffer_ms"), [(80, 20, 50), (80, 20, 500), (10, 20, 300), (5, 50, 500)])
+@pytest.mark.parametrize("noise", [None, BUSY], ids=["quiet", "busy"])
+def test_longer_paths_are_left_also_when_processes_are_busy(
+    mbit: float, rtt_ms: float, buffer_ms: float, noise: Noise | None
+) -> None:
+    assert_gives_way(link(mbit, rtt_ms, buffer_ms), Cubic, noise)
+
+
+@pytest.mark.parametrize("rtt_ms", [1, 5, 20, 50, 100, 200])
+@pytest.mark.parametrize("buffer_ms", [5, 50, 500])
+def test_an_idle_link_is_filled(rtt_ms: float, buffer_ms: float) -> None:
+    assert Run(link(80, rtt_ms, buffer_ms), [Ours()]).advance(40).taken(10, 40)[0] >= 0.9
+
+
+def fairness(shares: list[float]) -> float:
+    """Jain's index: 1 for equal shares."""
+    return sum(shares) ** 2 / len(shares) / sum(share**2 for share in shares)
+
+
+def test_two_transfers_share_a_link() -> None:
+    shares = Run(link(80, 20, 300), [Ours(seed=1), Ours(5.0, seed=2)]).advance(60).taken(30, 60)
+    assert fairness(shares) >= 0.9
+    assert sum(shares) >= 0.9
+
+
+@pytest.mark.parametrize("rtt_ms", [1, 20])
+def test_four_transfers_share_a_link(rtt_ms: float) -> None:
+    flows = [Ours(begin, seed=number) for number, begin in enumerate((0.0, 0.0, 10.0, 20.0))]
+    shares = Run(link(80, rtt_ms, 300), flows).advance(120).taken(60, 120)
+    assert fairness(shares) >= 0.9
+    assert sum(shares) >= 0.9
+
+
+def test_a_long_fat_link_that_loses_packets_is_used_better_than_by_tcp() -> None:
+    at = link(100, 100, 100, loss=0.005)
+    ours, cubic = (Run(at, [flow]).advance(20).taken(0, 20)[0] for flow in (Ours(), Cubic()))
+    assert ours >= 0.8
+    assert ours >= 5 * cubic
+
+
+def test_tcp_in_virtual_time_behaves_like_tcp() -> None:
+    shares = Run(link(80, 20, 50), [Cubic(), Cubic(5.0)]).advance(60).taken(30, 60)
+    assert fairness(shares) >= 0.8
+    assert sum(shares) >= 0.95
+    halved = Run(link(80, 100, 1), [Reno()]).advance(20).taken(0, 20)[0]
+    assert halved < 0.8  # a short queue does not carry Reno over its cuts
