@@ -11,6 +11,7 @@ import msgspec
 from cargobike.core.layout import ProjectFolder
 from cargobike.core.registering.tracing import Edge, Thing
 from cargobike.core.values.undecodable import UNDECODABLE
+from cargobike.sharing.getting.placing import got_edges
 from cargobike.sharing.identity.keys import load_identity, short
 from cargobike.sharing.pieces.holdings import Holdings
 from cargobike.sharing.places import known_networks, network_folder
@@ -43,6 +44,7 @@ def publication_thing(publisher: str, name: str, version: int) -> Thing:
 
 def edges(project: ProjectFolder) -> Iterator[Edge]:
     """Yield what the publications of a project were made from, and folders that publications of others went to."""
+    yield from got_edges(project)
     has_key = (project.root / "sharing" / "identity" / "key").is_file()
     publisher = load_identity(project).publisher if has_key else ""
     for network in known_networks(project):

@@ -25,8 +25,14 @@ from cargobike.store.files import project
 
 def get(
     publication: Publication,
-    to: Annotated[str, typer.Option("--to", metavar="FOLDER", help="Where it goes.")],
     *,
+    to: Annotated[
+        str,
+        typer.Option("--to", metavar="FOLDER", help="A folder, s3://… or hdfs://…; by default the project keeps it."),
+    ] = "",
+    web_seeds: Annotated[
+        bool, typer.Option("--web-seeds", help="Ask servers that the publisher names, too, even if it is not trusted.")
+    ] = False,
     network: Network = "",
     peers: Peers = None,
     secret_file: SecretFile = None,
@@ -44,7 +50,8 @@ def get(
     arrival = get_publication(
         publication,
         network=opened,
-        to=to,
+        to=to or None,
+        web_seeds=True if web_seeds else None,
         peers=peers or (),
         in_order=in_order,
         timeout_s=timeout_s,

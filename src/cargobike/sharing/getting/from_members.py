@@ -14,6 +14,7 @@ import msgspec
 from cargobike.core.errors import AuthenticationError, CargobikeError, ConnectionLostError
 from cargobike.core.values.undecodable import UNDECODABLE
 from cargobike.sharing.getting.fetch import Fetch
+from cargobike.sharing.pieces.plan import Plan
 from cargobike.sharing.wire.member import Member, RefusedError, flags_of
 from cargobike.sharing.wire.messages import MOST_ROOTS, AskHave, AskLayer, AskPiece, Have, Layer, Piece
 
@@ -40,6 +41,7 @@ class MemberSource:
         dial: Connects to it.
         hashers: Threads that verify.
         greeted: Called with each connection, before anything else is asked.
+        may_receive: Waits until so many bytes may be received.
     """
 
     def __init__(
@@ -48,10 +50,13 @@ class MemberSource:
         fetch: Fetch,
         dial: Callable[[str], Member],
         hashers: Executor,
+        *,
         greeted: Callable[[Member], None] = lambda _member: None,
+        may_receive: Callable[[int], None] = lambda _count: None,
     ) -> None:
         self.address = address
         self._fetch, self._dial, self._hashers, self._greeted = fetch, dial, hashers, greeted
+        self._may_receive = may_receive
         self._member: Member | None = None
         self._ahead = min(_MOST_AHEAD, max(_LEAST_AHEAD, _AHEAD_BYTES // fetch.plan.piece_size))
 
@@ -95,7 +100,7 @@ class MemberSource:
     def _get(self, member: Member) -> None:
         fetch, source = self._fetch, self.address
         self._get_layers(member)
-        fetch.join(source, self._look(member))
+        fetch.join(source, ask_flags(member, fetch.plan))
         fetch.note_state(source, "connected")
         looked_s = time.monotonic()
         asked: deque[int] = deque()
@@ -114,7 +119,7 @@ class MemberSource:
             if time.monotonic() - looked_s > _LOOK_AGAIN_S:
                 if fetch.files_without_layer():
                     self._get_layers(member)
-                fetch.join(source, self._look(member))
+                fetch.join(source, ask_flags(member, fetch.plan))
                 looked_s = time.monotonic()
         while verifying:
             verifying.popleft().result()
@@ -129,28 +134,13 @@ class MemberSource:
             return
         if not isinstance(answer, Piece) or length != fetch.plan.spot(piece).length:
             raise WrongAnswerError("it sent something else than the piece that was asked for")
+        self._may_receive(length)
         data = bytearray(length)
         member.channel.read_into(memoryview(data))
         fetch.note_state(source, "connected")
         verifying.append(self._hashers.submit(fetch.deliver, source, piece, data))
         while verifying and (verifying[0].done() or len(verifying) > _UNVERIFIED):
             verifying.popleft().result()
-
-    def _look(self, member: Member) -> list[bool]:
-        """Ask which pieces the member has."""
-        plan, flags = self._fetch.plan, []
-        for start in range(0, len(plan.files), MOST_ROOTS):
-            files = plan.files[start : start + MOST_ROOTS]
-            answer, body = member.ask(AskHave(roots=tuple(file.root for file in files), piece_size=plan.piece_size))
-            try:
-                sets = _bit_sets.decode(body)
-            except UNDECODABLE as error:
-                raise WrongAnswerError("it does not say what it has") from error
-            if not isinstance(answer, Have) or len(sets) != len(files):
-                raise WrongAnswerError("it does not say what it has")
-            for index, bits in enumerate(sets, start):
-                flags += flags_of(bits, len(plan.pieces_of(index)))
-        return flags
 
     def _get_layers(self, member: Member) -> None:
         """Get the hashes of the pieces of files of which they are missing; one member at a time does."""
@@ -172,3 +162,24 @@ class MemberSource:
         with self._fetch.changed:
             while not self._fetch.is_over and (left := until - time.monotonic()) > 0:
                 self._fetch.changed.wait(left)
+
+
+def ask_flags(member: Member, plan: Plan) -> list[bool]:
+    """Ask which pieces of a publication a member has.
+
+    Raises:
+        WrongAnswerError: If it does not say so.
+    """
+    flags: list[bool] = []
+    for start in range(0, len(plan.files), MOST_ROOTS):
+        files = plan.files[start : start + MOST_ROOTS]
+        answer, body = member.ask(AskHave(roots=tuple(file.root for file in files), piece_size=plan.piece_size))
+        try:
+            sets = _bit_sets.decode(body)
+        except UNDECODABLE as error:
+            raise WrongAnswerError("it does not say what it has") from error
+        if not isinstance(answer, Have) or len(sets) != len(files):
+            raise WrongAnswerError("it does not say what it has")
+        for index, bits in enumerate(sets, start):
+            flags += flags_of(bits, len(plan.pieces_of(index)))
+    return flags

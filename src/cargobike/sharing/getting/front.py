@@ -10,9 +10,11 @@ from pathlib import Path
 from cargobike.core.errors import AuthenticationError, InvalidInputError, NotFoundError
 from cargobike.core.layout import ProjectFolder
 from cargobike.sharing.catalogue.entry import read_reference
+from cargobike.sharing.daemon.limiting import as_limits, read_limits
 from cargobike.sharing.getting.fetch import Fetch
 from cargobike.sharing.getting.from_web import WebSource
 from cargobike.sharing.getting.handle import Arrival
+from cargobike.sharing.getting.incoming import Incoming
 from cargobike.sharing.getting.placing import Finish, where_to
 from cargobike.sharing.getting.progress import ProgressLine
 from cargobike.sharing.getting.session import WAIT_S, Session
@@ -103,7 +105,8 @@ def _begin(
         membership.holdings.add_arriving(arriving.staging, rows, plan.piece_size, arriving.noted)
         web = [WebSource(address, fetch) for address in servers]
         peers = membership.book.addresses()
-        session = Session(fetch, membership.dial, peers, more=web, timeout_s=timeout_s)
+        incoming = Incoming(as_limits(read_limits(membership.folder)), lambda: fetch.is_over)
+        session = Session(fetch, membership.dial, peers, more=web, timeout_s=timeout_s, may_receive=incoming.wait)
     except BaseException:
         arriving.close()
         raise

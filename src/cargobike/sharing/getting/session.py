@@ -41,6 +41,7 @@ class Session:
         peers: Where members are.
         more: Other sources.
         timeout_s: For how long nothing may come.
+        may_receive: Waits until limits let so many bytes in.
     """
 
     def __init__(
@@ -51,7 +52,9 @@ class Session:
         *,
         more: Iterable[Source] = (),
         timeout_s: float = WAIT_S,
+        may_receive: Callable[[int], None] = lambda _count: None,
     ) -> None:
+        self._may_receive = may_receive
         self.fetch, self._dial, self._timeout_s = fetch, dial, timeout_s
         self._lock = threading.Lock()
         self._hashers = ThreadPoolExecutor(_HASHERS, thread_name_prefix="cargobike-verify")
@@ -99,7 +102,10 @@ class Session:
             if address in self._known or len(self._known) >= _MOST_SOURCES:
                 return
             self._known.add(address)
-        self._start(MemberSource(address, self.fetch, self._dial, self._hashers, self._meet))
+        source = MemberSource(
+            address, self.fetch, self._dial, self._hashers, greeted=self._meet, may_receive=self._may_receive
+        )
+        self._start(source)
 
     def _meet(self, member: Member) -> None:
         """Ask a member for others that may have it, too."""

@@ -40,6 +40,8 @@ class Arriving:
         self.plan = Plan.of(manifest)
         digest = hashlib.sha256(canonical(manifest)).hexdigest()[:16]
         self.staging = folder / f"{STAGING}{digest}"
+        if any(file.path.startswith(STAGING) for file in manifest.files):
+            raise StoreError(f"{manifest.reference} has a file whose name begins with {STAGING!r}, and cannot be kept.")
         self._lock = threading.Lock()
         self._left = [len(self.plan.pieces_of(index)) for index in range(len(self.plan.files))]
         try:

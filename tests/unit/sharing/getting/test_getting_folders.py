@@ -10,12 +10,16 @@ from typing import Any
 import pytest
 
 from cargobike.core.errors import AuthenticationError, NotFoundError, WaitError
+from cargobike.sharing.daemon.limiting import write_limits
+from cargobike.sharing.daemon.messages import SetLimits
 from cargobike.sharing.getting.front import get
 from cargobike.sharing.getting.handle import Arrival
+from cargobike.sharing.getting.holders import holders
 from cargobike.sharing.identity.keys import load_identity
 from cargobike.sharing.network.network import make_network
 from cargobike.sharing.pieces.arriving import STAGING
 from cargobike.sharing.pieces.holdings import Holdings
+from cargobike.sharing.places import network_folder
 from support.swarm import PIECE, SECRET, Seeder, fill, lab, project_at, publish, read_folder, seeding
 
 SIZES = {"a.bin": 10 * PIECE + 17, "sub/b.bin": 3 * PIECE, "sub/deep/c.txt": 100, "empty": 0}
@@ -62,6 +66,29 @@ def test_several_members_deliver_at_once_and_a_getter_can_give_what_it_got(
         assert read_folder(tmp_path / "to") == contents
         assert first.pieces_given > 200
         assert second.pieces_given > 0
+
+
+def test_members_say_who_has_how_much(tmp_path: Path, fetch: Callable[..., Arrival]) -> None:
+    fill(tmp_path / "source", {"a.bin": 10 * PIECE})
+    with seeding(tmp_path / "seed") as seeder, seeding(tmp_path / "empty") as empty:
+        publish(seeder.membership, tmp_path / "source")
+        fetch(seeder, empty)
+        found = holders("higgs", network=lab(), peers=["127.0.0.1:1"], project=project_at(tmp_path / "getter"))
+    assert [(one.address, one.share) for one in found if not one.problem] == [(seeder.address, 1.0), (empty.address, 0)]
+    assert found[0].rate > 0
+    assert [one.address for one in found if one.problem] == ["127.0.0.1:1"]
+
+
+def test_limits_of_what_comes_in_are_kept_and_end_with_the_fetch(tmp_path: Path, fetch: Callable[..., Arrival]) -> None:
+    fill(tmp_path / "source", {"a.bin": 10 * PIECE})
+    with seeding(tmp_path / "seed") as seeder:
+        publish(seeder.membership, tmp_path / "source")
+        folder = network_folder(project_at(tmp_path / "getter"), "lab")
+        write_limits(folder, SetLimits(receive="0"))
+        with pytest.raises(WaitError, match="Nothing of higgs"):
+            fetch(seeder, timeout_s=1.0)
+        write_limits(folder, SetLimits(receive="50MB/s"))
+        assert fetch(seeder).progress.size_had == 10 * PIECE
 
 
 def test_unchanged_parts_of_a_new_version_are_taken_from_the_disk(
