@@ -38,6 +38,7 @@ class Problem:
         optimum: The least score there is.
         typical: The median score of random configurations.
         held_out: Whether nobody looked at it while the optimizers were made.
+        truth: What a configuration is worth, where the score that it reports is that with noise.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Problem:
     optimum: float
     typical: float
     held_out: bool = False
+    truth: Callable[[Params], float] | None = None
 
     def regret(self, score: float | None) -> float:
         """Return how far a score is from the optimum, 1 being what a random configuration has; so has nobody."""

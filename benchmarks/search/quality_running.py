@@ -81,7 +81,10 @@ SYSTEMS = [
 
 
 def search(system: System, problem: Problem, seed: int) -> list[float]:
-    """Return the regret after each share of the budget: that of the best configuration trained to its end by then."""
+    """Return the regret after each share of the budget, that of the best configuration trained to its end by then.
+
+    The last number is how many configurations were looked at.
+    """
 
     def train(params: Params, seed: int) -> SimulatedRun:
         curve = problem.curve(params)
@@ -100,14 +103,14 @@ def search(system: System, problem: Problem, seed: int) -> list[float]:
         # Ours are asked ahead of need, as in every experiment; peers when a worker is free, as by their own loops.
         ask_ahead=1 if system.is_ours else 0,
     )
-    ended = [(trial.ended_at, trial.value) for trial in result.trials if trial.state.value == "completed"]
+    ended = [trial for trial in result.trials if trial.state.value == "completed" and trial.value is not None]
     found = []
     for share in SHARES:
-        scores = [
-            value for at, value in ended if value is not None and at is not None and at <= share * BUDGET_S + 1e-6
-        ]
-        found.append(problem.regret(min(scores, default=None)))
-    return found
+        known = [trial for trial in ended if trial.ended_at is not None and trial.ended_at <= share * BUDGET_S + 1e-6]
+        best = min(known, key=lambda trial: float(trial.value or 0.0), default=None)
+        score = best.value if best is None or problem.truth is None else problem.truth(best.params)
+        found.append(problem.regret(None if best is None else score))
+    return [*found, float(len(result.trials))]
 
 
 class Results:
@@ -136,8 +139,13 @@ def _slug(name: str) -> str:
 
 
 _SHARED = ("optimizer", "space", "parameter", "scales", "randomsearch", "sobol", "encoding", "standing")
+_AUTO = (
+    *("asha", "rungs", "sampler", "bohb", "levels", "contrast", "parzen"),
+    *("tpe", "auto", "gaussian", "improvement"),
+)
 _PARTS: dict[str, tuple[str, ...]] = {
     "randomsearch": (),
+    "asha": ("asha", "rungs", "sampler"),
     "sobol": (),
     "de": ("differential_evolution",),
     "tpe": ("tpe", "parzen", "contrast"),
@@ -145,20 +153,9 @@ _PARTS: dict[str, tuple[str, ...]] = {
     "asha, promotion": ("asha", "rungs", "sampler"),
     "asha, stopping": ("asha", "rungs", "sampler"),
     "hyperband": ("asha", "rungs", "sampler", "hyperband"),
-    "bohb": ("asha", "rungs", "sampler", "hyperband", "bohb", "contrast", "parzen"),
-    "auto": ("asha", "rungs", "sampler", "bohb", "contrast", "parzen", "tpe", "auto", "gaussian", "improvement"),
-    "auto, to the end": (
-        "asha",
-        "rungs",
-        "sampler",
-        "bohb",
-        "contrast",
-        "parzen",
-        "tpe",
-        "auto",
-        "gaussian",
-        "improvement",
-    ),
+    "bohb": ("asha", "rungs", "sampler", "hyperband", "bohb", "levels", "contrast", "parzen"),
+    "auto": _AUTO,
+    "auto, to the end": _AUTO,
     "dehb": ("asha", "rungs", "sampler", "hyperband", "dehb", "differential_evolution"),
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cargobike.search.optimizers.asha import ASHA
+from cargobike.search.optimizers.auto import Auto
 from cargobike.search.optimizers.hyperband import Hyperband
 from cargobike.search.optimizers.optimizer import AbstractOptimizer
 from cargobike.search.optimizers.pbt import PopulationBasedTraining
@@ -46,6 +47,22 @@ class TestHyperband(OptimizerContract):
 class TestHyperbandThatPromotes(OptimizerContract):
     def make_optimizer(self) -> AbstractOptimizer:
         return Hyperband(2, variant="promotion")
+
+
+class TestAutoThatHalves(OptimizerContract):
+    num_trials = 40  # enough for the model, for trials that are compared late, and for what their ends say
+
+    def make_optimizer(self) -> AbstractOptimizer:
+        return Auto()
+
+
+class TestAutoThatHalvesWithoutTiming(OptimizerContract):
+    num_trials = 40
+
+    def make_optimizer(self) -> AbstractOptimizer:
+        optimizer = Auto()
+        optimizer.deterministic = True
+        return optimizer
 
 
 class TestPopulationBasedTraining(OptimizerContract):

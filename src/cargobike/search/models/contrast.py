@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from cargobike.search.models.parzen import Parzen, Places
+from cargobike.search.models.parzen import NARROWEST, Parzen, Places
 from cargobike.search.models.standing import LAST, Standing
 from cargobike.search.spaces.encoding import Encoding, Floats
 
@@ -23,10 +23,15 @@ class Contrast:
 
     The best tenth of those that have a score, 25 at most, are good, weighted by how much better they are than the
     rest. All others are bad.
+
+    Args:
+        encoding: Says what the columns are.
+        narrowest: Least width of a kernel around a trial.
     """
 
-    def __init__(self, encoding: Encoding) -> None:
+    def __init__(self, encoding: Encoding, narrowest: float = NARROWEST) -> None:
         self._encoding = encoding
+        self._narrowest = narrowest
         self._rows = np.empty((64, encoding.width))
         self._ranking: list[tuple[Standing, int]] = []
         # Most trials do not get among the best, and leave the density of these as it was.
@@ -93,9 +98,11 @@ class Contrast:
         best = self._ranking[: count + 1]
         chosen = [index for _, index in best[:count]]
         if self._kept is None or self._kept[:2] != (count, best):
-            good = Parzen(self._encoding, self._rows.take(chosen, axis=0), self._weights(count))
+            rows = self._rows.take(chosen, axis=0)
+            good = Parzen(self._encoding, rows, self._weights(count), narrowest=self._narrowest)
             self._kept = count, best, good
-        return self._kept[2], Parzen(self._encoding, self._bad(sorted(chosen), others))
+        bad = self._bad(sorted(chosen), others)
+        return self._kept[2], Parzen(self._encoding, bad, narrowest=self._narrowest)
 
     def _bad(self, good: list[int], others: Floats | None) -> Floats:
         """Return the rows that are not good, in the order in which they came in: all, or some, evenly spread."""

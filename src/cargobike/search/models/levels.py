@@ -20,6 +20,10 @@ _GOOD_SHARE = 0.15
 """Of all trials with a score, so many count as good, if that many got far enough; and at most half of those."""
 
 
+_NARROWEST_HALVED = 0.06
+"""Least width of a kernel where trials are halved."""
+
+
 class LevelModel:
     """Densities of good and bad trials for each level of training; the highest that enough trials got to is asked.
 
@@ -53,8 +57,15 @@ class LevelModel:
         row = self._encoding.try_row(trial.params)
         if row is not None:
             self._note(trial.params, row, resource)
-            contrast = self._levels.setdefault(resource, Contrast(self._encoding))
-            contrast.learn(row, (trial.violation, loss_of(value, self._direction)) if math.isfinite(value) else LAST)
+            if resource not in self._levels:
+                self._levels[resource] = self._make_contrast(trial)
+            self._levels[resource].learn(
+                row, (trial.violation, loss_of(value, self._direction)) if math.isfinite(value) else LAST
+            )
+
+    def _make_contrast(self, trial: Trial) -> Contrast:
+        """Return an empty contrast for the level that a trial is the first to get to."""
+        return Contrast(self._encoding)
 
     def _note(self, params: Params, row: Floats, level: int) -> None:
         """Remember up to which level a trial is known, 0 for one that was only suggested."""
@@ -88,14 +99,18 @@ class SmoothLevelModel(LevelModel):
         seed: Decides about draws.
         useful_from: So many scores and the process has something to say, or densities about those that wait.
         minds_reports: Whether it is asked about trials that were stopped, which only densities can compare.
+
+    Attributes:
+        looks_around: Whether it has nothing to say the next time, where trials are halved.
     """
 
     def __init__(
         self, space: Searchspace, direction: Direction, seed: int, *, useful_from: int, minds_reports: bool
     ) -> None:
-        super().__init__(space, direction, seed)
+        super().__init__(space, direction, seed, random_share=0.0)
         self._useful_from = useful_from
         self._minds_reports = minds_reports
+        self.looks_around = False
         self._improvement = Improvement(self._encoding, self._generator) if is_smooth(space) else None
 
     def learn(self, trial: Trial, resource: int, value: float) -> None:
@@ -109,6 +124,11 @@ class SmoothLevelModel(LevelModel):
         else:
             self._improvement.learn(row, standing(trial, self._direction))
 
+    def _make_contrast(self, trial: Trial) -> Contrast:
+        # Halving brings so many trials that the best of them lie close together long before the best place is found.
+        is_halved = self._minds_reports and len(trial.curve) > 0
+        return Contrast(self._encoding, _NARROWEST_HALVED) if is_halved else super()._make_contrast(trial)
+
     def favourite(self, choices: Sequence[Params]) -> int | None:
         """Return which of some parameters look most like those that were good after the longest training."""
         ready = [level for level, contrast in self._levels.items() if len(contrast) >= self._useful_from]
@@ -120,7 +140,8 @@ class SmoothLevelModel(LevelModel):
     def candidates(self) -> Iterator[Params]:
         """Yield parameters from which most is to be expected, the most promising first."""
         if self._improvement is None:
-            yield from super().candidates()
+            if not (self.looks_around and len(self._levels) > 1):
+                yield from super().candidates()
         elif len(self._improvement) >= self._useful_from:
             known = len(self._index)
             running = self._rows[:known][self._highest[:known] == 0]

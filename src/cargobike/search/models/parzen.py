@@ -19,7 +19,7 @@ from cargobike.search.spaces.encoding import Booleans, Encoding, Floats
 
 _SHARPNESS = 0.6
 """Factor on the spread of the points; smaller trusts single points more."""
-_NARROWEST = 0.02
+NARROWEST = 0.02
 """A kernel narrower than this would only repeat its point."""
 _CELL = 0.4
 """Least width of a kernel in cells of a lattice, so that neighbours stay possible."""
@@ -63,10 +63,19 @@ class Parzen:
         points: The rows to put kernels around, NaN where a row has no value; may be none.
         weights: One for each row; `None`: all 1.
         prior: Weight of the uniform kernel.
+        narrowest: Least width of a kernel.
     """
 
-    def __init__(self, encoding: Encoding, points: Floats, weights: Floats | None = None, prior: float = 1.0) -> None:
+    def __init__(
+        self,
+        encoding: Encoding,
+        points: Floats,
+        weights: Floats | None = None,
+        prior: float = 1.0,
+        narrowest: float = NARROWEST,
+    ) -> None:
         self._encoding = encoding
+        self._narrowest = narrowest
         self._has = _present(points) if encoding.is_conditional else None
         self._points = points if self._has is None else np.where(self._has, points, 0.5)
         known = len(points) if self._has is None else self._has.sum(axis=0)
@@ -89,7 +98,7 @@ class Parzen:
             middle = np.where(self._has, self._points, 0.0).sum(axis=0) / counted
             squares = np.where(self._has, (self._points - middle) ** 2, 0.0).sum(axis=0)
         widths: Floats = _SHARPNESS * np.sqrt((squares + 1 / 12) / (known + 1)) * np.power(counted, -0.2)
-        narrowest = np.maximum(_NARROWEST, _CELL / self._encoding.counts)
+        narrowest = np.maximum(self._narrowest, _CELL / self._encoding.counts)
         return np.minimum(np.maximum(widths, narrowest, out=widths), 1.0, out=widths)
 
     # An exponent, -(x - m)² / 2w², is written as a polynomial of x, so that one product evaluates all kernels at all

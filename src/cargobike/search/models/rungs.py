@@ -122,6 +122,12 @@ class Rung:
         trial = self.best_waiting()
         return None if trial is None else bisect.bisect_left(self._order, self._places[trial]) / len(self._order)
 
+    def share_better(self, value: float) -> float:
+        """Return which share of those that got here is better than a score; that of one which is no number is 1."""
+        if not self._order or not math.isfinite(value):
+            return 1.0
+        return bisect.bisect_left(self._order, (0, self._sign * value, -1)) / len(self._order)
+
     def _is_among(self, trial: int, count: int) -> bool:
         place = self._places[trial]
         return place[0] == 0 and bisect.bisect_left(self._order, place) < count

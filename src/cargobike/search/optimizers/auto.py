@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import bisect
 import logging
+import math
+import random
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from cargobike.core.records import Decision, Params, Suggestion, Trial, TrialState
-from cargobike.search.models.rungs import Rung
+from cargobike.core.records import Decision, Direction, Params, Suggestion, Trial, TrialState
+from cargobike.search.models.rungs import Rung, first_point_from
+from cargobike.search.models.standing import loss_of
 from cargobike.search.optimizers.asha import ASHA, Ladder
 from cargobike.search.optimizers.bohb import ModelSampler
 from cargobike.search.optimizers.optimizer import AbstractOptimizer, Suggested
@@ -22,15 +26,21 @@ log = logging.getLogger(__name__)
 
 _WHOLE = 27
 """Spaces of up to so many combinations are tried whole if the number of trials allows it; larger ones are halved."""
-_JUDGED_FROM = 9
-"""Trials are compared from one part in so many of their training on."""
-_PATIENT_EVERY = 5
-_MOST_PATIENCE = 2
-"""How many rungs later the patient ones are compared, in turns."""
+_PATIENT_EVERY = 11
+"""One new trial in so many is compared late, or never: these tell whether comparing early misleads."""
+_ENOUGH_ENDED = 5
+"""So many trials must have been trained to their end before they say from where on to compare."""
+_BEST_ENDED = 25
+"""The best third of them is asked, and not more than so many."""
+_LOST_FROM = 0.5
+"""A trial would have been lost where so large a share of the others was better: with a margin, as the others change."""
+_LOOKS_AROUND_EVERY = 3
+"""One new trial in so many is left to Sobol points where trials are halved."""
 _STARTUP = 4
 """So many scores and a Gaussian process has something to say, or densities about those that wait."""
+
 _LOOKED_AT_ALL = 200
-"""Combinations of which each can be trained for a moment; with more, short training cannot look at all."""
+"""Combinations of which each can be trained for a moment, and those that wait can go on in the time that is left."""
 
 
 class Auto(AbstractOptimizer):
@@ -141,12 +151,13 @@ class Auto(AbstractOptimizer):
 
 
 class ModelHalving(ASHA):
-    """ASHA whose new trials come from a model; for a function that does not report, the model alone.
+    """ASHA whose new trials come in turns from a model; for a function that does not report, the model alone.
 
-    As soon as it is known how long the function trains, trials are compared from a ninth of that on: what shows before
-    says too little about the end. A space so small that all of it can be looked at is compared from the first report
-    on. Every fifth trial is compared later still: where short training misleads, the good ones that start slowly are
-    found among these, and the model learns from them where to look.
+    Trials are compared from the first rung on, as by `ASHA`, so that many are looked at. Every third new trial is a
+    point where none has been yet; the others come from a model of what was good after the longest training. One new
+    trial in eleven is not compared before a third of the training, or never. Where most of the best that were trained
+    to their end would have been lost at a rung, that rung misleads, and new trials pass it without being compared,
+    unless the space is so small that all of it can be looked at.
 
     When nothing new is left, those that wait go on: in turns the one best placed and the one that the model likes best.
 
@@ -177,6 +188,7 @@ class ModelHalving(ASHA):
     def _completed(self, trial: Trial) -> None:
         if self._halves:
             super()._completed(trial)
+            self._learn_where_to_compare(trial)
             return
         self._has_completed = True
         if trial.value is not None:
@@ -184,25 +196,45 @@ class ModelHalving(ASHA):
 
     def _build_ladders(self) -> list[Ladder]:
         whole = super()._build_ladders()[0]
-        return [whole[skipped:] for skipped in range(max(1, len(whole)))]
+        return [whole[skipped:] for skipped in range(len(whole) + 1)]
 
     def initialize(self) -> None:
         """Forget everything seen before."""
         super().initialize()
         self._left = 0
+        self._misled = 0
+        self._ended: list[tuple[float, int, tuple[float, ...]]] = []
         # The ladders share their rungs: trials are compared with all that trained as long, wherever they came in.
         self._from_the_top = [(rung, self._ladders[0]) for rung in reversed(self._ladders[0])]
 
     def _next_bracket(self) -> int:
         """Return how many rungs the next new trial passes without being compared."""
-        skipped = 0
         size = self.space.size
-        if self._longest is not None and (size is None or size > _LOOKED_AT_ALL):
-            skipped = sum(rung.level * _JUDGED_FROM < self._longest for rung in self._ladders[0])
+        skipped = 0 if size is not None and size <= _LOOKED_AT_ALL else self._misled
         turn, is_other = divmod(self._started, _PATIENT_EVERY)
         if not is_other:
-            skipped += 1 + turn % _MOST_PATIENCE
+            known = self._longest
+            all_of_them = 2 if known is None else sum(rung.level < known for rung in self._ladders[0])
+            skipped = max(skipped, all_of_them - turn // 2 % 2)
         return min(skipped, len(self._ladders) - 1)
+
+    def _learn_where_to_compare(self, trial: Trial) -> None:
+        """Find out at which rungs most of the best would have been lost, had they been compared there."""
+        if not len(trial.curve) or trial.value is None or not math.isfinite(trial.value):
+            return
+        arrivals = (first_point_from(trial.curve, self._steps.step(trial, rung.level)) for rung in self._ladders[0])
+        reached = tuple(arrival[1] for arrival in arrivals if arrival is not None)
+        bisect.insort(self._ended, (loss_of(trial.value, self.direction), trial.number, reached))
+        if len(self._ended) < _ENOUGH_ENDED:
+            return
+        best = [values for _, _, values in self._ended[: min(math.ceil(len(self._ended) / 3), _BEST_ENDED)]]
+        self._misled = 0
+        for index, rung in enumerate(self._ladders[0]):
+            if self._is_beyond(rung):
+                break
+            lost = sum(len(values) > index and rung.share_better(values[index]) > _LOST_FROM for values in best)
+            if 2 * lost > len(best):
+                self._misled = index + 1
 
     def _best_left(self) -> tuple[int, Rung, Ladder] | None:
         self._left += 1
@@ -226,6 +258,18 @@ class AutoSampler(ModelSampler):
     def __init__(self, *, minds_reports: bool = True) -> None:
         super().__init__()
         self._minds_reports = minds_reports
+
+    def setup(self, space: Searchspace, *, direction: Direction, rng: random.Random) -> None:
+        """Start afresh."""
+        super().setup(space, direction=direction, rng=rng)
+        self._suggested = 0
+
+    def suggest(self) -> Params | None:
+        """Return in turns what the model likes and, if the function reports, a point where no trial has been."""
+        self._suggested += 1
+        if self._model is not None:
+            self._smooth_model.looks_around = not self._suggested % _LOOKS_AROUND_EVERY
+        return super().suggest()
 
     @property
     def _useful_from(self) -> int:
