@@ -108,8 +108,10 @@ def search(system: System, problem: Problem, seed: int) -> list[float]:
     for share in SHARES:
         known = [trial for trial in ended if trial.ended_at is not None and trial.ended_at <= share * BUDGET_S + 1e-6]
         best = min(known, key=lambda trial: float(trial.value or 0.0), default=None)
-        score = best.value if best is None or problem.truth is None else problem.truth(best.params)
-        found.append(problem.regret(None if best is None else score))
+        if best is None:
+            found.append(problem.regret(None))
+        else:
+            found.append(problem.regret(best.value if problem.truth is None else problem.truth(best.params)))
     return [*found, float(len(result.trials))]
 
 
@@ -124,14 +126,22 @@ class Results:
         self, system: System, problem: Problem, seeds: Iterable[int], deadline: float | None = None
     ) -> dict[int, list[float]]:
         """Return what a system found on a problem for each seed, searching where that is not known yet."""
-        path = self._cache / f"{_slug(system.name)}--{_slug(problem.name)}--{_state_of(system)}.json"
-        known: dict[str, list[float]] = json.loads(path.read_text()) if path.exists() else {}
+        path, known = self._kept(system, problem.name)
         wanted = list(seeds)
         for seed in wanted:
             if str(seed) not in known and (deadline is None or time.monotonic() < deadline):
                 known[str(seed)] = search(system, problem, seed)
                 path.write_text(json.dumps(known))
         return {seed: known[str(seed)] for seed in wanted if str(seed) in known}
+
+    def known(self, system: System, problem: str, seeds: Iterable[int]) -> dict[int, list[float]]:
+        """Return what is known, without searching."""
+        known = self._kept(system, problem)[1]
+        return {seed: known[str(seed)] for seed in seeds if str(seed) in known}
+
+    def _kept(self, system: System, problem: str) -> tuple[Path, dict[str, list[float]]]:
+        path = self._cache / f"{_slug(system.name)}--{_slug(problem)}--{_state_of(system)}.json"
+        return path, json.loads(path.read_text()) if path.exists() else {}
 
 
 def _slug(name: str) -> str:

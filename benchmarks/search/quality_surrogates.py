@@ -108,7 +108,8 @@ def _fitted(table: CurveTable) -> dict[str, Any]:
 
     shape = table.losses.shape[:-1]
     order = np.random.default_rng(1).permutation(math.prod(shape))
-    chosen, checked = order[:_RECORDED], order[_RECORDED : _RECORDED + 200]
+    count = min(_RECORDED, len(order) * 3 // 4)
+    chosen, checked = order[:count], order[count : count + 200]
     space = Searchspace({name: _range(values) for name, values in table.lattice.items()})
 
     def points_of(indices: NDArray[np.int64]) -> Floats:

@@ -31,15 +31,18 @@ _STARTED_AT = 1_763_208_000.0
 _FACTS_AT_ONCE = 1000
 
 
-def facts(trials: int, points: int, workers: int) -> Iterator[Fact]:
-    """Yield the facts of a search whose trials run side by side, each report a moment after the one before."""
+def facts(trials: int, points: int, workers: int, begin: int = 0) -> Iterator[Fact]:
+    """Yield the facts of a search whose trials run side by side, each report a moment after the one before.
+
+    The first trial has the number `begin`.
+    """
     rng = random.Random(1)
     at = _STARTED_AT
     yield ExperimentStarted(at=at, id=EXPERIMENT, asked=Asked(name="long", function="train.py:train"))
     for worker in range(workers):
         yield WorkerJoined(at=at, worker=f"w{worker}", host="here", pid=1000 + worker)
-    for first in range(0, trials, workers):
-        running = range(first, min(first + workers, trials))
+    for first in range(begin, begin + trials, workers):
+        running = range(first, min(first + workers, begin + trials))
         rates = {number: 10 ** rng.uniform(-4, -1) for number in running}
         for number in running:
             at += 1e-4

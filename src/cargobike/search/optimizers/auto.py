@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 from cargobike.core.records import Decision, Direction, Params, Suggestion, Trial, TrialState
 from cargobike.search.models.rungs import Rung, first_point_from
-from cargobike.search.models.standing import loss_of
 from cargobike.search.optimizers.asha import ASHA, Ladder
 from cargobike.search.optimizers.bohb import ModelSampler
 from cargobike.search.optimizers.optimizer import AbstractOptimizer, Suggested
@@ -224,7 +223,8 @@ class ModelHalving(ASHA):
             return
         arrivals = (first_point_from(trial.curve, self._steps.step(trial, rung.level)) for rung in self._ladders[0])
         reached = tuple(arrival[1] for arrival in arrivals if arrival is not None)
-        bisect.insort(self._ended, (loss_of(trial.value, self.direction), trial.number, reached))
+        loss = trial.value if self.direction == "min" else -trial.value
+        bisect.insort(self._ended, (loss, trial.number, reached))
         if len(self._ended) < _ENOUGH_ENDED:
             return
         best = [values for _, _, values in self._ended[: min(math.ceil(len(self._ended) / 3), _BEST_ENDED)]]
