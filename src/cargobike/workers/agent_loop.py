@@ -20,14 +20,12 @@ from typing import TYPE_CHECKING, Any
 from cargobike.workers import agent_events as ev
 from cargobike.workers.agent import Agent
 from cargobike.workers.processes import end_descendants, processor_seconds
-from cargobike.workers.quiet import START_PATIENCE_S
 from cargobike.workers.template_ends import TemplateEnd
 from cargobike.workers.usage import GpuMeter, measure
 from cargobike.workers.whereabouts import name_of_machine
 from cargobike.workers.wire.inner import FromTemplate, ShowStack, Started, decode_from_runner
 from cargobike.workers.wire.messages import (
     Assign,
-    Beat,
     Ended,
     Hello,
     NoMessage,
@@ -142,10 +140,11 @@ class AgentLoop:
             poller.register(source, select.POLLIN)
         if courier_fd >= 0:
             poller.register(courier_fd, select.POLLIN)
-        template.join(poller, self._before_import)
+        template.join(poller)
         connection.begin(self._hello)
         while True:
-            ready = dict(poller.poll(self._wait_ms()))
+            wait_s = self._agent.next_deadline - time.monotonic()
+            ready = dict(poller.poll(max(0, int(wait_s * 1000) + 1)))
             self._now = time.monotonic()
             if not ready.keys().isdisjoint(below.liveness_fds):
                 return
@@ -169,21 +168,10 @@ class AgentLoop:
                     raise ChildProcessError(self._failure)
                 return
 
-    def _wait_ms(self) -> int:
-        due, template_due = self._agent.next_deadline, self._below.template.due
-        if template_due is not None and template_due < due:
-            due = template_due
-        return max(0, int((due - time.monotonic()) * 1000) + 1)
-
     def _send_batch(self) -> None:
         if self._batch:
             self._connection.send(self._batch)
             self._batch = []
-
-    def _before_import(self) -> None:
-        """Tell the driver that we may not be heard of for some time."""
-        self._batch.append(encode_message(Beat(busy_s=START_PATIENCE_S)))
-        self._send_batch()
 
     def close(self) -> None:
         """End the template and the runner."""
@@ -224,7 +212,7 @@ class AgentLoop:
 
     def _hear_template(self, ready: Mapping[Any, int]) -> None:
         template = self._below.template
-        while news := template.attend(ready, self._now):
+        while news := template.attend(ready):
             for message in news:
                 self._template_said(message)
             ready = {}

@@ -168,9 +168,9 @@ def become_agent(
 ) -> None:
     """Become an agent, with a template below it or in itself.
 
-    A worker that inherits its connection to the driver has no keys, and one thread only: runners can be forked from the
-    agent. Otherwise the template is forked first, and the config with the keys is read only then, so that no process
-    in which user code runs ever has it in its memory.
+    A worker that inherits its connection to the driver has no keys, and one thread only: a runner that is reused can be
+    forked from the agent. Otherwise a template is forked first. A config with keys is read only then: no process in
+    which user code runs ever has it in its memory.
 
     Args:
         program: What runners run.
@@ -215,8 +215,8 @@ def become_agent(
             stack_fd=stack_fd,
         )
 
-    if wire_fd >= 0:
-        config = AgentConfig.decode(_read_all(config_fd))
+    config = AgentConfig.decode(_read_all(config_fd)) if wire_fd >= 0 else None
+    if config is not None and config.reuse:
 
         def leave_behind() -> None:
             volunteer()
@@ -224,7 +224,6 @@ def become_agent(
                 os.close(fd)
             _redirect(*pipes)
 
-        sys.stdout, sys.stderr = open_stream(1), open_stream(2)  # no pages to copy for them in each runner
         template = TemplateHere(program, seat_of(_settings_of(config)), leave_behind)
         run_agent(AgentLoop(config, PairConnection(wire_fd), below(template), gpus=gpus, version=version))
         return
@@ -235,11 +234,10 @@ def become_agent(
     template_pid = os.fork()
     if template_pid == 0:
         try:
-            for fd in (config_fd, settings_write, *mine):
+            for fd in (wire_fd if config is not None else config_fd, settings_write, *mine):
                 os.close(fd)
             agent_end.close()
             _redirect(*pipes)
-            sys.stdout, sys.stderr = open_stream(1), open_stream(2)
             settings = msgspec.msgpack.decode(_read_all(settings_read), type=_Settings)
             serve(template_end, program, seat_of(settings), me)
         except BaseException:  # noqa: BLE001 - no exception may leave a forked child, only its exit status
@@ -250,7 +248,13 @@ def become_agent(
         os.close(fd)
     template_end.close()
     runner_end.close()
-    _run_with_keys(config_fd, settings_write, below(TemplateBelow(template_pid, agent_end)), gpus, version)
+    template_below = below(TemplateBelow(template_pid, agent_end))
+    if config is None:
+        _run_with_keys(config_fd, settings_write, template_below, gpus, version)
+        return
+    with os.fdopen(settings_write, "wb") as pipe:
+        pipe.write(_encode(_settings_of(config)))
+    run_agent(AgentLoop(config, PairConnection(wire_fd), template_below, gpus=gpus, version=version))
 
 
 def _run_with_keys(config_fd: int, settings_fd: int, below: Below, gpus: tuple[str, ...], version: str) -> None:
@@ -306,6 +310,7 @@ def _redirect(stdout_fd: int, stderr_fd: int) -> None:
     for source, target in ((null, 0), (stdout_fd, 1), (stderr_fd, 2)):
         os.dup2(source, target)
         os.close(source)
+    sys.stdout, sys.stderr = open_stream(1), open_stream(2)
 
 
 def _read_all(fd: int) -> bytes:

@@ -6,12 +6,11 @@ import contextlib
 import os
 import select
 import socket
-import time
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Protocol
 
 from cargobike.workers.program import Program, Seat
-from cargobike.workers.template_loop import SPARE_AFTER_MS, Surroundings, TemplateLoop
+from cargobike.workers.template_loop import Surroundings, TemplateLoop
 from cargobike.workers.wire.inner import FromTemplate, Start, ToTemplate, decode_from_template
 from cargobike.workers.wire.messages import encode_message
 from cargobike.workers.wire.ways import Poller
@@ -23,20 +22,18 @@ class TemplateEnd(Protocol):
     Attributes:
         pid: The process below which runners are.
         is_gone: Whether it has ended.
-        due: When to call `attend` at the latest; `None` if there is no hurry.
     """
 
     pid: int
     is_gone: bool
-    due: float | None
 
-    def join(self, poller: Poller, before_import: Callable[[], object]) -> None:
-        """Make a poller wait for it; `before_import` is called if what follows may keep the agent for long."""
+    def join(self, poller: Poller) -> None:
+        """Make a poller wait for it."""
 
     def tell(self, message: ToTemplate) -> None:
         """Tell it something."""
 
-    def attend(self, ready: Mapping[Any, int], now: float) -> list[FromTemplate]:
+    def attend(self, ready: Mapping[Any, int]) -> list[FromTemplate]:
         """Return what it has to say."""
 
     @property
@@ -48,7 +45,10 @@ class TemplateEnd(Protocol):
 
 
 class TemplateBelow:
-    """A template in a process of its own: the agent has keys, which no process that runs user code may ever hold.
+    """A template in a process of its own.
+
+    It is needed where the agent has keys, which no process that runs user code may ever hold. And where each trial gets
+    a fresh process it is cheaper: after a fork both sides copy each page that they write to, and agents write to more.
 
     Args:
         pid: Its process.
@@ -58,10 +58,9 @@ class TemplateBelow:
     def __init__(self, pid: int, channel: socket.socket) -> None:
         self.pid = pid
         self.is_gone = False
-        self.due: float | None = None
         self._channel = channel
 
-    def join(self, poller: Poller, before_import: Callable[[], object]) -> None:
+    def join(self, poller: Poller) -> None:
         """Make a poller wait for it."""
         poller.register(self._channel.fileno(), select.POLLIN)
 
@@ -72,7 +71,7 @@ class TemplateBelow:
         with contextlib.suppress(BlockingIOError, BrokenPipeError, ConnectionError):
             self._channel.send(encode_message(message), flags)
 
-    def attend(self, ready: Mapping[Any, int], now: float) -> list[FromTemplate]:
+    def attend(self, ready: Mapping[Any, int]) -> list[FromTemplate]:
         """Return what it has to say."""
         if self._channel.fileno() not in ready:
             return []
@@ -95,6 +94,8 @@ class TemplateBelow:
 class TemplateHere:
     """The agent's own process as the template: it has one thread, no keys, and has run nothing of the user's.
 
+    For runners that are reused: there is no spare to fork and nothing to import for the next one.
+
     Args:
         program: What runners run.
         seat: Where they sit.
@@ -104,16 +105,15 @@ class TemplateHere:
     def __init__(self, program: Program, seat: Seat, leave_behind: Callable[[], object]) -> None:
         self.pid = os.getpid()
         self.is_gone = False
-        self.due: float | None = None
         self._program = program
         self._seat = seat
         self._leave_behind = leave_behind
         self._loop: TemplateLoop | None = None
         self._news: list[FromTemplate] = []
 
-    def join(self, poller: Poller, before_import: Callable[[], object]) -> None:
+    def join(self, poller: Poller) -> None:
         """Make a poller wait for the ends of runners."""
-        surroundings = Surroundings(poller, self._news.append, self._leave_behind, before_import)
+        surroundings = Surroundings(poller, self._news.append, self._leave_behind)
         self._loop = TemplateLoop(self._program, self._seat, surroundings)
 
     @property
@@ -124,24 +124,17 @@ class TemplateHere:
     def tell(self, message: ToTemplate) -> None:
         """Do what is asked."""
         self._here.hear(message)
-        if self.due is None and self._here.spare_is_due:
-            self.due = time.monotonic() + SPARE_AFTER_MS / 1000
 
-    def attend(self, ready: Mapping[Any, int], now: float) -> list[FromTemplate]:
+    def attend(self, ready: Mapping[Any, int]) -> list[FromTemplate]:
         """Take care of runners that have ended; returns what there is to say."""
         self._here.attend(ready)
-        if self.due is not None and now >= self.due:
-            self.due = None
-            self._here.rest()
-        elif self.due is None and self._here.spare_is_due:
-            self.due = now + SPARE_AFTER_MS / 1000
         news = self._news[:]
         self._news.clear()
         return news
 
     @property
     def spared(self) -> Collection[int]:
-        """The runners: the one that works and the one in reserve."""
+        """The runner."""
         return self._here.pids
 
     def close(self) -> None:

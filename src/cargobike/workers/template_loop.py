@@ -1,7 +1,7 @@
 """The template: a process that has imported everything and run nothing, and forks runners in milliseconds.
 
 It has one thread and executes no user code itself: a single numeric operation before the fork would leave thread pools
-behind that do not exist in the child, and hang it. An agent that has neither keys nor threads is its own template.
+behind that do not exist in the child, and hang it. An agent without keys whose runner is reused is its own template.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from cargobike.workers.wire.packets import LARGEST
 from cargobike.workers.wire.ways import Poller
 
 _FAILED = 70  # the exit code of a program that raised instead of returning how it ended
-SPARE_AFTER_MS = 5  # by then the runner that just got its assignment is on its way
+_SPARE_AFTER_MS = 5  # by then the runner that just got its assignment is on its way
 
 
 def serve(channel: socket.socket, program: Program, seat: Seat, parent_pid: int) -> None:
@@ -40,7 +40,7 @@ def serve(channel: socket.socket, program: Program, seat: Seat, parent_pid: int)
     surroundings = Surroundings(poller, lambda message: channel.send(encode_message(message)), channel.close)
     loop = TemplateLoop(program, seat, surroundings)
     while True:
-        ready = dict(poller.poll(SPARE_AFTER_MS if loop.spare_is_due else None))
+        ready = dict(poller.poll(_SPARE_AFTER_MS if loop.spare_is_due else None))
         if not ready:
             loop.rest()
         if channel.fileno() in ready:
@@ -60,13 +60,11 @@ class Surroundings:
         poller: Waits for the ends of runners, among others.
         tell: Tells the agent something.
         leave_behind: Called in a runner that was just forked, to close what belongs to the process it came from.
-        before_import: Called before modules are imported, which may take long.
     """
 
     poller: Poller
     tell: Callable[[FromTemplate], object]
     leave_behind: Callable[[], object]
-    before_import: Callable[[], object] = lambda: None
 
 
 @dataclass(slots=True)
@@ -125,12 +123,12 @@ class TemplateLoop:
             template.AskForStack: lambda command: os.kill(self._runners[command.runner].pid, runner.STACK_SIGNAL),
             template.TakeUnread: lambda _: self._happen(template.Unread(_unread(self._seat.agent))),
             template.Tell: lambda command: surroundings.tell(command.exited),
-            template.ImportModules: self._import_modules,
+            template.ImportModules: _import_modules,
         }
 
     @property
     def spare_is_due(self) -> bool:
-        """Whether to call `rest` when nothing happens for `SPARE_AFTER_MS`."""
+        """Whether to call `rest` when nothing happens for `_SPARE_AFTER_MS`."""
         return self._template.spare_is_due
 
     @property
@@ -206,11 +204,11 @@ class TemplateLoop:
         self._runners[forked.number] = self._by_fd[forked.fd] = forked
         self._surroundings.poller.register(forked.fd, select.POLLIN)
 
-    def _import_modules(self, command: template.ImportModules) -> None:
-        self._surroundings.before_import()
-        for name in command.names:
-            with contextlib.suppress(Exception):
-                importlib.import_module(name)
+
+def _import_modules(command: template.ImportModules) -> None:
+    for name in command.names:
+        with contextlib.suppress(Exception):
+            importlib.import_module(name)
 
 
 def _unread(runner_end: socket.socket) -> list[bytes]:

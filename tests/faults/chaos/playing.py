@@ -129,8 +129,9 @@ class Game:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
+            has_templates = needs_network(self._schedule) or self._schedule["world"] != "reuse"
             workers = None if self._spark is None else self._spark["workers"]
-            victim = Victim(process, self._disk, workers, has_keys=needs_network(self._schedule))
+            victim = Victim(process, self._disk, workers, has_templates=has_templates)
             striker = Striker(victim, faults, self._schedule["seed"] + number)
             striker.start()
             code = _wait(process)

@@ -19,7 +19,7 @@ import psutil
 
 POLL_S = 0.002
 LOCAL_PLACES = ("host", "agent", "runner")
-KEYED_PLACES = ("host", "agent", "template", "runner")
+TEMPLATE_PLACES = ("host", "agent", "template", "runner")
 SPARK_PLACES = ("executor", "daemon", "worker", "host", "agent", "template", "runner")
 
 
@@ -31,13 +31,13 @@ class Victim:
         process: Its driver.
         disk: Where its project lies on this machine.
         spark_workers: Below which its workers are, if it runs on a cluster.
-        has_keys: Whether its workers come over a network, and have templates of their own.
+        has_templates: Whether its agents have templates below them.
     """
 
     process: subprocess.Popen[bytes]
     disk: Path
     spark_workers: list[int] | None = None
-    has_keys: bool = False
+    has_templates: bool = True
 
     def journal(self) -> Path | None:
         """Return its journal, once there is one."""
@@ -52,8 +52,8 @@ class Victim:
         """Return its processes in a place, such as its agents."""
         if name == "driver":
             return [psutil.Process(self.process.pid)]
-        places = KEYED_PLACES if self.has_keys else LOCAL_PLACES
-        if name == "template" and self.spark_workers is None and not self.has_keys:
+        places = TEMPLATE_PLACES if self.has_templates else LOCAL_PLACES
+        if name == "template" and self.spark_workers is None and not self.has_templates:
             name = "agent"  # which is its own template there
         roots = [self.process.pid] if self.spark_workers is None else self.spark_workers
         generation = [psutil.Process(pid) for pid in roots if psutil.pid_exists(pid)]

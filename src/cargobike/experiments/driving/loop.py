@@ -262,7 +262,6 @@ class Loop:
         if isinstance(message, wire.Bye):
             self._end_transfers(worker)
             return self._p.pool.left(worker, at)
-        self._p.pool.busy(worker, at + message.busy_s)
         return None
 
     def _said(self, worker: str, message: wire.Said[messages.FromTrial]) -> ev.Event | None:

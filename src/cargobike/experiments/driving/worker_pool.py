@@ -129,12 +129,6 @@ class WorkerPool:
             member.since = now_s
             self._suspects.pop(worker, None)  # it has come back
 
-    def busy(self, worker: str, until_s: float) -> None:
-        """Do not expect to hear of a worker before a certain time."""
-        member = self._members.get(worker)
-        if member is not None:
-            member.since = until_s
-
     def disconnected(self, worker: str, now_s: float) -> None:
         """Watch a worker closely whose connection has closed."""
         if worker in self._members:

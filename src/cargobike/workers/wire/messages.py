@@ -42,9 +42,7 @@ class Hello(Message, frozen=True, tag="hello"):
 
 
 class Beat(Message, frozen=True, tag="beat"):
-    """The agent is alive, and may be too busy to say so again for so long."""
-
-    busy_s: float = 0.0
+    """The agent is alive."""
 
 
 class Said(Message, Generic[Body], frozen=True, tag="said", gc=True):
