@@ -145,3 +145,19 @@ def test_a_disk_that_is_full_in_the_middle_loses_nothing(
 def _noted(folder: Path) -> int:
     """Return how many pieces are noted in what arrives in a folder."""
     return sum(path.read_bytes().count(1) for path in folder.glob(f"{STAGING}*/noted"))
+
+
+def test_ctrl_c_ends_a_getter_at_once_and_what_it_had_stays(
+    tmp_path: Path, processes: list[subprocess.Popen[str]]
+) -> None:
+    fill(tmp_path / "source", {"a.bin": PIECES * PIECE})
+    with seeding(tmp_path / "seed", wrap=_Half) as seeder:
+        publish(seeder.membership, tmp_path / "source")
+        getter = start("get", tmp_path / "getter", tmp_path / "to", seeder.address)
+        processes.append(getter)
+        wait_until(lambda: _noted(tmp_path / "to") == PIECES // 2, "half of it")
+        getter.send_signal(signal.SIGINT)
+        assert getter.wait(60) != 0
+        wait_until(lambda: not seeder.reception._threads, "the end of its connections")
+    assert _noted(tmp_path / "to") == PIECES // 2
+    assert not (tmp_path / "to/a.bin").exists()

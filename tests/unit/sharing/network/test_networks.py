@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import socket
+import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from cargobike.core.errors import InvalidInputError, StoreError
 from cargobike.sharing.identity.keys import Identity
-from cargobike.sharing.network.beacons import make_beacon, read_beacon
+from cargobike.sharing.network.beacons import GROUP, Beacons, make_beacon, read_beacon
 from cargobike.sharing.network.network import make_network, open_network
 from cargobike.sharing.network.peers import PeerBook
 from support.swarm import SECRET, lab, project_at
@@ -71,6 +75,35 @@ def test_a_beacon_is_understood_by_members_alone_and_only_from_where_it_comes() 
         assert read_beacon(network, bytes(changed), "10.0.0.5") is None
     assert read_beacon(network, beacon[:-1], "10.0.0.5") is None
     assert read_beacon(network, os.urandom(len(beacon)), "10.0.0.5") is None
+
+
+def test_members_on_one_link_hear_each_other_and_strangers_do_not() -> None:
+    """Only on loopback; the port of the group is one that no other test has."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.bind(("127.0.0.1", 0))
+        group = (GROUP, probe.getsockname()[1])
+    heard: dict[str, list[str]] = {"first": [], "second": [], "stranger": []}
+    told = threading.Event()
+
+    def hear(name: str) -> Callable[[str], None]:
+        def take(address: str) -> None:
+            heard[name].append(address)
+            if heard["first"] and heard["second"]:
+                told.set()
+
+        return take
+
+    networks = {"first": lab(), "second": lab(), "stranger": lab("another secret, as long")}
+    with contextlib.ExitStack() as stack:
+        for port, (name, network) in enumerate(networks.items(), 7001):
+            beacons = Beacons(
+                network, Identity.new(), port, hear(name), interface="127.0.0.1", group=group, every_s=0.5
+            )
+            stack.callback(beacons.close)
+        assert told.wait(30)
+    assert {*heard["first"]} == {"127.0.0.1:7002"}
+    assert {*heard["second"]} == {"127.0.0.1:7001"}
+    assert not heard["stranger"]
 
 
 def test_addresses_are_kept_and_forgotten(tmp_path: Path) -> None:
