@@ -357,6 +357,7 @@ DEFERRED: dict[tuple[str, str], str] = {
     ("serving/pages/describing.py", "cargobike.serving.inference_log.reading"): "needs pyarrow; the rest does not",
     ("serving/commands/shipping.py", "cargobike.serving.commands.kubernetes"): "an extra; only for clusters",
     ("serving/commands/shipping.py", "cargobike.serving.kubernetes.applying"): "an extra; only for clusters",
+    ("sharing/getting/handle.py", "cargobike.sharing.getting.kafka"): "an extra; only for rows in Kafka",
     ("serving/inference_log/log.py", "cargobike.serving.inference_log.kafka.sink"): "an extra; only for logs in Kafka",
     (
         "serving/inference_log/following.py",

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
 
-from cargobike.core.errors import InvalidInputError, NotFoundError, WaitError, nearest
+from cargobike.core.errors import InvalidInputError, MissingLibraryError, NotFoundError, WaitError, nearest
 from cargobike.core.registering.keeping import table_keeper
 from cargobike.sharing.getting.arriving_files import as_file_system
 from cargobike.sharing.getting.fetch import Fetch
@@ -125,6 +125,26 @@ class Arrival:
                 f"{self.manifest.reference} has no Parquet files; wait for its files and read those."
             )
         return table_keeper().open_parquet_files(as_file_system(self, list(sizes)), sizes, self.manifest.reference)
+
+    def to_kafka(self, servers: str, topic: str, *, timeout_s: float = 60.0) -> int:
+        """Send its rows to a topic of Kafka as they come, each as a message of JSON, in order; return how many.
+
+        Args:
+            servers: Where the broker is: `host:port`, or several.
+            topic: The topic.
+            timeout_s: For how long the broker may take nothing.
+
+        Raises:
+            WaitError: If rows do not come, or the broker takes none.
+            StoreError: If the broker refuses one.
+            MissingLibraryError: If the client of Kafka is not installed.
+        """
+        try:
+            from cargobike.sharing.getting.kafka import stream  # noqa: PLC0415 - an extra, and only for Kafka
+        except ModuleNotFoundError as error:
+            words = "Rows go to Kafka with a library that is not installed: pip install confluent-kafka"
+            raise MissingLibraryError(words, name=error.name) from error
+        return stream(self, servers, topic, timeout_s=timeout_s)
 
     def stop(self) -> None:
         """End it, and wait until nothing of it runs any more; what was had stays for the next time."""

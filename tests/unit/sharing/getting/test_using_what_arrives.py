@@ -190,7 +190,7 @@ def test_rows_stream_into_kafka_as_they_come(tmp_path: Path, seeder: Seeder, get
     servers = next(iter(owner.list_topics(timeout=10).brokers.values()))
     address = f"{servers.host}:{servers.port}"
     with begin(seeder, to=tmp_path / "to", in_order=True, wait=False) as arrival:
-        assert stream(arrival, address, "higgs") == ROWS
+        assert arrival.to_kafka(address, "higgs") == ROWS
     consumer = Consumer({"bootstrap.servers": address, "group.id": "test", "auto.offset.reset": "earliest"})
     consumer.subscribe(["higgs"])
     seen = 0
