@@ -22,6 +22,9 @@ SLOW: dict[str, tuple[str, ...]] = {
         "test_an_idle_link_is_filled",
         "test_four_transfers_share_a_link",
     ),
+    # Two daemons and a dozen commands in processes; everything they do is tried without processes, too.
+    "scenario/test_sharing_walk.py": (),
+    "browser/test_sharing_pages_in_browser.py": (),
     # TensorFlow takes seconds to import; readers and loaders of torch stay quick.
     "unit/compat/petastorm/test_tf_datasets.py": (),
     "spark/test_spark_petastorm.py": (),

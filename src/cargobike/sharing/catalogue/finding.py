@@ -66,10 +66,15 @@ def find(connection: sqlite3.Connection, network: str, question: Question) -> li
     trusted = [key for key, word in known.items() if word == "trusted"]
     first = f"entries.head IN ({', '.join('?' * len(trusted))}) DESC, " if trusted else ""
     statement = (
-        f"SELECT entries.shown, entries.head, entries.withdrawn FROM {', '.join(tables)} "  # noqa: S608
+        f"SELECT entries.id FROM {', '.join(tables)} "  # noqa: S608
         f"WHERE {' AND '.join(conditions)} ORDER BY {first}{order} LIMIT ?"
     )
-    return _entries(connection, network, connection.execute(statement, [*values, *trusted, question.limit]).fetchall())
+    # Only numbers are sorted: what is shown of thousands that fit is not read.
+    ids = connection.execute(statement, [*values, *trusted, question.limit]).fetchall()
+    rows = [
+        connection.execute("SELECT shown, head, withdrawn FROM entries WHERE id = ?", one).fetchone() for one in ids
+    ]
+    return _entries(connection, network, rows)
 
 
 def entry(connection: sqlite3.Connection, network: str, name: str, publisher: str, version: int | None) -> Entry:
