@@ -80,7 +80,9 @@ PUBLIC: dict[str, str] = {
         "Deployment Limits Logging Plan ReplicaStatus Scaling Specification Status Traffic VersionFigures deploy "
         "deployment list_deployments read_log start"
     ),
-    "cargobike.sharing": "Arrival Entry Opinion block get mute opinions publish rate search trust withdraw",
+    "cargobike.sharing": (
+        "Arrival Entry Holder Opinion block get holders mute opinions publish rate search trust withdraw"
+    ),
     "cargobike.simulation": "Cluster SimulatedRun SimulationResult simulate",
     "cargobike.products": "Command Product",
     "cargobike.spaces": "Parameter Searchspace SpaceFile read_space",

@@ -16,13 +16,16 @@ if TYPE_CHECKING:
     from cargobike.sharing.front import block, mute, opinions, publish, rate, search, trust, withdraw
     from cargobike.sharing.getting.front import get
     from cargobike.sharing.getting.handle import Arrival
+    from cargobike.sharing.getting.holders import Holder, holders
 
 __all__ = [
     "Arrival",
     "Entry",
+    "Holder",
     "Opinion",
     "block",
     "get",
+    "holders",
     "mute",
     "opinions",
     "publish",
@@ -36,9 +39,11 @@ _FRONT = "cargobike.sharing.front"
 _SOURCES = {
     "Arrival": "cargobike.sharing.getting.handle",
     "Entry": "cargobike.sharing.catalogue.entry",
+    "Holder": "cargobike.sharing.getting.holders",
     "Opinion": "cargobike.sharing.catalogue.entry",
     "block": _FRONT,
     "get": "cargobike.sharing.getting.front",
+    "holders": "cargobike.sharing.getting.holders",
     "mute": _FRONT,
     "opinions": _FRONT,
     "publish": _FRONT,

@@ -14,7 +14,9 @@ from cargobike.sharing import front
 from cargobike.sharing.catalogue.entry import Entry, read_reference
 from cargobike.sharing.commands.options import Json, MembersFile, Network, Peers, Publication, SecretFile
 from cargobike.sharing.commands.telling import ask_members
+from cargobike.sharing.getting.holders import holders
 from cargobike.sharing.identity.keys import short
+from cargobike.sharing.network.network import open_network
 from cargobike.sharing.pieces.holdings import Holdings
 from cargobike.sharing.publishing.visible import size_words
 from cargobike.store.files import project
@@ -123,6 +125,33 @@ def show(publication: Publication, network: Network = "", as_json: Json = False)
     for one in opinions:
         stars = f"{one.rating} of 5" if one.rating else "no rating"
         out.print(cell(f"  {one.alias or short(one.author)} on version {one.version}, {stars}: {one.text}"))
+
+
+def who(
+    publication: Publication,
+    *,
+    network: Network = "",
+    peers: Peers = None,
+    secret_file: SecretFile = None,
+    members: MembersFile = None,
+    as_json: Json = False,
+) -> None:
+    """Ask all members that are known who has a publication, how much of it, and how fast it comes."""
+    name = front.choose_network(network)
+    opened = open_network(project.prepare(), name, secret_file=secret_file, members_file=members)
+    found = holders(publication, network=opened, peers=peers or ())
+    if as_json:
+        print_json([{field: getattr(one, field) for field in one.__struct_fields__} for one in found])
+        return
+    if not found:
+        console().print("No members are known: --peer HOST:PORT names one.")
+        return
+    made = table("MEMBER", "ADDRESS", "HAS", "RATE", "PROBLEM", right=("HAS", "RATE"))
+    for one in found:
+        rate = f"{size_words(int(one.rate))}/s" if one.rate else MISSING
+        member = short(one.publisher) if one.publisher else "unknown"
+        made.add_row(cell(member), cell(one.address), cell(f"{one.share:.0%}"), cell(rate), cell(one.problem))
+    print_table(made)
 
 
 def _print_entries(entries: list[Entry], *, as_json: bool) -> None:

@@ -23,7 +23,7 @@ def unit(project: Path, network: str, arguments: Sequence[str], *, python: str =
         >>> "share serve --network lab" in unit(Path("/data/p"), "lab", ["--port", "7777"], python="/usr/bin/python3")
         True
     """
-    command = [python, "-m", "cargobike", "share", "serve", "--network", network, *arguments]
+    command = [python, "-m", "cargobike.cli", "share", "serve", "--network", network, *arguments]
     words = " ".join(shlex.quote(word).replace("%", "%%") for word in command)
     secret = project / "sharing" / "networks" / network / "secret"
     return f"""\
