@@ -199,7 +199,7 @@ def memory(count: str) -> None:
 
 
 def crowd(workers: str, rounds: str, nap_s: str) -> None:
-    """Let many workers sleep through short trials; half-way, count all processes and their memory."""
+    """Let many workers sleep through short trials; when all have come, count the processes and their memory."""
     import threading
 
     nap, count = float(nap_s), int(workers) * int(rounds)
@@ -209,18 +209,18 @@ def crowd(workers: str, rounds: str, nap_s: str) -> None:
         time.sleep(nap)
         return x
 
-    class HalfWay:
+    class WhenAllAreThere:
         def __init__(self) -> None:
             self.started = 0
             self.looker: threading.Thread | None = None
 
         def on_facts(self, facts: Sequence[Any]) -> None:
             self.started += sum(type(fact).__name__ == "AttemptStarted" for fact in facts)
-            if self.looker is None and self.started >= count // 2:
+            if self.looker is None and self.started >= count * 3 // 4:
                 self.looker = threading.Thread(target=lambda: found.update(tree_memory()))
                 self.looker.start()
 
-    watch = HalfWay()
+    watch = WhenAllAreThere()
     result = experiment.launch(
         train,
         _space(),

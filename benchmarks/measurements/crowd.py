@@ -72,6 +72,6 @@ MEASUREMENT = Measurement(
     note=(
         "The share counts from the start of the first trial to the end of the last, so that starting the workers one "
         'after the other is part of what is lost. With isolation="fresh" each worker has a spare process more from '
-        "its second trial on."
+        "spare process from its second trial on."
     ),
 )
