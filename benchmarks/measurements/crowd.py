@@ -71,7 +71,7 @@ MEASUREMENT = Measurement(
     rounds=(3, 1),
     note=(
         "The share counts from the start of the first trial to the end of the last, so that starting the workers one "
-        'after the other is part of what is lost. With isolation="fresh" each worker has a spare process more from '
+        'after the other is part of what is lost. With isolation="fresh" each worker has a template more, and a '
         "spare process from its second trial on."
     ),
 )
