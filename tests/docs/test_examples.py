@@ -85,6 +85,12 @@ def test_a_served_model_is_watched_and_a_better_one_takes_its_place(tmp_path: Pa
     assert "buys:2 serves" in output
 
 
+def test_a_table_is_published_and_got_by_another_project(tmp_path: Path) -> None:
+    output = run_example(tmp_path, "sharing.py")
+    assert "published points, version 1, 10000 rows" in output
+    assert "got 10000 rows, found again: points" in output
+
+
 def test_drift_is_found_with_its_columns_and_its_beginning(tmp_path: Path) -> None:
     output = run_example(tmp_path, "drift.py")
     assert "alarm since window 7" in output
