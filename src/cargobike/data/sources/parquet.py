@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.fs
 import pyarrow.parquet as pq
 
-from cargobike.core.errors import InvalidInputError, StoreError, nearest
+from cargobike.core.errors import InvalidInputError, StoreError, WaitError, nearest
 from cargobike.data.sources.listing import File, files_of
 from cargobike.data.sources.source import Group, Source, SourceSpec
 
@@ -132,7 +132,7 @@ class ParquetSource(Source):
                 reader = self._open(index)
             yield reader
         except (pa.ArrowException, OSError) as error:
-            if isinstance(error, StoreError):
+            if isinstance(error, StoreError | WaitError):
                 raise
             if reader is not None:
                 reader.close(force=True)
@@ -204,6 +204,8 @@ def _footer(file: File) -> pq.FileMetaData:
     try:
         with file.system.open_input_file(file.path) as opened:
             return pq.read_metadata(opened)
+    except WaitError:
+        raise  # of files that are still arriving: nothing is wrong with what came
     except (pa.ArrowException, OSError) as error:
         raise StoreError(_why(file, error)) from error
 

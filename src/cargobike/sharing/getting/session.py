@@ -90,8 +90,8 @@ class Session:
                         fetch.changed.wait_for(lambda: fetch.is_over, 0.25)
             fetch.check()
             watch(fetch)
-        except BaseException:
-            fetch.stop()
+        except BaseException as error:
+            fetch.fail(error)  # who waits for a part of it is told the same
             raise
         finally:
             self._end()

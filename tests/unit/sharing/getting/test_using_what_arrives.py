@@ -93,6 +93,8 @@ def test_rows_that_are_waited_for_come_first_and_a_wait_has_an_end(tmp_path: Pat
     with begin(seeder, to=tmp_path / "to", wait=False, timeout_s=0.5) as arrival:
         with pytest.raises(WaitError, match=r"Nothing of higgs@.* came for 0\.5 s"):
             arrival.read("part-1.parquet", 0, 10)
+        with pytest.raises(WaitError, match="Nothing of higgs"):
+            data.Loader(arrival, batch_size=10)
         with pytest.raises(LookupError, match=r"has no file 'part-7\.parquet'\. Did you mean 'part-"):
             arrival.read("part-7.parquet", 0, 10)
 
