@@ -29,8 +29,8 @@ STEP_S = 0.1
 class Times:
     """How long the background is alone, beside the foreground, and alone again."""
 
-    alone_s: float = 8.0
-    beside_s: float = 12.0
+    alone_s: float = 7.0
+    beside_s: float = 10.0
     after_s: float = 6.0
 
     @property
@@ -137,13 +137,15 @@ def rsync(limit_mbit: float | None) -> Callable[[Rig, Times], Callable[[], dict[
 BACKGROUNDS = {
     "Cargobike (bbr)": sender("paced", "bbr"),
     "Cargobike (cubic)": sender("paced", "cubic"),
-    "Cargobike (bbr), 4 connections": sender("paced", "bbr", 4),
     "plain TCP (cubic)": sender("send", "cubic"),
+    "plain TCP (bbr), no governor": sender("send", "bbr"),
     "libtorrent, TCP": torrent("tcp"),
     "libtorrent, uTP": torrent("utp"),
-    "rsync": rsync(None),
     "rsync --bwlimit of half the link": rsync(40),
 }
+"""By name. The same congestion controls with and without the governor, since `bbr` alone does part of its work here."""
+
+PEERS = ("libtorrent", "rsync")
 
 
 def measure(made: Rig, start: Callable[[Rig, Times], Callable[[], dict[int, int]]], times: Times) -> Figures:
@@ -221,8 +223,8 @@ def main() -> int:
         print("|---|---|---|---|---|---|")
         for depth in depths:
             made.shape(depth)
-            # Variants of ours and what ignores the depth are measured once.
-            once = [name for name in names if depth == depths[-1] or name in ("Cargobike (bbr)", "plain TCP (cubic)")]
+            # Peers are measured once, in the deepest queue.
+            once = [name for name in names if depth == depths[-1] or not name.startswith(PEERS)]
             for name in once:
                 print(measure(made, BACKGROUNDS[name], times).row(name, depth), flush=True)
         if any(name.startswith("Cargobike") for name in names):

@@ -47,7 +47,8 @@ class Rig:
             _run("ip", "-n", self.router, "link", "set", other, "up")
             _run("ip", "-n", name, "link", "set", own, "up")
             _run("ip", "-n", name, "link", "set", "lo", "up")
-            _run("ip", "-n", name, "route", "add", "default", "via", gateway)
+            # Peers take the default, and a machine's may be bbr, which on a path without delay gives way by itself.
+            _run("ip", "-n", name, "route", "add", "default", "via", gateway, "congctl", "cubic")
             # One packet at a time: a bottleneck that lets 64 KiB through at once is not one of 80 Mbit/s.
             _run("ip", "netns", "exec", name, "ip", "link", "set", own, "gso_max_segs", "4", check=False)
         _run("ip", "netns", "exec", self.router, "sysctl", "-qw", "net.ipv4.ip_forward=1")

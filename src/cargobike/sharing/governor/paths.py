@@ -26,8 +26,8 @@ KEPT_S = 60.0
 
 WORTH_TELLING = 0.01
 LATELY_S = 0.5
-FRESH_S = 0.1
-"""A round trip counts if something was confirmed so lately."""
+FEW_PACKETS = 6
+"""What is sent in one go when the rate is a trickle, and confirmed in one go."""
 
 
 class Connection:
@@ -74,15 +74,15 @@ class Connection:
         return info, delivered
 
     def rtt_s(self, info: TcpInfo, delivered: int) -> float | None:
-        """Return the round trip now; None if nothing was confirmed lately.
+        """Return the round trip now; None if nothing was confirmed since the last look.
 
         The kernel adds an eighth of each round trip to its mean. In a trickle that takes seconds to follow a queue that
         has gone; but then each look sees one confirmation at most, and what it added can be taken out again.
         """
         before, self._smooth_rtt_s = self._smooth_rtt_s, info.rtt_s
-        if not info.rtt_s or info.ack_age_s > FRESH_S:
+        if not info.rtt_s or not delivered:
             return None
-        if before and 0 < delivered <= 2 * info.mss and info.rtt_s < before:
+        if before > info.rtt_s and delivered <= FEW_PACKETS * info.mss:
             return max(info.min_rtt_s, before + 8 * (info.rtt_s - before))
         return info.rtt_s
 

@@ -1,0 +1,177 @@
+"""How fast sharing is on one machine: hashing, finding, getting over loopback, getting from several.
+
+    python benchmarks/sharing/speed.py [--mb 1000] [--only hashing|finding|loopback|members]
+
+Members are processes of their own, as `cargobike share serve` makes them. Run it on a quiet machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+LIBTORRENT = ROOT / ".venvs" / "libtorrent" / "bin" / "python"
+sys.path.insert(0, str(ROOT / "tests"))
+
+from cargobike.sharing.catalogue.entry import Question  # noqa: E402
+from cargobike.sharing.getting.front import get  # noqa: E402
+from cargobike.sharing.hashing import choose_piece_size, hash_file  # noqa: E402
+from support.publications import identity_of, new_catalogue, signed_manifest  # noqa: E402
+from support.swarm import lab, project_at, publish, seeding  # noqa: E402
+
+
+def write_random(path: Path, mb: int) -> Path:
+    """Write a file that nothing can compress."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("wb") as file:
+        for _ in range(mb):
+            file.write(os.urandom(1_000_000))
+    return path
+
+
+def hashing(folder: Path, mb: int) -> None:
+    """Hash a file as publishing does: SHA-256 trees and SHA-1 pieces."""
+    path = write_random(folder / "file", mb)
+    seconds = []
+    for _ in range(3):
+        began = time.perf_counter()
+        hash_file(path, choose_piece_size(path.stat().st_size))
+        seconds.append(time.perf_counter() - began)
+    print(f"hashing: {mb / statistics.median(seconds):.0f} MB/s (wanted: 400)", flush=True)
+
+
+def finding(folder: Path, count: int = 10_000) -> None:
+    """Find two words among many publications."""
+    alice = identity_of("alice")
+    nouns = ("fraud", "weather", "higgs", "street", "protein", "price", "galaxy", "traffic")
+    with new_catalogue(folder) as catalogue:
+        for number in range(count):
+            words = f"{nouns[number % 8]} {nouns[number // 8 % 8]} of year {number % 97}"
+            catalogue.add(
+                signed_manifest(alice, number + 1, name=f"set-{number}", description=words, tags=(nouns[number % 7],))
+            )
+        seconds = []
+        for number in range(50):
+            began = time.perf_counter()
+            catalogue.find(Question(words=(nouns[number % 8], nouns[(number + 3) % 8])))
+            seconds.append(time.perf_counter() - began)
+    print(
+        f"finding in {count} entries: {statistics.median(seconds) * 1e3:.1f} ms, "
+        f"at most {max(seconds) * 1e3:.1f} ms (wanted: 100)"
+    )
+
+
+@contextmanager
+def member(folder: Path, source: Path | str) -> Iterator[str]:
+    """Run a member in a process of its own that has a folder, or gets it from an address; return where it is."""
+    program = [sys.executable, str(HERE / "speed.py"), "--member", str(folder), "--source", str(source)]
+    with subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout
+            yield process.stdout.readline().strip()
+        finally:
+            process.kill()
+
+
+def serve(folder: Path, source: str) -> None:
+    """Be a member until the caller is gone."""
+    with seeding(folder) as seeder:
+        if Path(source).is_dir():
+            publish(seeder.membership, Path(source), piece_size=choose_piece_size(10**9))
+        else:
+            to, project = folder / "got", seeder.membership.project
+            get("higgs", network=lab(), to=to, peers=[source], project=project, quiet=True, timeout_s=60)
+        print(seeder.address, flush=True)
+        sys.stdin.read()
+
+
+def loopback(folder: Path, mb: int) -> None:
+    """Get a file over loopback, beside libtorrent's TCP; each in turn, three times."""
+    source = write_random(folder / "source" / "file", mb).parent
+    subprocess.run([str(LIBTORRENT), "torrents.py", "make", str(folder / "torrent"), str(mb)], cwd=HERE, check=True)
+    ours, theirs = [], []
+    with member(folder / "seed", source) as address:
+        for number in range(3):
+            began = time.perf_counter()
+            to, project = folder / f"to{number}", project_at(folder / f"getter{number}")
+            get("higgs", network=lab(), to=to, peers=[address], project=project, quiet=True, timeout_s=60)
+            ours.append(time.perf_counter() - began)
+            theirs.append(torrent_seconds(folder / "torrent", number))
+    ratio = statistics.median(their / our for our, their in zip(ours, theirs, strict=True))
+    print(
+        f"loopback, {mb} MB: {mb / statistics.median(ours):.0f} MB/s; libtorrent over TCP "
+        f"{mb / statistics.median(theirs):.0f} MB/s; ratio {ratio:.2f} (wanted: 0.8)"
+    )
+
+
+def torrent_seconds(folder: Path, number: int) -> float:
+    """Return how long libtorrent takes for the same, from the first byte to the last."""
+    program = [str(LIBTORRENT), "torrents.py"]
+    seed = subprocess.Popen([*program, "seed", str(folder), "tcp", "127.0.0.1", "600"], cwd=HERE)
+    try:
+        leech = [*program, "leech", str(folder), "tcp", "127.0.0.2", "600", "127.0.0.1"]
+        out = subprocess.run(leech, cwd=HERE, check=True, capture_output=True, text=True, timeout=700).stdout
+    finally:
+        seed.kill()
+        seed.wait()
+    moments = [int(item.partition(":")[0]) for item in out.split() if not item.endswith(":0")]
+    (folder / "leech" / "file").unlink()
+    return max(0.1, (moments[-1] - moments[0] + 1) * 0.1)
+
+
+def members(folder: Path, mb: int) -> None:
+    """Get the same from 1 to 8 members: on one machine the bottleneck is the CPU, so more may not be slower."""
+    source = write_random(folder / "source" / "file", mb).parent
+    alone = 0.0
+    for count in (1, 2, 4, 8):
+        with ExitStack() as stack:
+            addresses = [stack.enter_context(member(folder / f"seed{count}-0", source))]
+            for number in range(1, count):
+                addresses.append(stack.enter_context(member(folder / f"seed{count}-{number}", addresses[0])))
+            began = time.perf_counter()
+            to, project = folder / f"to{count}", project_at(folder / f"getter{count}")
+            get("higgs", network=lab(), to=to, peers=addresses, project=project, quiet=True, timeout_s=60)
+            seconds = time.perf_counter() - began
+        alone = alone or seconds
+        print(
+            f"{count} members: {mb / seconds:.0f} MB/s, {seconds / alone:.2f} times the time of one (wanted: 1.3)",
+            flush=True,
+        )
+
+
+def main() -> None:
+    """Run what is asked for."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--mb", type=int, default=1000)
+    parser.add_argument("--only", choices=["hashing", "finding", "loopback", "members"])
+    parser.add_argument("--member", help=argparse.SUPPRESS)
+    parser.add_argument("--source", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.member:
+        serve(Path(given.member), given.source)
+        return
+    runs = {"hashing": hashing, "loopback": loopback, "members": members}
+    for name in ("hashing", "finding", "loopback", "members"):
+        if given.only not in (None, name):
+            continue
+        with tempfile.TemporaryDirectory(prefix="cargobike-speed-") as folder:
+            if name == "finding":
+                finding(Path(folder))
+            elif name == "loopback" and not LIBTORRENT.exists():
+                print("loopback: needs libtorrent in .venvs/libtorrent, which give_way.py makes")
+            else:
+                runs[name](Path(folder), given.mb)
+
+
+if __name__ == "__main__":
+    main()
