@@ -92,4 +92,5 @@ def _without_applications_of_other_tests(request: pytest.FixtureRequest, monkeyp
     """Hide the shared application from tests that do not ask for it: programs that see one run on it."""
     pyspark = sys.modules.get("pyspark")
     if pyspark is not None and "spark_cluster" not in request.fixturenames:
-        monkeypatch.setattr(pyspark.SparkContext, "_active_spark_context", None)
+        for what_stays in ("_active_spark_context", "_gateway", "_jvm"):  # threads look for the first by the second
+            monkeypatch.setattr(pyspark.SparkContext, what_stays, None)
