@@ -106,6 +106,6 @@ def test_its_user_can_ask_pause_limit_and_stop_it(tmp_path: Path) -> None:
 
 def test_a_unit_for_systemd_holds_no_secret(tmp_path: Path) -> None:
     text = unit(tmp_path / "my project", "lab", ["--port", "7777"], python="/opt/my env/bin/python")
-    assert "ExecStart='/opt/my env/bin/python' -m cargobike share serve --network lab --port 7777" in text
+    assert "ExecStart='/opt/my env/bin/python' -m cargobike.cli share serve --network lab --port 7777" in text
     assert f'Environment="CARGOBIKE_PROJECT={tmp_path / "my project"}"' in text
     assert "SECRET" not in text
