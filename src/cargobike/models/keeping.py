@@ -7,6 +7,7 @@ from typing import Any
 
 from cargobike.core.registering.modelling import Trained
 from cargobike.models import packing
+from cargobike.models.exchange.front import export_to, import_from
 from cargobike.models.front import get
 from cargobike.models.naming import check_name
 from cargobike.models.recovering import made_by
@@ -14,7 +15,7 @@ from cargobike.models.registering import register
 from cargobike.models.registering import register_packed as _register_packed
 from cargobike.models.version import ModelVersion
 
-__all__ = ["check_name", "get", "made_by", "pack", "register", "register_packed"]
+__all__ = ["check_name", "export_to", "get", "import_from", "made_by", "pack", "register", "register_packed"]
 
 
 def pack(folder: Path, name: str, model: Any = None, **said: Any) -> None:

@@ -177,6 +177,14 @@ class ModelKeeper(Protocol):
         """Keep a model as the next version of its name, which appears at once or not at all."""
         ...
 
+    def export_to(self, reference: str, path: Path) -> Path:
+        """Write a version with everything that is known of it into a folder that is not there yet."""
+        ...
+
+    def import_from(self, path: Path, name: str = "") -> KeptModel:
+        """Take what `export_to` wrote as the next version of its name; code in it is not trusted."""
+        ...
+
     def check_name(self, name: str) -> str:
         """Return the name of a model; raises `InvalidInputError` if it can be none."""
         ...

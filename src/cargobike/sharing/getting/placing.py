@@ -83,16 +83,13 @@ def _sent(manifest: Manifest, folder: Path, url: str) -> str:
 def _kept(manifest: Manifest, folder: Path, project: ProjectFolder) -> object:
     """Keep it as what it is: rows as a table, a model as a model, anything else as files."""
     rows = [folder / file.path for file in manifest.files if file.path.endswith(_ROWS)]
-    from_ = Thing("publication", f"{manifest.name}@{short(manifest.publisher)}", str(manifest.version))
     try:
         if manifest.kind in {"table", "dataset"} or (rows and len(rows) == len(manifest.files)):
             table = table_keeper().write([os.fspath(path) for path in rows], manifest.name)
             into = Thing("table", manifest.name, str(table.version))
             return _noted(manifest, project, into=into, place=str(folder), result=table)
         if manifest.kind == "model":
-            model = model_keeper().register(
-                manifest.name, files=folder, description=manifest.description, tags=manifest.tags, made_from=[from_]
-            )
+            model = model_keeper().import_from(folder, manifest.name)
             into = Thing("model", model.name, str(model.version))
             return _noted(manifest, project, into=into, place=str(folder), result=model)
     except InvalidInputError as error:

@@ -81,7 +81,7 @@ def _named(name: str, project: ProjectFolder) -> Content:
 
 def _kept(kind: str, name: str, project: ProjectFolder) -> Content:
     if kind == "model":
-        return _model(name)
+        return _model(name, project)
     opener: Callable[..., Any] | None = next(
         (load(product.opened[kind]) for product in products() if kind in product.opened), None
     )
@@ -120,9 +120,13 @@ def _dataset(name: str, opener: Callable[..., Any], project: ProjectFolder) -> C
     )
 
 
-def _model(name: str) -> Content:
-    version: Any = model_keeper().get(name)
-    plain = of_path(version.folder(), hidden=True)
+def _model(name: str, project: ProjectFolder) -> Content:
+    """Return a version with what is known of it: without its flavour and signature, files would be no model."""
+    version = model_keeper().get(name)
+    folder = sharing_folder(project) / "models" / f"{version.name}-{version.version}-{version.fingerprint[-16:]}"
+    if not folder.exists():
+        model_keeper().export_to(f"{version.name}:{version.version}", folder)
+    plain = of_path(folder, hidden=True)
     return Content(
         kind="model",
         place=plain.place,

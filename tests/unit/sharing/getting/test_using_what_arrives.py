@@ -14,14 +14,16 @@ import pyarrow.parquet as pq
 import pytest
 from confluent_kafka import Consumer, Producer
 
-from cargobike import data
+from cargobike import data, models
 from cargobike import project as projects
-from cargobike.core.errors import InvalidInputError, WaitError
+from cargobike.core.errors import InvalidInputError, UntrustedError, WaitError
 from cargobike.core.registering.tracing import Thing
+from cargobike.sharing.getting import from_web
 from cargobike.sharing.getting.front import get
 from cargobike.sharing.getting.kafka import stream
 from cargobike.sharing.getting.placing import everything_got, got_edges
 from cargobike.sharing.pieces.holdings import Holdings
+from cargobike.sharing.publishing.sources import open_content
 from cargobike.store.files.storages import open_storage
 from support.swarm import PIECE, Seeder, fill, lab, project_at, publish, read_folder, seeding
 
@@ -116,6 +118,28 @@ def test_the_project_keeps_rows_as_a_table_with_origin_and_licence(
     assert edge.detail == "network lab, licence CC-BY-4.0"
 
 
+def triple(rows: list[Any]) -> list[Any]:
+    return [3 * row for row in rows]
+
+
+def test_a_model_is_the_same_model_there_and_not_trusted(tmp_path: Path, seeder: Seeder, getter: Path) -> None:
+    projects.use(seeder.membership.project.root)
+    models.register("digits", triple, metrics={"accuracy": 0.9}, example=[1.0])
+    folder = Path(open_content("model:digits:1", seeder.membership.project).place)
+    publish(seeder.membership, folder, name="digits", kind="model")
+    projects.use(getter)
+    arrival = get("digits", network=lab(), peers=[seeder.address], quiet=True, timeout_s=20.0)
+    version = models.get("digits:1")
+    assert isinstance(arrival.result, models.ModelVersion)
+    assert arrival.result.reference == version.reference
+    assert (version.metrics, version.flavour) == ({"accuracy": 0.9}, "python")
+    with pytest.raises(UntrustedError):
+        version.predictor()
+    assert version.predictor(trust=True)([2.0]) == [6.0]
+    (edge,) = got_edges(project_at(getter))
+    assert edge.made == Thing("model", "digits", "1")
+
+
 @pytest.mark.usefixtures("getter")
 def test_files_go_to_a_storage_and_can_be_given_from_there(tmp_path: Path, seeder: Seeder) -> None:
     contents = fill(tmp_path / "source", {"a.bin": 3 * PIECE + 1, "sub/b.txt": 10})
@@ -183,6 +207,18 @@ def test_servers_deliver_when_members_give_nothing_and_one_that_lies_is_dropped(
     arrival = begin(seeder, to=tmp_path / "to", web_seeds=True)
     assert read_folder(tmp_path / "to") == contents
     assert any(words.startswith(liar) for words in arrival.progress.dropped)
+
+
+@pytest.mark.usefixtures("getter")
+def test_a_server_alone_is_enough_once_records_are_here(
+    tmp_path: Path, seeder: Seeder, web: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(from_web, "_MEMBERS_FIRST_S", 0.0)
+    contents = fill(tmp_path / "source", {"a.bin": 3 * PIECE + 5, "b.bin": PIECE})
+    publish(seeder.membership, tmp_path / "source", web_seeds=(web(),))
+    seeder.membership.holdings.forget(tmp_path / "source")
+    begin(seeder, to=tmp_path / "to", web_seeds=True)
+    assert read_folder(tmp_path / "to") == contents
 
 
 def test_rows_stream_into_kafka_as_they_come(tmp_path: Path, seeder: Seeder, getter: Path) -> None:
