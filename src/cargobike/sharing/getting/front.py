@@ -46,7 +46,8 @@ def get(
         reference: What it is called: `higgs`, `higgs:3`, `higgs@alice`, `higgs@alice:3`.
         network: The network, or its name.
         to: The folder, or the storage (`s3://…`, `hdfs://…`), that its files go to. By default the project keeps it:
-            rows as a table of the same name, a model as a model, anything else as files.
+            rows as a table of the same name, parts of a training dataset as one each (`NAME-train`), a model as a
+            model, anything else as files.
         peers: Where members are, as `host:port`; besides those that are known.
         web_seeds: Whether to ask servers that the publisher names, too; by default only if the publisher is trusted
             here, since it could name any address.

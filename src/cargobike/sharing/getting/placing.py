@@ -10,7 +10,7 @@ import contextlib
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -85,9 +85,7 @@ def _kept(manifest: Manifest, folder: Path, project: ProjectFolder) -> object:
     rows = [folder / file.path for file in manifest.files if file.path.endswith(_ROWS)]
     try:
         if manifest.kind in {"table", "dataset"} or (rows and len(rows) == len(manifest.files)):
-            table = table_keeper().write([os.fspath(path) for path in rows], manifest.name)
-            into = Thing("table", manifest.name, str(table.version))
-            return _noted(manifest, project, into=into, place=str(folder), result=table)
+            return _tables(manifest, folder, rows, project)
         if manifest.kind == "model":
             model = model_keeper().import_from(folder, manifest.name)
             into = Thing("model", model.name, str(model.version))
@@ -97,6 +95,21 @@ def _kept(manifest: Manifest, folder: Path, project: ProjectFolder) -> object:
             f"{manifest.reference} is in {folder}, but cannot be kept as a {manifest.kind}: {error}"
         ) from error
     return _noted(manifest, project, place=str(folder), result=folder)
+
+
+def _tables(manifest: Manifest, folder: Path, rows: Sequence[Path], project: ProjectFolder) -> object:
+    """Keep rows as a table; the parts of a training dataset as one each, so that none gets into another."""
+    parts: dict[str, list[str]] = {}
+    for path in rows:
+        part = path.relative_to(folder).parts[0] if manifest.kind == "dataset" else ""
+        parts.setdefault(part, []).append(os.fspath(path))
+    tables: dict[str, object] = {}
+    for part, paths in parts.items():
+        name = f"{manifest.name}-{part}" if len(parts) > 1 else manifest.name
+        table = table_keeper().write(paths, name)
+        into = Thing("table", name, str(table.version))
+        tables[part] = _noted(manifest, project, into=into, place=str(folder), result=table)
+    return tables if len(tables) > 1 else next(iter(tables.values()))
 
 
 def _noted(

@@ -29,6 +29,7 @@ class Content:
         place: The folder, or the address of the storage, that paths are relative to.
         files: How each file is opened, by its path.
         rows: Its rows as loaders read them, as something to call; `None` if it has none, or they are not known.
+        num_rows: How many rows there are in all, where `rows` are only a part of them.
         made_from: The thing of the project that this is, for lineage.
         web_seeds: Addresses that it came from, and that others can have it from.
         remarks: What a person should know before it is published.
@@ -38,6 +39,7 @@ class Content:
     place: str
     files: Mapping[str, Callable[[], BinaryIO]]
     rows: Callable[[], Any] | None = None
+    num_rows: int | None = None
     made_from: Thing | None = None
     web_seeds: tuple[str, ...] = ()
     remarks: list[str] = field(default_factory=list)

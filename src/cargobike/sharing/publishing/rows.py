@@ -44,7 +44,7 @@ def describe_rows(content: Content, *, sample_rows: int, redact: Sequence[str]) 
             schema = source.schema
             columns = tuple(Column(name=field.name[:200], type=str(field.type)[:200]) for field in schema)
             first = source.read(0).slice(0, sample_rows).to_pylist() if sample_rows and len(source.groups) else []
-            rows = source.num_rows
+            rows = source.num_rows if content.num_rows is None else content.num_rows
     except (CargobikeError, ImportError, OSError, ValueError) as error:
         return Rows(problem=f"Its rows could not be read, and are not described: {error}")
     shown = [{name: _plain(value) for name, value in row.items() if name not in redact} for row in first]

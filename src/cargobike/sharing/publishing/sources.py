@@ -116,6 +116,7 @@ def _dataset(name: str, opener: Callable[..., Any], project: ProjectFolder) -> C
         place=place,
         files=opened_from(open_storage(place), paths),
         rows=dataset.source,
+        num_rows=sum(table.num_rows for table in tables),
         made_from=Thing("dataset", dataset.name, str(dataset.version)),
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import http.server
 import threading
 from collections.abc import Callable, Iterator
@@ -14,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from confluent_kafka import Consumer, Producer
 
-from cargobike import data, models
+from cargobike import data, features, models
 from cargobike import project as projects
 from cargobike.core.errors import InvalidInputError, UntrustedError, WaitError
 from cargobike.core.registering.tracing import Thing
@@ -116,6 +117,25 @@ def test_the_project_keeps_rows_as_a_table_with_origin_and_licence(
     assert edge.made == Thing("table", "higgs", "1")
     assert edge.source.kind == "publication"
     assert edge.detail == "network lab, licence CC-BY-4.0"
+
+
+def test_the_parts_of_a_training_dataset_stay_apart(tmp_path: Path, seeder: Seeder, getter: Path) -> None:
+    projects.use(seeder.membership.project.root)
+    days = [datetime.datetime(2026, 1, day, tzinfo=datetime.UTC) for day in (1, 2)]
+    group = features.create_group("teams", key="team_id", event_time="at")
+    group.insert(pa.table({"team_id": range(20), "at": days[:1] * 20, "budget": [0.5] * 20}))
+    view = features.create_view("value", features=["teams.budget"], label="value")
+    labels = pa.table({"team_id": range(20), "at": days[1:] * 20, "value": [1.0] * 20})
+    view.create_training_dataset("value", labels, split={"train": 0.8, "test": 0.2}, seed=7)
+    content = open_content("dataset:value", seeder.membership.project)
+    assert content.num_rows == 20
+    publish(seeder.membership, Path(content.place), name="value", kind="dataset")
+    projects.use(getter)
+    get("value", network=lab(), peers=[seeder.address], quiet=True, timeout_s=20.0)
+    teams = {part: set(data.open(f"value-{part}").read()["team_id"].to_pylist()) for part in ("train", "test")}
+    assert (len(teams["train"]), len(teams["test"])) == (16, 4)
+    assert not teams["train"] & teams["test"]
+    assert {edge.made.name for edge in got_edges(project_at(getter))} == {"value-train", "value-test"}
 
 
 def triple(rows: list[Any]) -> list[Any]:
