@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from pathlib import Path
 from typing import Any, Final, Protocol
 
 import msgspec
@@ -11,6 +10,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from cargobike.core import settings
 from cargobike.core.errors import InvalidInputError, StoreError, WaitError
+from cargobike.core.values.properties import read_properties
 
 _log = logging.getLogger(__name__)
 _ROOM_S: Final = 0.5
@@ -46,8 +46,9 @@ def stream(rows: Rows, servers: str, topic: str, *, timeout_s: float = 60.0, **m
             refused.append(error.str())
 
     defaults = {"bootstrap.servers": servers, "client.id": "cargobike", "enable.idempotence": True, "linger.ms": 20}
+    own = read_properties(settings.kafka_properties(), settings.KAFKA_PROPERTIES)
     try:
-        producer = Producer({**defaults, "logger": _log, **_properties(), **more})
+        producer = Producer({**defaults, "logger": _log, **own, **more})
     except (KafkaException, ValueError, TypeError) as error:
         raise InvalidInputError(f"The broker {servers!r} cannot be used: {error}") from error
     source, encode, count = rows.source(), msgspec.json.Encoder(enc_hook=str).encode, 0
@@ -93,16 +94,3 @@ def _flush(producer: Producer, topic: str, timeout_s: float) -> None:
 
 def _silent(topic: str, timeout_s: float) -> WaitError:
     return WaitError(f"The broker took nothing for the topic {topic!r} for {timeout_s:g} s.", missing=["the broker"])
-
-
-def _properties() -> dict[str, str]:
-    """Return the user's own settings of the client; secrets are in that file and nowhere else."""
-    path = settings.kafka_properties()
-    if not path:
-        return {}
-    try:
-        lines = Path(path).read_text().splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInputError(f"{settings.KAFKA_PROPERTIES} names {path}, which cannot be read: {error}") from error
-    pairs = (line.partition("=") for line in map(str.strip, lines) if line and not line.startswith("#"))
-    return {name.strip(): value.strip() for name, _, value in pairs}

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any, Final
 
 import msgspec
 from confluent_kafka import KafkaError
 
 from cargobike.core import settings
-from cargobike.core.errors import InvalidInputError
+from cargobike.core.values.properties import read_properties
 
 SIGNATURE: Final = "signature"
 """The header of a message that holds what its version takes and returns, as JSON."""
@@ -36,15 +35,7 @@ def client_properties() -> dict[str, str]:
     Raises:
         InvalidInputError: If that file cannot be read.
     """
-    path = settings.kafka_properties()
-    if not path:
-        return {}
-    try:
-        lines = Path(path).read_text().splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInputError(f"{settings.KAFKA_PROPERTIES} names {path}, which cannot be read: {error}") from error
-    pairs = (line.partition("=") for line in map(str.strip, lines) if line and not line.startswith("#"))
-    return {name.strip(): value.strip() for name, _, value in pairs}
+    return read_properties(settings.kafka_properties(), settings.KAFKA_PROPERTIES)
 
 
 def words_of(error: Exception) -> str:
