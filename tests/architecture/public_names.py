@@ -27,8 +27,8 @@ PUBLIC: dict[str, str] = {
     "cargobike.errors": (
         "AuthenticationError CargobikeError ConnectionLostError DeploymentError EngineError "
         "ExperimentFailedError FrameError FunctionError GateError InvalidInputError MissingLibraryError NotFoundError "
-        "OptimizerError PredictionError "
-        "ProgramError RunCancelledError ServerRefusedError SignatureError SpaceError StepFailedError StoreError "
+        "OptimizerError PredictionError ProgramError RecordError RunCancelledError "
+        "ServerRefusedError SignatureError SpaceError StepFailedError StoreError "
         "SupersededError TrialFailedError TrialPaused TrialStopped UntrustedError WaitError"
     ),
     "cargobike.experiment": (

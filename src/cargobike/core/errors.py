@@ -2,6 +2,7 @@
 
     CargobikeError                   (Exception)
     ├── InvalidInputError            (ValueError)       mistakes
+    │   ├── RecordError                                 why
     │   ├── SpaceError
     │   ├── SignatureError           (TypeError)
     │   └── FunctionError            (TypeError)
@@ -51,6 +52,18 @@ class InvalidInputError(CargobikeError, ValueError):
         self.mistakes = tuple(mistakes)
         lines = [summary, *(f"  - {mistake}" for mistake in self.mistakes)]
         super().__init__("\n".join(lines))
+
+
+class RecordError(InvalidInputError):
+    """A record of a sharing network is refused.
+
+    Attributes:
+        why: What is wrong with it, in one word that programs can compare.
+    """
+
+    def __init__(self, why: str, message: str) -> None:
+        super().__init__(f"A record is refused: {message}.")
+        self.why = why
 
 
 class SpaceError(InvalidInputError):

@@ -9,11 +9,11 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from cargobike.core.errors import InvalidInputError
+from cargobike.core.errors import InvalidInputError, RecordError
 from cargobike.sharing.hashing import check_piece_size
 from cargobike.sharing.identity.keys import read_key
 from cargobike.sharing.places import check_network
-from cargobike.sharing.shapes import File, Manifest, Note, RecordError
+from cargobike.sharing.shapes import File, Manifest, Note
 
 _NAME: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,98}[A-Za-z0-9])?")
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")

@@ -10,10 +10,11 @@ from typing import Final, Literal
 
 import msgspec
 
+from cargobike.core.errors import RecordError
 from cargobike.core.values.undecodable import UNDECODABLE
 from cargobike.sharing.checks import check_manifest, check_note
 from cargobike.sharing.identity.keys import Identity, is_signed, short
-from cargobike.sharing.shapes import MOST_BYTES, Column, File, Manifest, Note, RecordError, Signed
+from cargobike.sharing.shapes import MOST_BYTES, Column, File, Manifest, Note, Signed
 
 __all__ = [
     "FORMAT",

@@ -10,7 +10,6 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import Meta
 
-from cargobike.core.errors import InvalidInputError
 from cargobike.sharing.identity.keys import short
 
 MOST_BYTES: Final = 8 * 1024 * 1024
@@ -152,15 +151,3 @@ class Signed(Record, frozen=True):
     body: Annotated[bytes, Meta(max_length=MOST_BYTES)]
     publisher: Key
     signature: Annotated[bytes, Meta(min_length=64, max_length=64)]
-
-
-class RecordError(InvalidInputError):
-    """A record is refused.
-
-    Attributes:
-        why: What is wrong with it, in one word that programs can compare.
-    """
-
-    def __init__(self, why: str, message: str) -> None:
-        super().__init__(f"A record is refused: {message}.")
-        self.why = why

@@ -28,7 +28,7 @@ _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 15.0
 _bit_sets = msgspec.msgpack.Decoder(list[bytes])
 
 
-class WrongAnswerError(ConnectionLostError):
+class WrongAnswerError(ConnectionError):
     """A member sends what an honest one never sends."""
 
 

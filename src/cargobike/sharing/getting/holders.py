@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from cargobike.core.errors import CargobikeError, ConnectionLostError
+from cargobike.core.errors import CargobikeError
 from cargobike.core.layout import ProjectFolder
 from cargobike.sharing.catalogue.entry import read_reference
 from cargobike.sharing.getting.from_members import ask_flags
@@ -72,7 +72,7 @@ def _ask(membership: Membership, address: str, plan: Plan) -> Holder:
                 try:
                     _, data = member.ask(AskPiece(root=spot.root, piece_size=plan.piece_size, number=spot.number))
                     rate = len(data) / max(time.monotonic() - began, 1e-6)
-                except ConnectionLostError:
+                except ConnectionError:
                     rate = 0.0  # it has it, and does not give it now
             total = sum(file.size for file in plan.files)
             share = size / total if total else 1.0

@@ -127,7 +127,7 @@ class Member:
         self.close()
 
 
-class RefusedError(ConnectionLostError):
+class RefusedError(ConnectionError):
     """A member does not give what it was asked for.
 
     Attributes:

@@ -263,7 +263,7 @@ def test_a_false_server_is_not_believed() -> None:
 
         thread = threading.Thread(target=pretend)
         thread.start()
-        with pytest.raises(AuthenticationError, match=f"server 0 at {address}: the server does not know the gang's"):
+        with pytest.raises(AuthenticationError, match=f"server 0 at {address}: the server does not know the secret"):
             cargobike.torch.parameter_client(line(), servers=[address], secret=SECRET, timeout_s=10)
         thread.join(30)
 
