@@ -7,6 +7,9 @@ A test may be marked with `pytest.mark.slow` just as well.
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 SLOW: dict[str, tuple[str, ...]] = {
@@ -85,7 +88,7 @@ SLOW: dict[str, tuple[str, ...]] = {
     ),
     # Keras; operations and optimizers of torch stay quick.
     "unit/compat/horovod/test_horovod_keras.py": (),
-    "scenario/test_maggy_tensorflow.py": ("test_ranks_agree_on_the_weights",),
+    "scenario/test_maggy_tensorflow.py": (),
     "scenario/test_hops_servings.py": ("test_a_saved_model_is_served",),
     "scenario/slides/test_slide_11_features_by_name.py": ("test_the_line_of_the_slide_on_spark",),
     # Rolls with replicas killed, a version that cannot be loaded, an adoption and a full disk stay quick.
@@ -398,10 +401,32 @@ SLOW: dict[str, tuple[str, ...]] = {
 """By file below `tests`: the tests that are slow, without their parameters or with those that are; none means all."""
 
 
+_MARKED = re.compile(r"mark\.slow|\bproject_there\b|\bproject_url\b")
+"""The marks of tests, and the fixtures of `storage_servers` with marks on some of their parameters."""
+
+
 def is_slow(file: str, test: str) -> bool:
     """Tell whether a test is in the table, by its file below `tests` and its name with parameters."""
     names = SLOW.get(file)
     return names is not None and (not names or test in names or test.partition("[")[0] in names)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out files of which no test would be run: most of what collecting takes is importing libraries for them."""
+    tests = config.rootpath / "tests"
+    if not collection_path.name.startswith("test_") or not collection_path.is_relative_to(tests):
+        return None
+    file = collection_path.relative_to(tests).as_posix()
+    if config.option.markexpr == "not slow":
+        return SLOW.get(file) == () or None
+    if config.option.markexpr == "slow":
+        return not may_be_slow(file, collection_path) or None
+    return None
+
+
+def may_be_slow(file: str, path: Path) -> bool:
+    """Tell whether a file has slow tests: it is in the table, marks some itself, or runs on every storage server."""
+    return file in SLOW or (path.is_file() and _MARKED.search(path.read_text(encoding="utf-8")) is not None)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
