@@ -16,6 +16,7 @@
     ├── StepFailedError              (RuntimeError)     run, step, name, traceback
     ├── RunCancelledError            (RuntimeError)     run
     ├── UntrustedError               (PermissionError)
+    ├── ForbiddenError               (PermissionError)
     ├── OptimizerError               (RuntimeError)
     ├── EngineError                  (RuntimeError)
     ├── WaitError                    (TimeoutError)     missing
@@ -119,7 +120,7 @@ class ConnectionLostError(CargobikeError, ConnectionError):
 
 
 class AuthenticationError(CargobikeError, ConnectionError):
-    """The other end does not know the gang's secret, or does not speak our protocol."""
+    """The other end does not know the secret or the token, cannot prove its name, or does not speak our protocol."""
 
 
 class FrameError(AuthenticationError):
@@ -130,7 +131,7 @@ class FrameError(AuthenticationError):
 
 
 class ServerRefusedError(CargobikeError, RuntimeError):
-    """A parameter server did not do what a worker asked."""
+    """A server did not do what it was asked: a parameter server, or that of a project elsewhere."""
 
 
 class NotFoundError(CargobikeError, LookupError):
@@ -258,6 +259,10 @@ class RunCancelledError(CargobikeError, RuntimeError):
 
 class UntrustedError(CargobikeError, PermissionError):
     """Loading something means running code that came from elsewhere, and that was not explicitly allowed."""
+
+
+class ForbiddenError(CargobikeError, PermissionError):
+    """A caller's role does not allow what was asked of a project elsewhere; says which role does."""
 
 
 class TrialStopped(BaseException):

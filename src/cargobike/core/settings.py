@@ -13,6 +13,11 @@ INDEX_URL = "CARGOBIKE_INDEX_URL"
 CACHE = "CARGOBIKE_CACHE"
 STORAGE_TIMEOUT_S = "CARGOBIKE_STORAGE_TIMEOUT_S"
 UI_TOKEN = "CARGOBIKE_UI_TOKEN"  # noqa: S105 - the name of a variable, not a secret
+SERVER = "CARGOBIKE_SERVER"
+TOKEN = "CARGOBIKE_TOKEN"  # noqa: S105 - the name of a variable, not a secret
+TOKEN_FILE = "CARGOBIKE_TOKEN_FILE"  # noqa: S105 - the name of a variable, not a secret
+CA_FILE = "CARGOBIKE_CA_FILE"
+ALLOW_HTTP = "CARGOBIKE_ALLOW_HTTP"
 SERVE_TOKEN = "CARGOBIKE_SERVE_TOKEN"  # noqa: S105 - the name of a variable, not a secret
 REDIS_USER = "CARGOBIKE_REDIS_USER"
 REDIS_PASSWORD = "CARGOBIKE_REDIS_PASSWORD"  # noqa: S105 - the name of a variable, not a secret
@@ -40,6 +45,7 @@ SEED = "CARGOBIKE_SEED"
 PARAMS = "CARGOBIKE_PARAMS"
 
 _STORAGE_TIMEOUT_S = 60.0
+_token = ""
 
 FOR_PEOPLE = {
     PROJECT: "which project to use: a folder, or a URL of [shared storage](guides/storage.md); by default "
@@ -48,6 +54,12 @@ FOR_PEOPLE = {
     CACHE: "where local copies of shared storage lie; `~/.cache/cargobike` by default",
     STORAGE_TIMEOUT_S: "for how many seconds storage that does not answer is asked again; 60 by default",
     UI_TOKEN: "the token that `cargobike ui` asks for, at least 16 characters; a new one each time by default",
+    SERVER: "the address of a server that has the project, such as `https://tower:8520`, for "
+    "the [client](guides/client.md)",
+    TOKEN: "the token for that server; taken out of the environment as soon as it is read",
+    TOKEN_FILE: "a file with that token, which only its owner can read (mode 600)",
+    CA_FILE: "a file with the certificates of authorities that this server is checked against, in PEM form",
+    ALLOW_HTTP: "`1`, to send the token to another machine over unencrypted HTTP",
     SERVE_TOKEN: "the token that `cargobike serve` asks callers for, at least 16 characters",
     REDIS_USER: "the user for the Redis server that features are looked up in; the server's default user by default",
     REDIS_PASSWORD: "the password for that server; none by default",
@@ -121,6 +133,36 @@ def take_ui_token() -> str:
     What this process starts afterwards cannot read it there.
     """
     return os.environ.pop(UI_TOKEN, "")
+
+
+def server() -> str:
+    """Return the address of the server that has the project, empty if none was named."""
+    return os.environ.get(SERVER, "").strip()
+
+
+def token() -> str:
+    """Return the token for that server, empty if none was set, and remove it from the environment.
+
+    What this process starts afterwards cannot read it there.
+    """
+    global _token
+    _token = os.environ.pop(TOKEN, "") or _token
+    return _token
+
+
+def token_file() -> str:
+    """Return the file with the token for that server, empty if none was named."""
+    return os.environ.get(TOKEN_FILE, "")
+
+
+def ca_file() -> str:
+    """Return the file with certificates that servers are checked against, empty for those of this machine."""
+    return os.environ.get(CA_FILE, "")
+
+
+def allows_http() -> bool:
+    """Tell whether a token may be sent to another machine unencrypted."""
+    return os.environ.get(ALLOW_HTTP, "") == "1"
 
 
 def redis_credentials() -> tuple[str, str]:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
-
 from cargobike.core.records import ExperimentState, TrialState
 from cargobike.store.history.annotations import Mark
-from cargobike.ui.web.answering import Answer
+from cargobike.ui.answers import Answer, Field
 
 Number = float | Literal["nan", "inf", "-inf"]
 """JSON has no NaN and no infinities; they are sent as text, as in a journal."""

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field
-
-from cargobike.ui.web.answering import Answer
-from cargobike.ui.web.lineage import Use
+from cargobike.ui.answers import Answer, Field, Use
 
 Count = Annotated[int, Field(ge=0)]
 Version = Annotated[int, Field(ge=1)]

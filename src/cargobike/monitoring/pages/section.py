@@ -10,7 +10,8 @@ from starlette.responses import Response
 from cargobike.monitoring.pages import describing
 from cargobike.monitoring.pages.answers import AlarmAnswer, ErrorPage, MonitorDetails, MonitorPage, WindowPage
 from cargobike.monitoring.pages.following import Records
-from cargobike.ui.web.answering import REFUSALS, Problem, sends
+from cargobike.ui.answers import Problem
+from cargobike.ui.web.answering import REFUSALS, sends
 from cargobike.ui.web.section import Link, Section
 from cargobike.ui.web.start import Server
 from cargobike.ui.web.state import ServerState

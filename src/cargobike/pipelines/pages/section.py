@@ -16,7 +16,8 @@ from cargobike.pipelines.pages.listing import Runs
 from cargobike.pipelines.pages.timetable import all_schedules
 from cargobike.pipelines.running import start
 from cargobike.store.files.mirror import share_stop
-from cargobike.ui.web.answering import REFUSALS, Problem, answer, sends
+from cargobike.ui.answers import Problem
+from cargobike.ui.web.answering import REFUSALS, answer, sends
 from cargobike.ui.web.section import Link, Section
 from cargobike.ui.web.start import Server
 from cargobike.ui.web.state import ServerState

@@ -11,7 +11,8 @@ from cargobike.core.errors import DeploymentError
 from cargobike.serving.pages import describing
 from cargobike.serving.pages.answers import DeploymentDetails, DeploymentPage, LastRequests, Release, Tail
 from cargobike.serving.pages.releasing import begin
-from cargobike.ui.web.answering import REFUSALS, Problem, answer, sends
+from cargobike.ui.answers import Problem
+from cargobike.ui.web.answering import REFUSALS, answer, sends
 from cargobike.ui.web.section import Link, Section
 from cargobike.ui.web.start import Server
 from cargobike.ui.web.state import ServerState

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import Field
-
-from cargobike.ui.web.answering import Answer
+from cargobike.ui.answers import Answer, Field
 
 Count = Annotated[int, Field(ge=0)]
 

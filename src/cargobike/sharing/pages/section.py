@@ -14,7 +14,8 @@ from cargobike.sharing.identity.keys import short
 from cargobike.sharing.pages import describing
 from cargobike.sharing.pages.answers import Changed, NetworkDetails, NetworkList, PublicationDetails
 from cargobike.sharing.publishing.visible import size_words
-from cargobike.ui.web.answering import REFUSALS, Problem, sends
+from cargobike.ui.answers import Problem
+from cargobike.ui.web.answering import REFUSALS, sends
 from cargobike.ui.web.section import Link, Section
 from cargobike.ui.web.start import Server
 from cargobike.ui.web.state import ServerState

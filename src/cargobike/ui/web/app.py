@@ -9,11 +9,13 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from cargobike.core.errors import CargobikeError, InvalidInputError, NotFoundError
 from cargobike.core.version import __version__
+from cargobike.ui.answers import Mistake, Problem
 from cargobike.ui.web import lineage, login, start
+from cargobike.ui.web.answering import answer
 from cargobike.ui.web.guard import Guard
 from cargobike.ui.web.section import Section, registered_sections
 from cargobike.ui.web.state import ServerState
@@ -70,35 +72,37 @@ def create_app(state: ServerState, sections: Sequence[Section] | None = None) ->
 
 def _told(request: Request, error: Exception) -> Response:
     status = 404 if isinstance(error, NotFoundError) else 422 if isinstance(error, InvalidInputError) else 503
-    return _answer(request, status, str(error))
+    mistakes = [Mistake([], mistake) for mistake in getattr(error, "mistakes", ())]
+    return _answer(request, status, Problem(str(error), mistakes, list(getattr(error, "nearest", ()))))
 
 
 def _unreadable(request: Request, error: Exception) -> Response:
     """Answer for what lies in the project and cannot be shown: a file out of reach, nesting without end."""
     _log.warning("%s cannot be shown", request.scope["path"], exc_info=error)
-    return _answer(request, 503, f"This cannot be shown: {error}.")
+    return _answer(request, 503, Problem(f"This cannot be shown: {error}."))
 
 
 def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    response = _answer(request, error.status_code, str(error.detail))
+    response = _answer(request, error.status_code, Problem(str(error.detail)))
     response.headers.update(error.headers or {})
     return response
 
 
 def _invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    mistakes = [{"where": [str(part) for part in each["loc"]], "what": each["msg"]} for each in error.errors()]
     if _is_page(request):
-        return _answer(request, 404, "There is no such page.")
-    return JSONResponse({"detail": mistakes}, 422)
+        return _answer(request, 404, Problem("There is no such page."))
+    mistakes = [Mistake([str(part) for part in each["loc"]], each["msg"]) for each in error.errors()]
+    words = "; ".join(f"{'.'.join(mistake.where)}: {mistake.what}" for mistake in mistakes)
+    return answer(Problem(f"The request cannot be used: {words}.", mistakes), status=422)
 
 
-def _answer(request: Request, status: int, why: str) -> Response:
+def _answer(request: Request, status: int, problem: Problem) -> Response:
     if not _is_page(request):
-        return JSONResponse({"detail": why}, status)
+        return answer(problem, status=status)
     templates: Templates = request.app.state.templates
-    return templates.error_page(status, why)
+    return templates.error_page(status, problem.detail)
 
 
 def _is_page(request: Request) -> bool:

@@ -10,6 +10,7 @@ import msgspec
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from cargobike.ui.answers import Problem
 from cargobike.ui.web.access import Access
 
 LONGEST_BODY: Final = 64 << 10
@@ -174,7 +175,7 @@ async def _refuse(scope: Scope, send: Send, status: int, why: str) -> None:
         headers.append((b"allow", b"GET, POST"))
     elif status == 401:
         headers.append((b"www-authenticate", b"Bearer"))
-    body = msgspec.json.encode({"detail": why})
+    body = msgspec.json.encode(Problem(why))
     headers.append((b"content-length", str(len(body)).encode()))
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

@@ -8,7 +8,6 @@ from typing import Annotated
 from urllib.parse import quote
 
 from fastapi import APIRouter, Path, Query
-from pydantic import Field
 from starlette.responses import Response
 
 from cargobike.core.errors import NotFoundError
@@ -23,7 +22,8 @@ from cargobike.core.registering.tracing import (
     titles_of,
     users_of,
 )
-from cargobike.ui.web.answering import REFUSALS, Answer, sends
+from cargobike.ui.answers import KeptThing, LineageAnswer, Step, Use
+from cargobike.ui.web.answering import REFUSALS, sends
 from cargobike.ui.web.start import Server
 from cargobike.ui.web.state import ServerState
 from cargobike.ui.web.templates import Pages
@@ -37,44 +37,6 @@ _log = logging.getLogger(__name__)
 
 pages = APIRouter()
 api = APIRouter(tags=["lineage"], responses=REFUSALS)
-
-
-class KeptThing(Answer):
-    """A version of something that the project keeps."""
-
-    kind: Annotated[str, Field(description="`group`, `view`, `dataset`, `table`, `file`, `experiment`, …")]
-    name: str
-    version: Annotated[str, Field(description="Empty for what has no versions.")]
-    title: Annotated[str, Field(description="What people call it, where its name is an id; empty otherwise.")]
-    page: Annotated[str, Field(description="The address of its page; empty if it has none.")]
-
-
-class Step(Answer):
-    """A thing and another that it came from."""
-
-    made: KeptThing
-    source: KeptThing
-    relation: Annotated[str, Field(description="`made from`, `trained on`, `serves`, …")]
-    detail: Annotated[str, Field(description="More about it: a commit, features, a part.")]
-
-
-class LineageAnswer(Answer):
-    """What things came from, and what came from them, step by step, the nearest first."""
-
-    things: list[KeptThing]
-    came_from: list[Step]
-    used_by: list[Step]
-    total_came_from: Annotated[int, Field(ge=0, description="How many steps there are in all.")]
-    total_used_by: Annotated[int, Field(ge=0, description="How many steps there are in all.")]
-    problems: Annotated[list[str], Field(description="Why not everything is known; empty if it is.")]
-
-
-class Use(Answer):
-    """Something that was made from a thing, trained on it, or serves it."""
-
-    thing: KeptThing
-    relation: Annotated[str, Field(description="`made from`, `trained on`, `serves`, …")]
-    detail: Annotated[str, Field(description="More about it: features, a commit, a part.")]
 
 
 @api.get("/lineage/{kind}/{name:path}")

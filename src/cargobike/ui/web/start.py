@@ -8,17 +8,10 @@ from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
 from cargobike.core.version import __version__
-from cargobike.ui.web.answering import REFUSALS, Answer, sends
+from cargobike.ui.answers import ServerInfo
+from cargobike.ui.web.answering import REFUSALS, sends
 from cargobike.ui.web.state import ServerState
 from cargobike.ui.web.templates import Pages
-
-
-class ServerInfo(Answer):
-    """About this server."""
-
-    version: str
-    project: str
-    may_stop: bool
 
 
 async def _server(request: Request) -> ServerState:

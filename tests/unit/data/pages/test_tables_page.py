@@ -11,7 +11,8 @@ from cargobike import data
 from cargobike.core.layout import ProjectFolder
 from cargobike.data.facts import TableWritten
 from cargobike.data.keeping import remove_table
-from cargobike.data.pages.section import TableDetails, TablePage, size_text
+from cargobike.data.pages.answers import TableDetails, TablePage
+from cargobike.data.pages.section import size_text
 from cargobike.store.journal.journal import JournalWriter
 from cargobike.ui.web.answering import model_of
 from support.web_project import client_of

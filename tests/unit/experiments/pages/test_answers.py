@@ -12,7 +12,8 @@ from starlette.testclient import TestClient
 from cargobike.core.layout import ProjectFolder
 from cargobike.experiments.pages import answers
 from cargobike.experiments.results.comparison import Comparison
-from cargobike.ui.web.answering import Answer, model_of
+from cargobike.ui.answers import Answer
+from cargobike.ui.web.answering import model_of
 from support.web_project import HOSTILE_ID, LIVELY, client_of, sample_project
 
 ONE = f"experiments/{LIVELY}"

@@ -243,7 +243,8 @@ def test_trials_are_sorted_with_those_without_a_value_last(client: TestClient) -
     assert found["trials"][0]["trial"] == found["best"]
     wrong = client.get(f"{ONE}/trials", params={"sort": "colour"})
     assert wrong.status_code == 422
-    assert wrong.json()["detail"][0]["where"] == ["query", "sort"]
+    assert wrong.json()["mistakes"][0]["where"] == ["query", "sort"]
+    assert wrong.json()["detail"].startswith("The request cannot be used: query.sort: ")
     nobody = client.get(f"{ONE}/trials", params={"sort": "params.nobody", "limit": 1000}).json()
     assert [each["trial"] for each in nobody["trials"]] == list(range(40))
 

@@ -9,7 +9,8 @@ import numpy as np
 import pydantic
 import pytest
 
-from cargobike.ui.web.answering import Answer, answer, encoded, model_of, sends
+from cargobike.ui.answers import Answer
+from cargobike.ui.web.answering import answer, encoded, model_of, sends
 
 
 class Wheel(Answer):

@@ -13,8 +13,8 @@ from cargobike import data, experiment, features, project
 from cargobike.core.asked import Asked, Feeding
 from cargobike.core.facts import ExperimentStarted
 from cargobike.store.journal.journal import JournalWriter
+from cargobike.ui.answers import LineageAnswer
 from cargobike.ui.web.answering import model_of
-from cargobike.ui.web.lineage import LineageAnswer
 from support.sample_records import HOSTILE
 from support.web_project import client_of
 

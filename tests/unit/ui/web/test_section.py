@@ -14,7 +14,8 @@ from starlette.responses import Response
 from starlette.testclient import TestClient
 
 from cargobike.core.layout import ProjectFolder
-from cargobike.ui.web.answering import Answer, sends
+from cargobike.ui.answers import Answer
+from cargobike.ui.web.answering import sends
 from cargobike.ui.web.app import create_app
 from cargobike.ui.web.section import Link, Section, registered_sections
 from cargobike.ui.web.state import ServerState

@@ -18,7 +18,8 @@ from cargobike.experiments.pages.answers import ExperimentEvent, ListEvent
 from cargobike.experiments.pages.api.inputs import ID_PATTERN
 from cargobike.experiments.pages.describing import experiment_summary
 from cargobike.experiments.pages.state import ExperimentPages, State
-from cargobike.ui.web.answering import REFUSALS, Answer, Problem, encoded
+from cargobike.ui.answers import Answer, Problem
+from cargobike.ui.web.answering import REFUSALS, encoded
 
 _LOOK_EVERY_S: Final = 0.5
 _LIST_EVERY_S: Final = 1.5

@@ -25,7 +25,8 @@ from cargobike.experiments.pages.finding import trial_in
 from cargobike.experiments.pages.state import State
 from cargobike.store.files.mirror import share_stop
 from cargobike.store.history.annotations import LONGEST_NOTE, Mark, annotate
-from cargobike.ui.web.answering import REFUSALS, Problem, answer, sends
+from cargobike.ui.answers import Problem
+from cargobike.ui.web.answering import REFUSALS, answer, sends
 
 routes = APIRouter(tags=["experiments"], responses=REFUSALS)
 

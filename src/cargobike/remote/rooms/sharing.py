@@ -1,0 +1,56 @@
+"""What a project elsewhere shares."""
+
+from __future__ import annotations
+
+from cargobike.remote.asking.connection import Value
+from cargobike.remote.rooms.room import Room
+from cargobike.sharing.pages.answers import Changed, NetworkDetails, NetworkList, PublicationDetails
+
+
+class Sharing(Room):
+    """What `cargobike.sharing` is for a project here."""
+
+    def networks(self) -> NetworkList:
+        """Return the networks that the project shares in, and its key."""
+        return self._connection.get(["sharing"], NetworkList)
+
+    def search(
+        self,
+        network: str,
+        words: str = "",
+        *,
+        tag: str = "",
+        column: str = "",
+        publisher: str = "",
+        kind: str = "",
+        limit: int = 100,
+    ) -> NetworkDetails:
+        """Return what is published in a network, and what its daemon does."""
+        query: dict[str, Value] = {
+            "words": words,
+            "tag": tag,
+            "column": column,
+            "publisher": publisher,
+            "kind": kind,
+            "limit": limit,
+        }
+        return self._connection.get(["sharing", network], NetworkDetails, **query)
+
+    def publication(
+        self, network: str, name: str, *, publisher: str = "", version: int | None = None
+    ) -> PublicationDetails:
+        """Return a publication: columns, sample, files, ratings and comments."""
+        path = ["sharing", network, "publications", name]
+        return self._connection.get(path, PublicationDetails, publisher=publisher, version=version)
+
+    def pause(self, network: str) -> Changed:
+        """Have the daemon give no pieces."""
+        return self._connection.post(["sharing", network, "pause"], Changed)
+
+    def resume(self, network: str) -> Changed:
+        """Have the daemon give pieces again."""
+        return self._connection.post(["sharing", network, "resume"], Changed)
+
+    def limit(self, network: str, *, send: str | None = None, receive: str | None = None) -> Changed:
+        """Limit how fast the daemon sends and receives: `20MB/s`, or `none`."""
+        return self._connection.post(["sharing", network, "limits"], Changed, send=send, receive=receive)
