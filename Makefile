@@ -7,6 +7,7 @@ PYTEST_ARGS ?=
 # Most tests wait rather than compute, so several run at once; PYTEST_ARGS="-n 0" runs them one after the other.
 PARALLEL := -n 4
 COVERAGE_ARGS ?= -m "not slow" tests/unit tests/contract tests/scenario
+BENCH_ARGS ?= --keep
 CHAOS_ARGS ?=
 FUZZ_ARGS ?=
 MUTANTS_ARGS ?=
@@ -84,8 +85,8 @@ translation-tables: $(VENV)/.dev-installed ## Write the tables of old and new ca
 layer-table: $(VENV)/.dev-installed ## Write the table of rooms and layers in docs/architecture.md
 	@$(BIN)/python tests/architecture/layer_table.py
 
-bench: $(VENV)/.dev-installed ## Measure, beside peers installed in environments of their own
-	@$(BIN)/python benchmarks/run.py
+bench: $(VENV)/.dev-installed ## Measure all rooms beside their peers, and write docs/benchmarks.md (BENCH_ARGS="--only serving --keep")
+	@$(BIN)/python benchmarks/run.py $(BENCH_ARGS)
 
 bench-search: $(VENV)/.dev-installed ## Measure how good the searches are, beside peers, in virtual time (hours; what is known is kept)
 	@$(PIP) install --quiet $(TORCH) --group bench

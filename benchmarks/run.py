@@ -1,4 +1,4 @@
-"""Measure Cargobike beside its peers: `python benchmarks/run.py [--only NAME] [--quick] [--json FILE]`.
+"""Measure all rooms of Cargobike beside their peers: `python benchmarks/run.py [--only NAME] [--quick] [--keep]`.
 
 See README.md in this folder for what the figures mean and what can mislead.
 """
@@ -15,8 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from measurements import ALL
-from rig import machine, processes, table, venvs
-from rig.measuring import ROOT, Measurement, Target, compile_own_code, measure
+from rig import findings, machine, processes, table, venvs
+from rig.measuring import BENCHMARKS, ROOT, Measurement, Target, compile_own_code, measure
+from rooms import ROOMS
+
+EXPERIMENTS = "experiments"
+FIGURES = BENCHMARKS / "figures.json"
+PAGE = ROOT / "docs" / "benchmarks.md"
 
 
 def main() -> int:
@@ -33,14 +38,23 @@ def main() -> int:
         "measurements": {},
     }
     print(_heading(report), flush=True)
-    judged: list[tuple[str, Target]] = []
+    found: dict[tuple[str, str], list[Target]] = {}
     for measurement in chosen:
         samples = measure(measurement, quick=arguments.quick)
         targets = list(measurement.targets(samples))
-        judged += [(measurement.name, target) for target in targets]
+        found[EXPERIMENTS, measurement.name] = targets
         report["measurements"][measurement.name] = table.as_json(samples, targets)
         print(table.render(measurement, samples) + "\n", flush=True)
+    for program in ROOMS:
+        if not arguments.only or program.name in arguments.only or program.room in arguments.only:
+            print(f"## {program.room}: {program.question}\n", flush=True)
+            found[program.room, program.name] = program.run(quick=arguments.quick)
+            print(flush=True)
+    judged = [(f"{room}: {name}", target) for (room, name), targets in found.items() for target in targets]
     print(table.render_targets(judged), flush=True)
+    if arguments.keep:
+        findings.keep(FIGURES, found, report["versions"]["cargobike"])
+        findings.write_page(FIGURES, PAGE)
     if arguments.json:
         arguments.json.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
     missed = any(target.met is False and target.kind == "gate" for _, target in judged)
@@ -49,12 +63,16 @@ def main() -> int:
 
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Measure Cargobike beside its peers.")
-    names = [one.name for one in ALL]
-    parser.add_argument("--only", action="append", choices=names, help="one measurement; may be repeated")
+    names = [one.name for one in ALL] + list(dict.fromkeys(word for one in ROOMS for word in (one.room, one.name)))
+    parser.add_argument("--only", action="append", choices=names, help="one measurement, or a room; may be repeated")
     parser.add_argument("--quick", action="store_true", help="small and few: a smoke test, not a result")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write everything to a file")
+    parser.add_argument("--keep", action="store_true", help="write what was found into docs/benchmarks.md")
     parser.add_argument("--gate", action="store_true", help="exit with 1 if a gate is missed")
-    return parser.parse_args()
+    arguments = parser.parse_args()
+    if arguments.keep and arguments.quick:
+        parser.error("--keep writes results, and --quick gives none: choose one of them")
+    return arguments
 
 
 def _versions(chosen: list[Measurement]) -> dict[str, str]:

@@ -8,12 +8,13 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import tables
-from rig import machine, processes, table
+from rig import findings, machine, processes, table
 from rig.measuring import ROOT, Case, Figures, Measurement, Samples, Target, compile_own_code, measure, show
 from rig.processes import Run
 
@@ -53,7 +54,8 @@ def main() -> None:
     samples = measure(own, quick=False)
     judged += [(own.name, target) for target in own.targets(samples)]
     print(table.render(own, samples) + "\n", flush=True)
-    print(table.render_targets(judged), f"\n\nLoad {machine.load()}, {machine.facts()['processor']}", flush=True)
+    print(f"Load {machine.load()}, {machine.facts()['processor']}", flush=True)
+    findings.hand_on("loaders", [replace(target, text=f"{name}: {target.text}") for name, target in judged])
 
 
 def _comparison(shape: str, order: str, folder: str, only: list[str] | None, rounds: int) -> Measurement:

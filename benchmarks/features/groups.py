@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from turns import Figures, answer, median, parser_for, percentiles, print_machine, run, timed
+from turns import Figures, answer, findings, median, parser_for, percentiles, print_machine, run, timed
 
 from cargobike import features, project
 
@@ -92,6 +92,13 @@ def main() -> None:
     print(
         f"insert of {given.large:,} rows from a file: {median(insert, 'rows_per_s'):,.0f} rows/s, peak "
         f"{median(insert, 'peak_mb'):,.0f} MB (before it {median(insert, 'before_mb'):,.0f} MB)"
+    )
+    findings.hand_on(
+        "groups",
+        [
+            findings.at_most("an append of 1,000 rows", median(append, "p50_ms"), 40, " ms"),
+            findings.at_most("an upsert of a tenth", median(upsert, "wall"), 2, " s"),
+        ],
     )
 
 

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import statistics
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import duckdb
 import pyarrow.parquet as pq
 from league import GROUPS, files_of, make_histories
-from turns import Figures, answer, median, parser_for, print_machine, run, timed
+from turns import Figures, answer, findings, median, parser_for, print_machine, run, timed
 
 from cargobike import features, project
 
@@ -71,7 +72,20 @@ def main() -> None:
                 found[name].append(run("join.py", "--measure", name, "--data", str(folder)))
             for name, store in FEAST.items() if number < given.feast_rounds else ():
                 found[name].append(run("feast_tasks.py", "join", store, str(folder), venv="feast"))
-        print_all({name: runs for name, runs in found.items() if runs}, given.labels)
+        found = {name: runs for name, runs in found.items() if runs}
+        print_all(found, given.labels)
+        findings.hand_on("joins", list(judged(found)))
+
+
+def judged(found: dict[str, list[Figures]]) -> Iterator[findings.Target]:
+    """Yield what was wanted, and what was found."""
+    ratios = [ours["cpu"] / bare["cpu"] for ours, bare in zip(found[OURS], found[BARE], strict=True)]
+    text = "CPU of a join in time: at most 1.2 × a hand-written query"
+    yield findings.at_most(text, statistics.median(ratios), 1.2, " ×", gate=True)
+    for peer in FEAST:
+        if peer in found:
+            ratio = median(found[peer], "cpu") / median(found[OURS], "cpu")
+            yield findings.at_least(f"CPU: at least 15 × less than {peer}", ratio, 15, " ×", gate=True)
 
 
 def print_all(found: dict[str, list[Figures]], labels: int) -> None:

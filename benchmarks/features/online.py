@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from turns import Figures, answer, median, parser_for, percentiles, print_machine, run, timed
+from turns import Figures, answer, findings, median, parser_for, percentiles, print_machine, run, timed
 
 from cargobike import features, project
 
@@ -146,6 +146,23 @@ def main() -> None:
             )
     plan = run("online.py", "--measure", "planning")
     print("get_features over 100 groups: first {first_ms:.1f} ms, p50 {p50_ms:.1f}, p99 {p99_ms:.1f}".format(**plan))
+    findings.hand_on("look-ups", judged(found, plan))
+
+
+def judged(found: dict[str, list[Figures]], plan: Figures) -> list[findings.Target]:
+    """Return what was wanted, and what was found with the store that is the default."""
+    own = found.get("sqlite")
+    targets = [findings.at_most("ten features in 100 groups are found", plan["p50_ms"], 50, " ms")]
+    if own:
+        targets += [
+            findings.at_most("one key is looked up", median(own, "one_p50"), 15, " µs"),
+            findings.at_most("100 keys are looked up", median(own, "many_p50"), 350, " µs"),
+            findings.at_least("rows are brought online", median(own, "rows_per_s"), 200_000, " a second"),
+        ]
+    if own and found.get("feast"):
+        times = median(found["feast"], "one_p50") / median(own, "one_p50")
+        targets.append(findings.at_least("one key: sooner than Feast", times, 1, " ×", gate=True))
+    return targets
 
 
 if __name__ == "__main__":

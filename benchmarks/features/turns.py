@@ -17,7 +17,8 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
-from rig import machine, venvs  # noqa: E402 - found by the line above, also in an environment of a peer
+from rig import findings as findings  # noqa: E402 - found by the line above, also in an environment of a peer
+from rig import machine, venvs  # noqa: E402
 
 Figures = dict[str, float]
 

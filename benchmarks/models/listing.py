@@ -16,6 +16,10 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from rig import findings
+
 from cargobike import models, project
 from cargobike.models.catalogue.catalogue import Catalogue
 from cargobike.models.record import FileEntry, Manifest, fingerprint_of, path_of
@@ -66,8 +70,8 @@ def median_ms(work: Callable[[], object]) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--gate", action="store_true", help="exit with 1 if a list takes more than 50 ms")
-    is_missed = False
     gate = parser.parse_args().gate
+    slowest_ms = 0.0
     print("| models × versions | first time | `models.list()` | `models.list(name)` |")
     print("| --- | --- | --- | --- |")
     for names, versions in SHAPES:
@@ -79,10 +83,11 @@ def main() -> None:
             first_ms = (time.perf_counter() - begun) * 1000
             assert len(models.list("model0")) == versions
             all_ms, one_ms = median_ms(models.list), median_ms(lambda: models.list("model0"))
-            is_missed |= max(all_ms, one_ms) > LIMIT_MS
+            slowest_ms = max(slowest_ms, all_ms, one_ms)
             words = (f"{value:,.1f} ms" for value in (first_ms, all_ms, one_ms))
             print(f"| {names:,} × {versions:,} | {' | '.join(words)} |", flush=True)
-    sys.exit(is_missed and gate)
+    findings.hand_on("registry", [findings.at_most("10,000 versions are listed", slowest_ms, LIMIT_MS, " ms")])
+    sys.exit(slowest_ms > LIMIT_MS and gate)
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import numpy as np
 import pyarrow as pa
 from drawn import COLUMNS, KINDS, MOVED_SHARES, SHAPES, errors, kinds, usual
+from rig import findings
 from rig.venvs import python_of
 
 from cargobike import monitoring
@@ -150,11 +151,13 @@ def main() -> None:
     reference = monitoring.Reference(table, window=1000)
     wall, cpu = time.perf_counter() - began, time.process_time() - before
     print(f"load {os.getloadavg()[0]:.1f}; a reference of {REFERENCE_ROWS:,} rows: {wall:.2f} s, {cpu:.2f} CPU s")
-    print(f"states: {summing(reference, table):,.0f} rows per CPU second, {len(reference.state.encode()):,} bytes")
+    rate = summing(reference, table)
+    print(f"states: {rate:,.0f} rows per CPU second, {len(reference.state.encode()):,} bytes")
     small = judging(reference, 1000, given.windows, random)
     print_row("ours, 1,000 rows", small)
     print(f"{'':24} {small['wall_ms']:.1f} ms a window by the clock")
-    print_row("ours, 10,000 rows", judging(reference, 10_000, given.large, random))
+    large = judging(reference, 10_000, given.large, random)
+    print_row("ours, 10,000 rows", large)
     print(f"ours, other shapes, 1,000 rows: {shapes(reference, 1000, given.windows // 4, random)}", flush=True)
     print(f"ours, categories, 1,000 rows: {categories(1000, given.windows // 4, random)}", flush=True)
     print(f"ours, change points: {change_points()}", flush=True)
@@ -169,6 +172,17 @@ def main() -> None:
             print_row(peer, answer)
         else:
             print(f"{peer}: {answer}", flush=True)
+    findings.hand_on(
+        "shift",
+        [
+            findings.at_least("rows summed into states", rate, 500_000, " a CPU second"),
+            findings.at_most("a window of 1,000 rows is judged", small["wall_ms"], 10, " ms"),
+            findings.at_most("false alarms at 5 %", 100 * small["usual"], 7, " %"),
+            findings.at_least("moved means are found, 1,000 rows", small["moved"], 0.9),
+            findings.at_least("a changed correlation is found, 1,000 rows", small["bound"], 0.4),
+            findings.at_least("a changed correlation is found, 10,000 rows", large["bound"], 0.95),
+        ],
+    )
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
+from rig import findings  # noqa: E402
 from rig.venvs import python_of, version_of  # noqa: E402
 
 LIMITS = {"process step cpu ms": 30.0, "cached step cpu ms": 2.0, "resume cpu ms": 1000.0}
@@ -63,6 +64,13 @@ def main() -> None:
     for name, figures in rows:
         for figure, value in figures.items():
             print(f"| {name} | {figure} | {value:,.2f} |")
+    targets = [findings.at_most(name, ours.get(name), limit, " ms") for name, limit in LIMITS.items()]
+    for name, figures in rows[1:]:
+        beside = figures.get("process step ms", figures.get("step in this process ms"))
+        if beside and "process step ms" in ours:
+            times = beside / ours["process step ms"]
+            targets.append(findings.at_least(f"a step: sooner than one of {name}", times, 1, " ×", gate=True))
+    findings.hand_on("steps", targets)
     missed = [figure for figure, limit in LIMITS.items() if ours.get(figure, 0.0) > limit]
     if missed:
         print(f"missed: {', '.join(missed)}")

@@ -25,19 +25,19 @@ def render(measurement: Measurement, samples: Samples) -> str:
         cells.append(f"{number(min(values), form)} … {number(max(values), form)}" if len(values) > 1 else "–")
         cells.append("failed" if label in samples.errors else str(len(samples.runs[label])))
         rows.append(cells)
-    lines = [f"### {measurement.title}", "", *_table(heads, rows)]
+    text = [f"### {measurement.title}", "", *lines(heads, rows)]
     if measurement.note:
-        lines += ["", measurement.note]
+        text += ["", measurement.note]
     if samples.load:
-        lines += ["", f"Load average during the runs: {min(samples.load)} … {max(samples.load)}."]
-    return "\n".join(lines)
+        text += ["", f"Load average during the runs: {min(samples.load)} … {max(samples.load)}."]
+    return "\n".join(text)
 
 
 def render_targets(targets: Sequence[tuple[str, Target]]) -> str:
     """Return the table of all promises."""
     words = {True: "met", False: "MISSED", None: "not measured"}
     rows = [[name, target.text, target.found, words[target.met], target.kind] for name, target in targets]
-    return "\n".join(["### Targets", "", *_table(["measurement", "target", "found", "", "kind"], rows)])
+    return "\n".join(["### Targets", "", *lines(["measurement", "target", "found", "", "kind"], rows)])
 
 
 def as_json(samples: Samples, targets: Sequence[Target]) -> dict[str, Any]:
@@ -72,7 +72,8 @@ def _form(measurement: Measurement, figure: str) -> str:
     return next((form for name, _, form in measurement.columns if name == figure), "")
 
 
-def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+def lines(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return a table of Markdown, a line each."""
     widths = [max(len(row[column]) for row in [heads, *rows]) for column in range(len(heads))]
 
     def line(cells: Sequence[str]) -> str:

@@ -33,7 +33,7 @@ import psutil
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from mlp import example_row
-from rig import machine, venvs
+from rig import findings, machine, venvs
 
 HERE = Path(__file__).resolve().parent
 
@@ -253,6 +253,30 @@ def show(samples: list[Sample]) -> None:
         )
 
 
+def judged(samples: list[Sample]) -> Iterator[findings.Target]:
+    """Yield what was wanted, and what was found."""
+
+    def middle(server: str, callers: int, field: str) -> float | None:
+        same = [getattr(sample, field) for sample in samples if (sample.server, sample.callers) == (server, callers)]
+        return statistics.median(same) if same else None
+
+    rate = middle("ours", 16, "requests_per_s")
+    for peer in ("fastapi", "mlserver", "litserve", "bentoml"):
+        beside = middle(peer, 16, "requests_per_s")
+        if rate and beside:
+            text = f"requests/s of 16 callers: at least 3 × {peer}"
+            yield findings.at_least(text, rate / beside, 3, " ×", gate=True)
+    bare = middle("ours-without-log", 16, "requests_per_s")
+    if rate and bare:
+        yield findings.at_most("requests/s that the inference log costs", 100 * (1 - rate / bare), 10, " %", gate=True)
+    p50, p99 = middle("ours", 64, "p50_ms"), middle("ours", 64, "p99_ms")
+    if p50 and p99:
+        yield findings.at_most("p99 / p50 of 64 callers", p99 / p50, 3, " ×", gate=True)
+    yield findings.at_most("CPU of a request", middle("ours", 16, "cpu_us"), 200, " µs")
+    wrong = sum(sample.wrong for sample in samples if sample.server.startswith("ours"))
+    yield findings.at_most("requests that failed", wrong, 0, gate=True)
+
+
 def main() -> None:
     """Measure what was asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -273,6 +297,7 @@ def main() -> None:
             with running(SERVERS[name]) as (url, first):
                 samples += [measure(name, url, first, callers, asked.seconds) for callers in asked.callers]
     show(samples)
+    findings.hand_on("requests", list(judged(samples)))
     if asked.json:
         asked.json.write_text(json.dumps([asdict(sample) for sample in samples], indent=1))
 

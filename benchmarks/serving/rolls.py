@@ -30,7 +30,7 @@ import psutil
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from rig import machine
+from rig import findings, machine
 
 from cargobike import models, project, serving
 
@@ -174,6 +174,14 @@ def main() -> None:
             "scaling": measure_steps(options.steps),
         }
     print(json.dumps(result, indent=2))
+    rolls, scaling = result["rolls"], result["scaling"]
+    findings.hand_on(
+        "rolls",
+        [
+            findings.at_most(f"requests that failed in {options.rolls} rolls", rolls["failures"], 0, gate=True),
+            findings.at_most("from a step of load to four replicas", scaling["median_s"], 2, " s"),
+        ],
+    )
     if options.json:
         options.json.write_text(json.dumps(result, indent=2))
 

@@ -1,0 +1,134 @@
+"""The programs that measure one room each; `run.py` starts them in turn, and reads what they hand on.
+
+Each can be run for itself, with more to choose from: `python benchmarks/PROGRAM --help`.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rig import findings
+from rig.measuring import BENCHMARKS, ROOT, Target
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoomProgram:
+    """A program that measures a part of a room.
+
+    Attributes:
+        room: The room.
+        name: For `--only`.
+        question: What it answers, with the peers that are beside us.
+        program: Path below `benchmarks/`.
+        usual: What it is called with.
+        quick: What it is called with when only a look is wanted.
+        timeout_s: When to give up.
+    """
+
+    room: str
+    name: str
+    question: str
+    program: str
+    usual: tuple[str, ...] = ()
+    quick: tuple[str, ...] = ()
+    timeout_s: float = 1800.0
+
+    def run(self, *, quick: bool) -> list[Target]:
+        """Run it to its end, its output passed on; returns what it found, nothing if it failed."""
+        arguments = self.quick if quick else self.usual
+        with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+            path = Path(folder) / "findings.json"
+            paths = f"{ROOT / 'src'}{os.pathsep}{BENCHMARKS}"
+            environment = {**os.environ, findings.FINDINGS: str(path), "PYTHONPATH": paths}
+            environment.pop("PYTHONDONTWRITEBYTECODE", None)
+            command = [sys.executable, str(BENCHMARKS / self.program), *arguments]
+            try:
+                done = subprocess.run(command, env=environment, cwd=ROOT, check=False, timeout=self.timeout_s)
+            except subprocess.TimeoutExpired:
+                print(f"{self.name} did not end within {self.timeout_s:.0f} s", file=sys.stderr, flush=True)
+                return []
+            if done.returncode:
+                print(f"{self.name} ended with {done.returncode}", file=sys.stderr, flush=True)
+            return findings.read_handed_on(path)
+
+
+ROOMS: Sequence[RoomProgram] = (
+    RoomProgram(
+        room="data",
+        name="loaders",
+        question="How many rows a second do loaders give? Beside petastorm, torch, tf.data, Hugging Face, Ray Data.",
+        program="data/compare_loaders.py",
+        quick=("--rounds", "1", "--table", "higgs", "--only", "torch"),
+        timeout_s=3600.0,
+    ),
+    RoomProgram(
+        room="features",
+        name="feature-groups",
+        question="How fast do groups take rows?",
+        program="features/groups.py",
+        quick=("--rows", "100000", "--large", "200000", "--rounds", "1"),
+    ),
+    RoomProgram(
+        room="features",
+        name="joins",
+        question="What does a join that is right in time cost? Beside bare DuckDB and Feast.",
+        program="features/join.py",
+        quick=("--rows", "100000", "--labels", "20000", "--rounds", "1", "--feast-rounds", "0"),
+    ),
+    RoomProgram(
+        room="features",
+        name="look-ups",
+        question="How long does an online look-up take, in each store? Beside Feast.",
+        program="features/online.py",
+        quick=("--keys", "20000", "--stores", "sqlite", "--rounds", "1"),
+    ),
+    RoomProgram(
+        room="models",
+        name="registry",
+        question="How long does a large registry take to list?",
+        program="models/listing.py",
+    ),
+    RoomProgram(
+        room="serving",
+        name="requests",
+        question="How many requests a second, and at what cost? Beside FastAPI, MLServer, LitServe and BentoML.",
+        program="serving/http_load.py",
+        usual=("--servers", "ours", "ours-without-log", "fastapi", "mlserver", "litserve", "bentoml"),
+        quick=("--servers", "ours", "ours-without-log", "--callers", "16", "--seconds", "3", "--rounds", "1"),
+    ),
+    RoomProgram(
+        room="serving",
+        name="rolls",
+        question="Does a request fail while versions change under load?",
+        program="serving/rolls.py",
+        quick=("--rolls", "3", "--steps", "1"),
+    ),
+    RoomProgram(
+        room="monitoring",
+        name="shift",
+        question="Is a shift seen, how often falsely, at what cost? Beside alibi-detect, frouros, evidently and river.",
+        program="monitoring/shift.py",
+        quick=("--windows", "60", "--large", "5", "--no-peers"),
+    ),
+    RoomProgram(
+        room="pipelines",
+        name="steps",
+        question="What does a step cost besides its work? Beside Prefect, Dagster and Airflow.",
+        program="pipelines/step_overhead.py",
+        usual=("--peers",),
+        quick=("--steps", "50", "--all-steps", "500"),
+    ),
+    RoomProgram(
+        room="sharing",
+        name="transfers",
+        question="How fast are transfers on one machine? Beside libtorrent.",
+        program="sharing/speed.py",
+        quick=("--mb", "50"),
+    ),
+)
