@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from cargobike import data, experiment, features, project
 from cargobike.cli.app import app
 from cargobike.core.registering.tracing import Edge, Thing, lineage_of
+from cargobike.errors import InvalidInputError
 from cargobike.features import TrainingDataset
 
 
@@ -75,6 +76,44 @@ def test_tables_lead_from_files_to_experiments(tmp_path: Path) -> None:
     (edge,) = lineage_of(here, memory).sources
     assert (edge.source.kind, edge.detail) == ("table", "a table in memory")
     assert data.open(edge.source.name).num_rows == 2, "the name is one that can be opened"
+
+
+def test_groups_and_labels_lead_back_to_what_queries_name(tmp_path: Path) -> None:
+    times = pd.to_datetime(["2026-01-01", "2026-01-02", "2026-01-03"], utc=True)
+    data.write({"team_id": [1, 2, 1], "moment": times, "spent": [1.0, 2.0, 3.0], "value": [1.0, 2.0, 3.0]}, "raw")
+    path = tmp_path / "homes.parquet"
+    pd.DataFrame({"team_id": [1, 2], "moment": times[:2], "stadium": [1.5, 2.5]}).to_parquet(path)
+    weeks = features.create_group("weeks", key="team_id", event_time="moment")
+    query = """
+        WITH days AS (SELECT team_id, moment, spent FROM raw)
+        SELECT team_id, moment, sum(spent) OVER week AS spent_7d FROM days
+        WINDOW week AS (PARTITION BY team_id ORDER BY moment RANGE BETWEEN INTERVAL 6 DAYS PRECEDING AND CURRENT ROW)"""
+    weeks.insert(query)
+    assert sorted(weeks.read()["spent_7d"].to_pylist()) == [1.0, 2.0, 4.0]
+    homes = features.create_group("homes", key="team_id", event_time="moment")
+    homes.insert(str(path))
+    doubled = features.create_group("doubled", key="team_id", event_time="moment")
+    doubled.insert(
+        'SELECT w.team_id, w.moment, 2 * spent_7d AS twice FROM weeks w, "raw:1" r WHERE w.moment = r.moment'
+    )
+    said = features.create_group("said", key="team_id")
+    said.insert({"team_id": [1], "size": [3.0]}, made_from=[data.open("raw"), ("file", "/far/away.csv"), weeks])
+    view = features.create_view("team_value", features=["spent_7d", "stadium", "twice"], label="value")
+    labels = "SELECT team_id, moment + INTERVAL 1 DAY AS moment, value FROM raw WHERE value < 3"
+    dataset = view.create_training_dataset("season", labels)
+    assert dataset["train"].num_rows == 2
+
+    raw, made = Thing("table", "raw", "1"), Thing("group", "weeks", "1")
+    edges = set(features.lineage("season").sources)
+    assert Edge(made, raw, detail="commit 0") in edges
+    assert Edge(Thing("group", "homes", "1"), Thing("file", str(path)), detail="commit 0") in edges
+    assert {edge.source for edge in edges if edge.made.name == "doubled"} == {raw, made}
+    assert Edge(Thing("dataset", "season", "1"), raw, detail="labels") in edges
+    assert {edge.source for edge in features.lineage("said").sources} == {raw, made, Thing("file", "/far/away.csv")}
+    with pytest.raises(InvalidInputError, match=r"made_from has int \(7\); give tables"):
+        said.insert({"team_id": [1], "size": [3.0]}, made_from=[7])  # type: ignore[list-item]
+    features.remove_group("said")
+    assert "said" not in {edge.made.name for edge in lineage_of(project.current(), "raw").uses}
 
 
 def test_predictions_lead_back_to_what_they_were_made_for() -> None:

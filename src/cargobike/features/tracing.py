@@ -7,14 +7,17 @@ from collections.abc import Iterator
 from cargobike.core.layout import ProjectFolder
 from cargobike.core.registering.tracing import Edge, Lineage, Thing, lineage_of
 from cargobike.features.datasets.record import DatasetRecord, read_datasets
+from cargobike.features.groups.origins import group_origins
 from cargobike.features.views.record import ViewRecord, read_views
 from cargobike.store.files import project
 from cargobike.store.files.storages import storage_of
 
 
 def edges(folder: ProjectFolder) -> Iterator[Edge]:
-    """Yield what the views and training datasets of a project were made from, views first."""
+    """Yield what the groups, views and training datasets of a project were made from, in this order."""
     storage = storage_of(folder)
+    for group, origin in group_origins(storage):
+        yield Edge(group, origin.thing, detail=f"commit {origin.commit}")
     for view in read_views(storage):
         yield from _of_view(view)
     for dataset in read_datasets(storage):
@@ -46,3 +49,5 @@ def _of_dataset(dataset: DatasetRecord) -> Iterator[Edge]:
     yield Edge(made, Thing("view", dataset.view, str(dataset.view_version)))
     for group, version in dataset.group_versions.items():
         yield Edge(made, Thing("group", group, str(version)), detail=f"commit {dataset.commits.get(group)}")
+    for source in dataset.made_from:
+        yield Edge(made, Thing(*source), detail="labels")

@@ -55,6 +55,7 @@ class DatasetRecord(msgspec.Struct, frozen=True, kw_only=True):
         known_at: Whether only what was known by then counts.
         format: The format beside tables; `parquet` if there is none.
         late: How many values of each group were written after the time of their row.
+        made_from: What the rows were read from that features were joined to: kind, name and version of each.
         step: What names the step of a pipeline that made it; empty outside of pipelines.
     """
 
@@ -75,6 +76,7 @@ class DatasetRecord(msgspec.Struct, frozen=True, kw_only=True):
     format: str = "parquet"
     at: float = 0.0
     user: str = ""
+    made_from: tuple[tuple[str, str, str], ...] = ()
     step: str = ""
 
 

@@ -67,6 +67,7 @@ def write_dataset(
             format=format,
             at=time.time(),
             user=user_name(),
+            made_from=tuple((thing.kind, thing.name, thing.version) for thing in data.made_from),
             step=step_token(),
         )
         if made:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
-from cargobike.core.errors import NotFoundError, nearest, nearest_names
+from cargobike.core.errors import InvalidInputError, NotFoundError, nearest, nearest_names
 from cargobike.core.layout import ProjectFolder
+from cargobike.core.registering.keeping import KeptTable
+from cargobike.core.registering.steps import Kept, open_kept
+from cargobike.core.registering.tracing import Thing
 from cargobike.features.definition import Definition
 from cargobike.features.groups.definitions import all_definitions
 from cargobike.features.groups.group import Group
+from cargobike.features.groups.origins import Named
 from cargobike.store.files import project
 from cargobike.store.files.storages import storage_of
 
@@ -73,15 +76,27 @@ def search(text: str, folder: ProjectFolder | None = None) -> list[tuple[Group, 
 
 
 def make_group(definition: Definition, folder: ProjectFolder) -> Group:
-    """Return a group, whose queries may name other groups of its project."""
+    """Return a group, whose queries may name other groups and the tables of its project."""
+    return Group(definition, storage_of(folder), lambda name: named_rows(name, folder))
 
-    def table_of(name: str) -> Any:
-        try:
-            return group(name, folder=folder).dataset()
-        except NotFoundError:
-            return None
 
-    return Group(definition, storage_of(folder), table_of)
+def named_rows(name: str, folder: ProjectFolder) -> Named | None:
+    """Return the rows that a name in a query stands for: a group, or else a table of the project, `higgs` or `higgs:3`.
+
+    `None` if it is neither; DuckDB may know it as a file.
+    """
+    try:
+        one = group(name, folder=folder)
+        return Named(one.dataset(), Thing("group", one.name, str(one.version)))
+    except NotFoundError:
+        pass
+    if "/" in name:
+        return None
+    try:
+        table: KeptTable = open_kept(Kept("table", name), folder)
+    except (NotFoundError, InvalidInputError):
+        return None
+    return Named(table.read(), Thing("table", name.partition(":")[0], str(table.version)))
 
 
 def _words(definition: Definition) -> list[tuple[str, str]]:

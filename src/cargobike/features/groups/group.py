@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -22,12 +22,13 @@ from cargobike.features.groups.commits import Commit, commit_of, commit_with
 from cargobike.features.groups.definitions import newest_revision, revise, table_folder
 from cargobike.features.groups.files import MOST_ROWS, KeysOfFiles, read_rows, read_state
 from cargobike.features.groups.inserting import Insertion
+from cargobike.features.groups.origins import Named, Stated, Tracked, remember_origins
 from cargobike.features.groups.piecewise import insert_pieces
 from cargobike.features.groups.reading import dataset_of, snapshot_at
 from cargobike.features.groups.removing import Deletion, read_keys
 from cargobike.features.groups.rows.expecting import Check
 from cargobike.features.groups.rows.fitting import Columns
-from cargobike.features.groups.rows.incoming import TableOf, arrow_of, origin_of, pieces_of
+from cargobike.features.groups.rows.incoming import arrow_of, origin_of, pieces_of
 from cargobike.features.groups.rows.matching import Duplicates
 from cargobike.features.groups.rows.preparing import Rules, needs_all_rows, prepare
 from cargobike.features.groups.rows.quarantine import bad_ones, forget, put_aside, quarantined_rows
@@ -50,13 +51,15 @@ class Group:
     Args:
         definition: What it is.
         storage: The storage of its project.
-        table_of: Gives the rows of other groups, for queries.
+        find_rows: Gives what a name in a query stands for: rows of other groups and of tables.
     """
 
-    def __init__(self, definition: Definition, storage: Storage, table_of: TableOf = lambda name: None) -> None:
+    def __init__(
+        self, definition: Definition, storage: Storage, find_rows: Callable[[str], Named | None] = lambda name: None
+    ) -> None:
         self._definition = definition
         self._storage = storage
-        self._table_of = table_of
+        self._find_rows = find_rows
         self.log = Log(storage, table_folder(definition))
         """Its commits, as they lie on the storage; internal."""
         self._keys = KeysOfFiles()
@@ -121,19 +124,23 @@ class Group:
         missing_columns: Literal["refuse", "null"] = "refuse",
         bad_rows: Literal["refuse", "quarantine"] = "refuse",
         expectations: Sequence[Check] = (),
+        made_from: Sequence[Stated] = (),
         message: str = "",
     ) -> Commit:
         """Insert rows; one that has the key and event time of a row that is there replaces it.
 
         Args:
             source: A pandas, polars or Spark DataFrame, an Arrow table, a dict of columns, a list of dicts, the path of
-                Parquet, CSV or JSON-lines files, or a SQL query, in which groups can be named.
+                Parquet, CSV or JSON-lines files, or a SQL query, in which groups and tables of the project can be
+                named.
             duplicates: Which counts of rows with the same key and event time in `source`, if they differ.
             new_columns: Whether columns that the group lacks are added to it.
             missing_columns: Whether features that `source` lacks are null.
             bad_rows: What to do if rows lack a key or event time, or break an expectation: refuse all rows, or put the
                 bad ones aside, where `quarantined` returns them.
             expectations: More than those of the group, also functions from an Arrow table to truths.
+            made_from: What the rows were computed from, for lineage, such as the table that was read; files, and what a
+                query names, are known without it.
             message: What to remember about the commit.
 
         Returns:
@@ -151,16 +158,17 @@ class Group:
             bad_rows=read_choice("bad_rows", bad_rows, Literal["refuse", "quarantine"]),
             expectations=tuple(expectations),
         )
-        pieces = pieces_of(source, self._table_of, MOST_ROWS)
+        tracked = Tracked(self._find_rows, source, made_from)
+        pieces = pieces_of(source, tracked.rows_of, MOST_ROWS)
         if pieces is None:
-            table, origin = arrow_of(source, self._table_of)
+            table, origin = arrow_of(source, tracked.rows_of)
         else:
             origin, table, following = origin_of(source), next(pieces), next(pieces, None)
             if following is not None and not any(map(needs_all_rows, (*self._definition.expectations, *expectations))):
                 commit = Commit(operation="insert", source=origin, message=str(message))
                 tables = itertools.chain([table, following], pieces)
                 del table, following  # not to be kept beside those that come after them
-                return self._insert_pieces(tables, rules, commit)
+                return self._insert_pieces(tables, rules, commit, tracked)
             if following is not None:
                 table = pa.concat_tables([table, following, *pieces])
         commit = Commit(operation="insert", source=origin, message=str(message))
@@ -173,14 +181,16 @@ class Group:
             commit = msgspec.structs.replace(commit, quarantine=name, quarantined=aside)
         insertion = Insertion(self.log, ready.definition, ready.rows, self._keys, commit)
         commit = commit_with(self.log, ready.definition, insertion)[1]
+        remember_origins(self._storage, ready.definition, tracked.things, commit.number)
         if ready.definition.online:
             self._bring_online(commit)
         return commit
 
-    def _insert_pieces(self, tables: Iterator[pa.Table], rules: Rules, commit: Commit) -> Commit:
+    def _insert_pieces(self, tables: Iterator[pa.Table], rules: Rules, commit: Commit, tracked: Tracked) -> Commit:
         self._definition, made = insert_pieces(
             self.log, self._definition, tables, rules, keys=self._keys, commit=commit
         )
+        remember_origins(self._storage, self._definition, tracked.things, made.number)
         if self._definition.online:
             self._bring_online(made)
         return made

@@ -12,7 +12,11 @@ import pyarrow as pa
 from cargobike.core.errors import InvalidInputError, NotFoundError, nearest
 from cargobike.core.registering.lazy import load
 from cargobike.core.registering.steps import Kept, own_step
+from cargobike.core.registering.tracing import Thing
 from cargobike.features.datasets.dataset import TrainingDataset
+from cargobike.features.groups.finding import named_rows
+from cargobike.features.groups.origins import Named, Tracked
+from cargobike.features.groups.rows.incoming import arrow_of, is_query
 from cargobike.features.online.lookup import GroupLookup
 from cargobike.features.online.stores.choosing import store_of
 from cargobike.features.online.vectors import Vector, Vectors
@@ -35,6 +39,7 @@ from cargobike.features.views.transforming import (
     fit_all,
     transformation_of,
 )
+from cargobike.store.files import project
 from cargobike.store.files.storage import Storage
 
 FindGroup = Callable[[str, int], ReadGroup]
@@ -121,8 +126,9 @@ class View:
         Every row is kept; what is missing is null.
 
         Args:
-            labels: Rows with keys, a time and the label: a pandas, polars or Spark DataFrame, an Arrow table. Or a
-                query that has the features and the label already, such as `features.get_features` returns.
+            labels: Rows with keys, a time and the label: a pandas, polars or Spark DataFrame, an Arrow table, or a SQL
+                query, in which groups and tables of the project can be named. Or a query that has the features and the
+                label already, such as `features.get_features` returns.
             time: The column of `labels` that says when; by default it is inferred.
             known_at: Count only what was known at the time of a row: `"commit"` for what was written by then, or a
                 column of the groups that says since when a row was known.
@@ -132,6 +138,9 @@ class View:
         """
         if isinstance(labels, Query):
             return self._queried(labels.known_at(known_at) if known_at else labels)
+        tracked = Tracked(_named_here, labels) if is_query(labels) else None
+        if tracked is not None:
+            labels = arrow_of(labels, tracked.rows_of)[0]
         rows = labels if is_spark(labels) else as_table(labels)
         names = schema_of(rows).names
         if self.label and self.label not in names:
@@ -140,7 +149,8 @@ class View:
                 f"The view {self.name} learns {self.label!r}, and the rows have no such column.{advice}"
             )
         query = ask_owned(self._owned(names), rows, time=time)
-        return TrainingData(self, query.known_at(known_at) if known_at else query)
+        made_from = () if tracked is None else tuple(dict.fromkeys(tracked.things))
+        return TrainingData(self, query.known_at(known_at) if known_at else query, made_from)
 
     def _queried(self, query: Query) -> TrainingData:
         needed = [*(each.column for each in self.record.features), *([self.label] if self.label else [])]
@@ -296,6 +306,8 @@ class TrainingData:
 
     view: View
     query: Query
+    made_from: tuple[Thing, ...] = ()
+    """What the rows were read from that features are joined to, as far as a query says it."""
 
     def explain(self) -> Explanation:
         """Say how features are joined, and how many values were written after the time of their row."""
@@ -332,6 +344,10 @@ class TrainingData:
                 "training_data(labels).query.to_spark(), or make a training dataset."
             )
         return self.query.to_spark(session)
+
+
+def _named_here(name: str) -> Named | None:
+    return named_rows(name, project.current())
 
 
 def _computed(function: Function, arrays: list[Any], rows: int) -> Any:

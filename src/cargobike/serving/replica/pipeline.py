@@ -152,6 +152,10 @@ class Pipeline:
         found = self._lookup.rows(rows)
         if self._signature is not None and len(self._signature.inputs) == 1:
             return [_bare(features, self._signature.inputs[0].name) for features in found]
+        if self._signature is not None and self._signature.inputs and self._functions.before is None:
+            # A view may have more features than a model takes: those that others are computed from, for example.
+            taken = [field.name for field in self._signature.inputs]
+            return [{name: features[name] for name in taken if name in features} for features in found]
         return list(found)
 
     def _check_answers(self, answers: list[Any]) -> None:

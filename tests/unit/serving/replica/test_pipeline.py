@@ -76,6 +76,26 @@ def test_features_are_looked_up_by_keys() -> None:
     assert shelf.is_closed
 
 
+def test_a_model_gets_those_features_of_a_view_that_it_takes() -> None:
+    class LargeShelf(Shelf):
+        def rows(self, requests: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+            return [{"city": "Oslo", **row, "since": None} for row in super().rows(requests)]
+
+    seen: list[dict[str, Any]] = []
+
+    def remember(rows: list[Any]) -> list[float]:
+        seen.extend(rows)
+        return [1.0] * len(rows)
+
+    pipeline = Pipeline(remember, signature=TEAM, lookup=LargeShelf())
+    assert pipeline.answer([{"team_id": 1}]) == [1.0]
+    assert seen == [{"budget": 10.0, "visitors": 3}]
+    before = Functions(before=lambda rows: [{"budget": 1.0, "visitors": len(row["city"])} for row in rows])
+    pipeline = Pipeline(remember, signature=TEAM, lookup=LargeShelf(), functions=before)
+    pipeline.answer([{"team_id": 1}])
+    assert seen[1] == {"budget": 1.0, "visitors": 4}, "a function before the model may need the others"
+
+
 @pytest.mark.parametrize(
     ("answers", "words"),
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import json
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -64,12 +65,16 @@ def pieces_of(source: Any, table_of: TableOf, most_rows: int) -> Iterator[pa.Tab
     return None
 
 
+def is_query(source: object) -> bool:
+    """Tell whether something is a SQL query, and no path."""
+    return isinstance(source, str) and _QUERY.match(source) is not None
+
+
 def origin_of(source: Any) -> str:
     """Return what rows that come piece by piece came from."""
     if isinstance(source, pa.RecordBatchReader | ds.Dataset):
         return "arrow"
-    is_query = isinstance(source, str) and _QUERY.match(source)
-    return "query" if is_query else without_credentials(os.fspath(source))
+    return "query" if is_query(source) else without_credentials(os.fspath(source))
 
 
 def _batches_of(source: Any, table_of: TableOf) -> Iterator[pa.RecordBatch]:
@@ -246,7 +251,7 @@ def _answered(query: str, table_of: TableOf) -> Iterator[Any]:
     connection = duckdb.connect()
     try:
         connection.execute("SET TimeZone = 'UTC'")
-        for name in connection.get_table_names(query):
+        for name in _names_in(query, connection):
             rows = table_of(name)
             if rows is not None:
                 connection.register(name, rows)
@@ -259,6 +264,28 @@ def _answered(query: str, table_of: TableOf) -> Iterator[Any]:
         raise InvalidInputError(f"The query cannot be answered: {said}") from error
     finally:
         connection.close()
+
+
+def _names_in(query: str, connection: Any) -> set[str]:
+    """Return the names of tables in a query that the query does not define itself."""
+    import duckdb  # noqa: PLC0415 - the caller has it
+
+    try:
+        names: set[str] = connection.get_table_names(query)
+    except duckdb.BinderException:  # it binds the query before tables are known, and cannot do so with all windows
+        tree = json.loads(connection.execute("SELECT json_serialize_sql(?)", [query]).fetchall()[0][0])
+        nodes = list(_nodes_of(tree))
+        names = {str(node["table_name"]) for node in nodes if node.get("type") == "BASE_TABLE"}
+        names -= {str(one["key"]) for node in nodes for one in (node.get("cte_map") or {}).get("map", ())}
+    return names
+
+
+def _nodes_of(tree: Any) -> Iterator[dict[str, Any]]:
+    """Yield all objects of a parsed query."""
+    if isinstance(tree, dict):
+        yield tree
+    for part in tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ():
+        yield from _nodes_of(part)
 
 
 def _shown(source: Any) -> str:
