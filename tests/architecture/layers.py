@@ -317,7 +317,7 @@ LIBRARIES: dict[str, Library] = {
         ("experiments/tensorboard/process.py",), "an extra; only the process of the server loads it"
     ),
     "transformers": Library(("experiments/trial/callbacks/transformers.py",)),
-    "typer": Library(("cli/*", "*/commands/*", "*/command.py")),
+    "typer": Library(("cli/*", "*/commands/*", "*/command.py", "remote/calling/*")),
     "xgboost": Library(("experiments/trial/callbacks/xgboost.py", "models/flavours/xgboost.py")),
     "urllib3": Library(("serving/kubernetes/cluster.py",)),
     "uvicorn": Library(("ui/web/serving.py", "serving/front/process.py", "serving/front/web/connections.py")),

@@ -12,4 +12,5 @@ PRODUCT: Final = Product(
     commands=(
         Command("bench", "cargobike.bench.command", "Measure how fast this machine, or cluster, trains.", after="rm"),
     ),
+    afar="cargobike.bench.afar:AFAR",
 )

@@ -23,6 +23,8 @@ from cargobike.store.files import project as project_door
 
 _log = logging.getLogger(__name__)
 
+_CALL = "cargobike.remote.calling.running:call"
+_IS_ONLY_HERE = "cargobike.remote.calling.running:is_only_here"
 _VALIDATOR = "Value error, "  # how Typer's library for checking values begins what is a sentence without it
 
 
@@ -43,6 +45,8 @@ class CommandGroup(TyperGroup):
         if not ctx.resilient_parsing and not args[0].startswith("-") and find_command(args[0]) is None:
             hint = nearest(args[0], commands(products()))
             ctx.fail(f"There is no command {args[0]!r}.{hint} `cargobike --help` lists them all.")
+        if not ctx.resilient_parsing and (server := _server_of(ctx, args)):
+            raise typer.Exit(load(_CALL)(args, server, ctx.params.get("send") or ()))
         name, command, rest = super().resolve_command(ctx, args)
         return name, command if name is None else load_command(name), rest
 
@@ -64,6 +68,19 @@ class CommandGroup(TyperGroup):
             what = f"{error.strerror}: {os.fsdecode(error.filename)}" if error.filename else str(error)
             typer.secho(neutralized(f"{what}. (-vv shows where.)"), fg="red", err=True)
             raise typer.Exit(1) from error
+
+
+def _server_of(ctx: Any, args: list[str]) -> str:
+    """Return the server that a command is to run on, empty for this machine."""
+    given: str = ctx.params.get("server") or ""
+    if given and ctx.params.get("project"):
+        ctx.fail("--server and --project exclude each other: the server has its own project.")
+    if ctx.params.get("send") and not given and not settings.server():
+        ctx.fail("--send goes with --server: it names files that are sent there.")
+    if given or ctx.params.get("project") or {"-h", "--help"} & set(args):
+        return given if not {"-h", "--help"} & set(args) else ""
+    server = settings.server()
+    return server if server and not load(_IS_ONLY_HERE)(args) else ""
 
 
 def find_command(name: str) -> Command | None:
@@ -116,6 +133,17 @@ def _shared(
             metavar="FOLDER|URL", help=f"Project to use. [default: ${settings.PROJECT}, or .cargobike here or above]"
         ),
     ] = "",
+    server: Annotated[
+        str,
+        typer.Option(
+            metavar="ADDRESS",
+            help=f"Run the command where the project is: https://tower:8520. [default: ${settings.SERVER}, or here]",
+        ),
+    ] = "",
+    send: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PATH", help="With --server: send this file or folder along; may be repeated."),
+    ] = None,
     version: Annotated[
         bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
     ] = False,

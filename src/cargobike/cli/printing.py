@@ -13,6 +13,7 @@ from rich.text import Text
 
 from cargobike.cli.grid import Grid
 from cargobike.cli.terminal import neutralized
+from cargobike.core import settings
 from cargobike.core.facts import pack_number
 from cargobike.core.values.times import on_calendar
 from cargobike.core.values.words import number
@@ -28,6 +29,8 @@ def print_json(value: object) -> None:
 
 def console() -> Console:
     """Return where tables go; made when needed, because tests and pipes replace standard output."""
+    if far := settings.columns():
+        return Console(highlight=False, markup=False, emoji=False, width=far, soft_wrap=True, force_terminal=True)
     plain_width = None if sys.stdout.isatty() else _NO_EDGE  # one row is one line for a program that reads a pipe
     return Console(highlight=False, markup=False, emoji=False, width=plain_width, soft_wrap=True)
 

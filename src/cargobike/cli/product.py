@@ -14,4 +14,5 @@ PRODUCT: Final = Product(
         Command("lineage", "cargobike.cli.lineage", "Show what something came from, and what uses it.", after="ui"),
         Command("version", "cargobike.cli.version", "Print the version."),
     ),
+    afar="cargobike.cli.afar:AFAR",
 )

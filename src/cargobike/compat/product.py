@@ -13,4 +13,5 @@ PRODUCT: Final = Product(
         Command("migrate", "cargobike.compat.commands.migrate", "Rewrite a script for an older library in our names."),
         Command("horovodrun", "cargobike.compat.commands.horovodrun", "Run a program for Horovod as several ranks."),
     ),
+    afar="cargobike.compat.commands.afar:AFAR",
 )

@@ -31,6 +31,7 @@ COMPAT_ENGINE = "CARGOBIKE_COMPAT_ENGINE"
 COMPAT_WORKERS = "CARGOBIKE_COMPAT_WORKERS"
 HOPS_VERSION = "CARGOBIKE_HOPS_VERSION"
 
+COLUMNS = "CARGOBIKE_COLUMNS"
 CPUS = "CARGOBIKE_CPUS"
 SCRATCH = "CARGOBIKE_SCRATCH"
 MARK = "CARGOBIKE_MARK"
@@ -55,7 +56,7 @@ FOR_PEOPLE = {
     STORAGE_TIMEOUT_S: "for how many seconds storage that does not answer is asked again; 60 by default",
     UI_TOKEN: "the token that `cargobike ui` asks for, at least 16 characters; a new one each time by default",
     SERVER: "the address of a server that has the project, such as `https://tower:8520`, for "
-    "the [client](guides/client.md)",
+    "[commands](guides/remote-commands.md) and the [client](guides/client.md)",
     TOKEN: "the token for that server; taken out of the environment as soon as it is read",
     TOKEN_FILE: "a file with that token, which only its owner can read (mode 600)",
     CA_FILE: "a file with the certificates of authorities that this server is checked against, in PEM form",
@@ -78,6 +79,7 @@ FOR_PEOPLE = {
 """What people may set, with what it says; the reference documents exactly these."""
 
 BETWEEN_PROCESSES = {
+    COLUMNS: "how wide the terminal is that a command prints for, on the other machine that asked for it",
     CPUS: "how many threads a worker may keep busy; its engine sets it",
     MARK: "a random word and the driver's process, by which engines find what workers have left behind",
     STEPS_OF: "the folder of a run, by which a pipeline finds what its steps have left behind",
@@ -133,6 +135,12 @@ def take_ui_token() -> str:
     What this process starts afterwards cannot read it there.
     """
     return os.environ.pop(UI_TOKEN, "")
+
+
+def columns() -> int:
+    """Return how wide the terminal on another machine is that a command prints for; 0 if there is none."""
+    text = os.environ.get(COLUMNS, "")
+    return min(int(text), 1000) if text.isdecimal() else 0
 
 
 def server() -> str:

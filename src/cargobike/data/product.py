@@ -22,4 +22,5 @@ PRODUCT: Final = Product(
     triggers={"arrived": "cargobike.data.arrivals:look"},
     thing_pages={"table": "/data/{id}"},
     pages="cargobike.data.pages.section:data_section",
+    afar="cargobike.data.commands.afar:AFAR",
 )

@@ -10,4 +10,5 @@ PRODUCT: Final = Product(
     name="demo",
     title="Demonstration",
     commands=(Command("demo", "cargobike.demo.command", "Search a small neural network, to see how it goes."),),
+    afar="cargobike.demo.afar:AFAR",
 )

@@ -44,4 +44,5 @@ PRODUCT: Final = Product(
     pages="cargobike.experiments.pages.section:experiment_section",
     find_page="cargobike.experiments.finding:find_page",
     list_names="cargobike.experiments.commands.naming:list_names",
+    afar="cargobike.experiments.commands.afar:AFAR",
 )

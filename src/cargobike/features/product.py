@@ -34,4 +34,5 @@ PRODUCT: Final = Product(
         "view": "/feature-views/{name}?version={version}",
         "dataset": "/training-datasets/{name}?version={version}",
     },
+    afar="cargobike.features.commands.afar:AFAR",
 )

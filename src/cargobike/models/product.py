@@ -22,4 +22,5 @@ PRODUCT: Final = Product(
     edges="cargobike.models.tracing:edges",
     pages="cargobike.models.pages.section:model_section",
     thing_pages={"model": "/models/{name}/{version}"},
+    afar="cargobike.models.commands.afar:AFAR",
 )

@@ -30,4 +30,5 @@ PRODUCT: Final = Product(
     pages="cargobike.monitoring.pages.section:monitoring_section",
     thing_pages={"monitor": "/monitors/{name}"},
     opened={"monitor": "cargobike.monitoring.triggering:open_monitor"},
+    afar="cargobike.monitoring.commands.afar:AFAR",
 )

@@ -22,4 +22,5 @@ PRODUCT: Final = Product(
     thing_pages={"pipeline": "/pipelines/runs/{version}"},
     pages="cargobike.pipelines.pages.section:pipeline_section",
     list_names="cargobike.pipelines.commands.naming:list_names",
+    afar="cargobike.pipelines.commands.afar:AFAR",
 )

@@ -11,6 +11,7 @@ from cargobike.core.errors import InvalidInputError
 from cargobike.remote.asking.address import check_private, parse_address, tls_context
 from cargobike.remote.asking.connection import Connection
 from cargobike.remote.asking.tokens import find_token
+from cargobike.remote.rooms.commands import Commands
 from cargobike.remote.rooms.data import Data
 from cargobike.remote.rooms.experiments import Experiments
 from cargobike.remote.rooms.features import Features
@@ -38,6 +39,7 @@ class RemoteProject:
         monitoring: Monitors and their alarms.
         pipelines: Runs and schedules.
         sharing: Networks and what is published in them.
+        commands: Everything else that the command line can do.
     """
 
     def __init__(self, connection: Connection) -> None:
@@ -50,6 +52,7 @@ class RemoteProject:
         self.monitoring = Monitoring(connection)
         self.pipelines = Pipelines(connection)
         self.sharing = Sharing(connection)
+        self.commands = Commands(connection)
 
     def __repr__(self) -> str:
         return f"RemoteProject({str(self.connection.address)!r})"

@@ -35,4 +35,5 @@ PRODUCT: Final = Product(
     logs="cargobike.serving.inference_log.following",
     pages="cargobike.serving.pages.section:serving_section",
     thing_pages={"deployment": "/deployments/{name}"},
+    afar="cargobike.serving.commands.afar:AFAR",
 )

@@ -21,4 +21,5 @@ PRODUCT: Final = Product(
     edges="cargobike.sharing.tracing:edges",
     pages="cargobike.sharing.pages.section:sharing_section",
     thing_pages={"publication": "/shared/{id}"},
+    afar="cargobike.sharing.commands.afar:AFAR",
 )

@@ -33,6 +33,7 @@ PRODUCTS: Final = (
     "cargobike.sharing.product:PRODUCT",
     "cargobike.bench.product:PRODUCT",
     "cargobike.compat.product:PRODUCT",
+    "cargobike.remote.product:PRODUCT",
     "cargobike.cli.product:PRODUCT",
 )
 """The products that Cargobike itself has, in the order in which people meet them."""
@@ -99,6 +100,8 @@ class Product:
     """
     thing_pages: Mapping[str, str] = field(default_factory=dict)
     """The address of the page of a thing in lineage by its kind, with `{name}`, `{version}` or `{id}` (both) in it."""
+    afar: str = ""
+    """What its commands may do for callers on other machines: a mapping from their words to `Afar`."""
     list_names: str = ""
     """A function that yields what its things can be called, each with a few words about it, for shells to complete."""
 

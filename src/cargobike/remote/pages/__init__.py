@@ -1,0 +1,1 @@
+"""The routes of commands that run for callers on other machines; there are no pages."""
