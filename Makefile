@@ -122,5 +122,5 @@ $(VENV)/.demo-installed: pyproject.toml $(VENV)/.torch-installed
 
 $(VENV)/.dev-installed: pyproject.toml $(VENV)/.torch-installed
 	@echo "Installing Cargobike and what its tests need ..."
-	@$(PIP) install --quiet $(TORCH) -e ".[data,delta,demo,features,hdfs,lmdb,notebook,pandas,plot,postgres,redis,s3,serving,spark,tensorboard,tfrecord,ui]" --group dev --group docs --group frameworks
+	@$(PIP) install --quiet $(TORCH) -e ".[all,demo]" --group dev --group docs --group frameworks
 	@touch $@
