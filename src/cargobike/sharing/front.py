@@ -130,7 +130,7 @@ def opinions(publication: str, *, network: str = "") -> list[Opinion]:
 
 
 def rate(publication: str, rating: int = 0, comment: str = "", *, network: str = "") -> None:
-    """Rate a publication from 1 to 5, comment on it, or both; replaces what this project said about it before.
+    """Rate a publication from 1 to 5, comment on it, or both; what is not said now stays as it was said before.
 
     Raises:
         InvalidInputError: If there is neither, or the rating is no whole number from 1 to 5.

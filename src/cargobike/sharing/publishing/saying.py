@@ -19,7 +19,7 @@ from cargobike.sharing.records import FORMAT, Note, replacement_message
 
 
 def give_opinion(project: ProjectFolder, catalogue: Catalogue, about: Reference, rating: int, text: str) -> None:
-    """Rate a publication, comment on it, or both.
+    """Rate a publication, comment on it, or both; what is not said now stays as it was said before.
 
     Raises:
         InvalidInputError: If it is this project's own.
@@ -27,6 +27,9 @@ def give_opinion(project: ProjectFolder, catalogue: Catalogue, about: Reference,
     entry, identity = catalogue.entry(*about), load_identity(project)
     if entry.head == catalogue.head(identity.publisher):
         raise InvalidInputError(f"{entry.reference} is this project's own; others rate it.")
+    for before in catalogue.opinions(entry):
+        if (before.author, before.version) == (identity.publisher, entry.version):
+            rating, text = rating or before.rating, text.strip() or before.text
     _say(
         project,
         catalogue,

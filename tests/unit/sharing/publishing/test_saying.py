@@ -40,6 +40,10 @@ def test_an_opinion_is_signed_and_replaces_the_one_before() -> None:
     sharing.rate("higgs", 2)
     sharing.rate("higgs", 4, "Better than I thought.")
     assert [(one.rating, one.text) for one in sharing.opinions("higgs")] == [(4, "Better than I thought.")]
+    sharing.rate("higgs", comment="Still useful.")
+    assert [(one.rating, one.text) for one in sharing.opinions("higgs")] == [(4, "Still useful.")], "the rating stays"
+    sharing.rate("higgs", 5)
+    assert [(one.rating, one.text) for one in sharing.opinions("higgs")] == [(5, "Still useful.")]
     with pytest.raises(InvalidInputError, match="this project's own"):
         sharing.rate("mine", 5)
     for rating in (0, 6, -1):
