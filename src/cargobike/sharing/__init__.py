@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from cargobike.sharing.front import block, mute, opinions, publish, rate, search, trust, withdraw
     from cargobike.sharing.getting.front import get
     from cargobike.sharing.getting.handle import Arrival
-    from cargobike.sharing.getting.holders import Holder, holders
+    from cargobike.sharing.getting.holders import holders
 
 __all__ = [
     "Arrival",
@@ -39,7 +39,7 @@ _FRONT = "cargobike.sharing.front"
 _SOURCES = {
     "Arrival": "cargobike.sharing.getting.handle",
     "Entry": "cargobike.sharing.catalogue.entry",
-    "Holder": "cargobike.sharing.getting.holders",
+    "Holder": "cargobike.sharing.shapes",
     "Opinion": "cargobike.sharing.catalogue.entry",
     "block": _FRONT,
     "get": "cargobike.sharing.getting.front",

@@ -151,3 +151,25 @@ class Signed(Record, frozen=True):
     body: Annotated[bytes, Meta(max_length=MOST_BYTES)]
     publisher: Key
     signature: Annotated[bytes, Meta(min_length=64, max_length=64)]
+
+
+class Holder(msgspec.Struct, frozen=True, kw_only=True):
+    """What one member has.
+
+    Attributes:
+        address: Where it is.
+        publisher: Its key; empty if it was not reached.
+        share: How much of the publication it has, from 0 to 1.
+        round_trip_s: How long it took to answer a small question.
+        rate: Bytes in a second at which one piece came; 0 if none was asked for.
+        problem: Why it was not reached.
+        through: Keys of members that cannot be dialled, and whose pieces it passes on; they count as its own.
+    """
+
+    address: str
+    publisher: str = ""
+    share: float = 0.0
+    round_trip_s: float = 0.0
+    rate: float = 0.0
+    problem: str = ""
+    through: tuple[str, ...] = ()

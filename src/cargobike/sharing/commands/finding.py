@@ -146,11 +146,13 @@ def who(
     if not found:
         console().print("No members are known: --peer HOST:PORT names one.")
         return
-    made = table("MEMBER", "ADDRESS", "HAS", "RATE", "PROBLEM", right=("HAS", "RATE"))
+    made = table("MEMBER", "ADDRESS", "HAS", "RATE", "NOTE", right=("HAS", "RATE"))
     for one in found:
         rate = f"{size_words(int(one.rate))}/s" if one.rate else MISSING
         member = short(one.publisher) if one.publisher else "unknown"
-        made.add_row(cell(member), cell(one.address), cell(f"{one.share:.0%}"), cell(rate), cell(one.problem))
+        through = f"through it: {', '.join(map(short, one.through))}" if one.through else ""
+        words = one.problem or through
+        made.add_row(cell(member), cell(one.address), cell(f"{one.share:.0%}"), cell(rate), cell(words))
     print_table(made)
 
 

@@ -62,7 +62,7 @@ def get(
         print_json(
             {
                 "publication": progress.reference,
-                "folder": str(arrival.folder),
+                "folder": str(arrival.place),
                 "size": progress.size,
                 "size_fetched": progress.size_fetched,
                 "size_found": progress.size_found,
@@ -73,7 +73,7 @@ def get(
         return
     console().print(
         cell(
-            f"{progress.reference} is in {arrival.folder}: {size_words(progress.size)}, of which "
+            f"{progress.reference} is in {arrival.place}: {size_words(progress.size)}, of which "
             f"{size_words(progress.size_fetched)} were sent and {size_words(progress.size_found)} were here already."
         )
     )
@@ -92,17 +92,21 @@ def serve(
     secret_file: SecretFile = None,
     members: MembersFile = None,
     announce: Annotated[bool, typer.Option("--announce", help="Find members on the same link, and be found.")] = False,
+    relay: Annotated[
+        bool, typer.Option("--relay/--no-relay", help="Pass on pieces of members that others cannot dial.")
+    ] = True,
     systemd: Annotated[bool, typer.Option("--systemd", help="Print a unit for systemd instead.")] = False,
 ) -> None:
     """Give what is here to other members, and learn what they publish, until it is interrupted."""
     name = front.choose_network(network)
     if systemd:
-        arguments = ["--host", host, "--port", str(port), *(["--announce"] if announce else [])]
+        arguments = ["--host", host, "--port", str(port)]
+        arguments += [*(["--announce"] if announce else []), *([] if relay else ["--no-relay"])]
         arguments += [word for peer in peers or () for word in ("--peer", peer)]
         typer.echo(unit(project.prepare().root, name, arguments), nl=False)
         return
     opened = open_network(project.prepare(), name, secret_file=secret_file, members_file=members)
-    _run(opened, host=host, port=port, peers=peers or (), announces=announce)
+    _run(opened, host=host, port=port, peers=peers or (), announces=announce, relays=relay)
 
 
 def rendezvous(
@@ -134,6 +138,11 @@ def status(network: Network = "", as_json: Json = False) -> None:
     limits = {"send": answer.limits.send, "receive": answer.limits.receive, **(answer.limits.peers or {})}
     said = [f"{name} {rate}" for name, rate in limits.items() if rate] + list(answer.limits.hours or ())
     out.print(cell(f"Limits: {', '.join(said) or 'none'}."))
+    if answer.lenders:
+        keys = ", ".join(map(short, answer.lenders))
+        out.print(cell(f"Passes on what members have that cannot be dialled: {keys}."))
+    if answer.lent_to:
+        out.print(cell(f"Asked over our own calls, since they cannot dial us: {', '.join(answer.lent_to)}."))
     if answer.peers:
         made = table("MEMBER", "ADDRESS", "GIVEN", "RATE", "STATE", right=("GIVEN", "RATE"))
         given = {one.publisher: one.size for one in answer.given}

@@ -20,6 +20,7 @@ from cargobike.sharing.daemon.messages import (
     MOST_LINE,
     AskStatus,
     Done,
+    Holders,
     Problem,
     Reply,
     Request,
@@ -38,7 +39,7 @@ _log = logging.getLogger(__name__)
 
 
 class ControlServer:
-    """Answers requests, one after the other, in a thread.
+    """Answers requests, each in a thread of its own: members that do not answer hold up no other request.
 
     Args:
         folder: The network's folder; the socket lies there, with mode 600.
@@ -70,12 +71,15 @@ class ControlServer:
                 continue
             except OSError:
                 break
-            with connection:
-                if not is_own_user(connection):
-                    continue
-                connection.settimeout(_WAIT_S)
-                with contextlib.suppress(OSError):
-                    connection.sendall(msgspec.json.encode(self._reply(connection)) + b"\n")
+            threading.Thread(target=self._serve, args=(connection,), name="cargobike-control", daemon=True).start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        with connection:
+            if not is_own_user(connection):
+                return
+            connection.settimeout(_WAIT_S)
+            with contextlib.suppress(OSError):
+                connection.sendall(msgspec.json.encode(self._reply(connection)) + b"\n")
 
     def _reply(self, connection: socket.socket) -> Reply:
         try:
@@ -96,7 +100,9 @@ class ControlServer:
         self._path.unlink(missing_ok=True)
 
 
-def ask_daemon(project: ProjectFolder, network: str, request: Request, *, timeout_s: float = _WAIT_S) -> Status | Done:
+def ask_daemon(
+    project: ProjectFolder, network: str, request: Request, *, timeout_s: float = _WAIT_S
+) -> Status | Holders | Done:
     """Say something to the daemon of a project and network, and return its answer.
 
     Raises:

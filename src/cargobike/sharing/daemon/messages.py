@@ -7,6 +7,8 @@ from typing import Annotated, Final, TypeAlias
 import msgspec
 from msgspec import Meta
 
+from cargobike.sharing.shapes import Holder
+
 MOST_LINE: Final = 4 << 20
 Words = Annotated[str, Meta(max_length=200)]
 
@@ -53,6 +55,18 @@ class AddPeer(Control, frozen=True, tag="peer"):
 
 class Gossip(Control, frozen=True, tag="gossip"):
     """Compare catalogues with all members now; answered when that is done."""
+
+
+class AskHolders(Control, frozen=True, tag="holders?"):
+    """Ask all members what they have of a publication; answered when they have said so."""
+
+    reference: Words
+
+
+class Holders(Control, frozen=True, tag="holders"):
+    """What members have of a publication, those with the most first."""
+
+    holders: tuple[Holder, ...]
 
 
 class Stop(Control, frozen=True, tag="stop"):
@@ -115,6 +129,8 @@ class Status(Control, frozen=True, tag="status"):
         peers: Members that it knows.
         limits: What is allowed, as in `SetLimits`.
         paths: How fast each member is served.
+        lenders: Keys of members that cannot be dialled, and whose pieces are passed on.
+        lent_to: Addresses of members that cannot dial this one, and ask it over its own calls.
     """
 
     network: str
@@ -129,6 +145,8 @@ class Status(Control, frozen=True, tag="status"):
     peers: tuple[Known, ...]
     limits: SetLimits
     paths: tuple[PathState, ...] = ()
+    lenders: tuple[str, ...] = ()
+    lent_to: tuple[str, ...] = ()
 
 
 class Done(Control, frozen=True, tag="done"):
@@ -143,7 +161,7 @@ class Problem(Control, frozen=True, tag="problem"):
     words: str
 
 
-Request: TypeAlias = AskStatus | Pause | Resume | SetLimits | AddPeer | Gossip | Stop
-Reply: TypeAlias = Status | Done | Problem
+Request: TypeAlias = AskStatus | Pause | Resume | SetLimits | AddPeer | Gossip | AskHolders | Stop
+Reply: TypeAlias = Status | Holders | Done | Problem
 requests: Final = msgspec.json.Decoder(Request)
 replies: Final = msgspec.json.Decoder(Reply)

@@ -12,16 +12,21 @@ from collections.abc import Callable, Iterable, Iterator
 from types import FrameType
 from typing import Final
 
+import msgspec
+
 from cargobike.core.layout import ProjectFolder
+from cargobike.sharing.catalogue.entry import read_reference
 from cargobike.sharing.daemon.control import ControlServer
 from cargobike.sharing.daemon.limiting import as_limits, merged, read_limits, write_limits
 from cargobike.sharing.daemon.lock import DaemonLock
 from cargobike.sharing.daemon.messages import (
     AddPeer,
+    AskHolders,
     AskStatus,
     Done,
     GivenTo,
     Gossip,
+    Holders,
     Known,
     PathState,
     Pause,
@@ -33,14 +38,19 @@ from cargobike.sharing.daemon.messages import (
     Status,
     Stop,
 )
+from cargobike.sharing.getting.holders import ask_all, share_of
 from cargobike.sharing.governor.pacing import Handle, Pacer
 from cargobike.sharing.identity.keys import short
 from cargobike.sharing.network.beacons import Beacons
 from cargobike.sharing.network.membership import Membership
 from cargobike.sharing.network.network import Network
-from cargobike.sharing.swarm.answering import Answers, Giving
-from cargobike.sharing.wire.member import Member
-from cargobike.sharing.wire.messages import Greeting
+from cargobike.sharing.pieces.plan import Plan
+from cargobike.sharing.shapes import Holder
+from cargobike.sharing.swarm.answering import Answers, Giving, dialled_at
+from cargobike.sharing.swarm.lenders import Lenders
+from cargobike.sharing.swarm.lending import Lending
+from cargobike.sharing.wire.member import Member, flags_of
+from cargobike.sharing.wire.messages import MOST_ROOTS, Greeting
 from cargobike.sharing.wire.reception import Reception
 
 _log = logging.getLogger(__name__)
@@ -63,6 +73,7 @@ class Daemon:
         announces: Whether it looks for members on the same link, and tells them of itself.
         interface: The address of the interface to do that on; by default where it listens, or what the kernel chooses.
         gives: Whether it gives pieces; a rendezvous only introduces members and passes on records.
+        relays: Whether it passes on pieces of members that others cannot dial.
         gossip_s: Seconds between comparisons of catalogues.
 
     Raises:
@@ -80,11 +91,14 @@ class Daemon:
         announces: bool = False,
         interface: str = "",
         gives: bool = True,
+        relays: bool = True,
         gossip_s: float = GOSSIP_S,
     ) -> None:
         self.membership = Membership(project, network, peers)
         self._host, self._port, self._announces, self._gives = host, port, announces, gives
         self._gossip_s = gossip_s
+        self._lenders = Lenders() if gives and relays else None
+        self._lending: Lending | None = None
         self._interface = interface or (host if host not in _EVERYWHERE else "")
         self._since = time.time()
         self._giving = Giving()
@@ -109,27 +123,33 @@ class Daemon:
         ending.callback(membership.close)
         ending.enter_context(DaemonLock(membership.folder, membership.network.name))
         ending.callback(self._pacer.close)
-        answers = Answers(
-            membership.catalogue,
-            membership.holdings if self._gives else None,
-            self._giving,
-            known_peers=membership.book.told,
-            met=self._met,
-            pace=self._paced,
-        )
+        answers, own = self._answers(self._lenders), self._answers(None)
+
+        def talk(member: Member) -> None:
+            if not member.greeting.may_be_asked:
+                answers.talk(member)
+            elif self._lenders is not None:
+                self._lenders.keep(member)
+
         reception = Reception(
             self._host,
             self._port,
             membership.network,
             membership.identity,
-            talk=answers.talk,
-            greet=lambda: membership.greeting,
+            talk=talk,
+            greet=self._greet,
             blocked=self._blocked,
         )
         ending.callback(reception.close)
+        if self._lenders is not None:
+            ending.callback(self._lenders.close)
         self._port = reception.port
         self.address = f"{self._host}:{reception.port}"
-        membership.greeting = Greeting(port=reception.port)
+        membership.greeting = Greeting(port=reception.port, is_giver=self._gives)
+        if self._gives:
+            self._lending = Lending(self._call, own.talk)
+            membership.wanted_by = self._lending.call
+            ending.callback(self._lending.close)
         thread = threading.Thread(target=self._spread, name="cargobike-gossip", daemon=True)
         thread.start()
         ending.callback(thread.join, _END_S)
@@ -144,6 +164,33 @@ class Daemon:
     def __exit__(self, *_: object) -> None:
         self._stop()
         self._ending.close()
+
+    def _answers(self, lenders: Lenders | None) -> Answers:
+        membership = self.membership
+        return Answers(
+            membership.catalogue,
+            membership.holdings if self._gives else None,
+            self._giving,
+            known_peers=membership.book.told,
+            met=self._met,
+            pace=self._paced,
+            lenders=lenders,
+        )
+
+    def _greet(self, member: Member) -> Greeting:
+        """Say who we are, and have a member that we cannot dial call once more, so that we can ask it."""
+        wants = (
+            self._lenders is not None
+            and member.greeting.is_giver
+            and member.publisher != self.membership.identity.publisher
+            and self._lenders.wants(member.publisher)
+            and self.membership.book.is_unreachable(dialled_at(member), member.publisher)
+        )
+        return msgspec.structs.replace(self.membership.greeting, wants_call=wants)
+
+    def _call(self, address: str) -> Member:
+        greeting = msgspec.structs.replace(self.membership.greeting, may_be_asked=True)
+        return self.membership.dial(address, greeting=greeting)
 
     def run(self) -> None:
         """Wait until a signal or a request says that it is to end."""
@@ -183,8 +230,10 @@ class Daemon:
                 self._gossip(rounds)
             except Exception:  # noqa: BLE001 - the next comparison may work
                 _log.exception("Comparing catalogues failed")
+                self._stopping.wait(1.0)
             rounds += 1
-            self._soon.wait(self._gossip_s)
+            if not self.membership.book.has_untried():  # others have told of a member that is new
+                self._soon.wait(self._gossip_s)
 
     def _gossip(self, rounds: int) -> int:
         book = self.membership.book
@@ -220,9 +269,23 @@ class Daemon:
             return Done(words=f"{request.address} is asked soon")
         if isinstance(request, Gossip):
             return Done(words=f"{self._gossip(0)} members were asked")
+        if isinstance(request, AskHolders):
+            return Holders(holders=tuple(self._holders(request.reference)))
         assert isinstance(request, Stop)
         self._stop()
         return Done(words="ending")
+
+    def _holders(self, reference: str) -> list[Holder]:
+        """Ask all members what they have of a publication, those that lend included."""
+        catalogue = self.membership.catalogue
+        plan = Plan.of(catalogue.manifest(catalogue.entry(*read_reference(reference))))
+        found = ask_all(self.membership, plan, self.membership.book.addresses())
+        roots = [file.root for file in plan.files[:MOST_ROOTS]]  # of more files, these stand for all
+        lent = {} if self._lenders is None or not roots else self._lenders.have(roots, plan.piece_size)
+        for publisher, sets in lent.items():
+            flags = [flag for index, bits in enumerate(sets) for flag in flags_of(bits, len(plan.pieces_of(index)))]
+            found.append(Holder(address="calls us", publisher=publisher, share=share_of(flags, plan)))
+        return sorted(found, key=lambda one: (-one.share, -one.rate, one.address))
 
     def status(self) -> Status:
         """Return how it is."""
@@ -256,6 +319,8 @@ class Daemon:
                 for address, peer in membership.book.peers().items()
             ),
             limits=self._limits,
+            lenders=self._lenders.publishers if self._lenders is not None else (),
+            lent_to=self._lending.addresses if self._lending is not None else (),
             paths=tuple(
                 PathState(
                     peer=path.peer,

@@ -9,12 +9,13 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final
 
 from cargobike.core.errors import CargobikeError, InvalidInputError, WaitError
+from cargobike.sharing.getting.window import Window
 from cargobike.sharing.hashing import PieceVerifier
 from cargobike.sharing.pieces.arriving import Arriving
 from cargobike.sharing.pieces.holdings import Holdings
@@ -23,6 +24,8 @@ from cargobike.sharing.swarm.picking import Picker
 
 _log = logging.getLogger(__name__)
 _HASHERS: Final = 2
+_SENDERS: Final = 2
+"""How many files go to a storage at once."""
 
 
 @dataclass
@@ -45,9 +48,18 @@ class Fetch:
         arriving: Where it goes.
         holdings: Where pieces of older versions are found, and what came is entered.
         in_order: Whether the beginning is wanted first.
+        most_staged: Bytes of files that may be on this disk at once, if they go to a storage; `None` for any number.
     """
 
-    def __init__(self, manifest: Manifest, arriving: Arriving, holdings: Holdings, *, in_order: bool = False) -> None:
+    def __init__(
+        self,
+        manifest: Manifest,
+        arriving: Arriving,
+        holdings: Holdings,
+        *,
+        in_order: bool = False,
+        most_staged: int | None = None,
+    ) -> None:
         self.manifest, self.arriving, self.holdings = manifest, arriving, holdings
         self.plan = arriving.plan
         self.changed = threading.Condition()
@@ -56,11 +68,17 @@ class Fetch:
         self.size_had = 0
         self.size_fetched = 0
         self.size_found = 0
+        self.size_twice = 0
         self.last_progress_s = time.monotonic()
         self.failure: BaseException | None = None
         self.is_stopped = False
         self.is_finished = False
-        self._picker = Picker(self.plan.count, in_order=in_order)
+        self._picker = Picker(self.plan.count, in_order=in_order, is_open=False)
+        self._window = Window([file.size for file in self.plan.files], most_staged)
+        self._senders = ThreadPoolExecutor(_SENDERS, "cargobike-send") if arriving.storage is not None else None
+        self._num_sending = 0
+        self._claimed: set[int] = set()
+        self._open: set[int] = set()
         self._verifiers: dict[int, PieceVerifier] = {}
         self._whole: set[int] = set()
         self._kept = bytearray(self.plan.count)
@@ -81,27 +99,105 @@ class Fetch:
         return self._picker.is_done or self.is_stopped or self.failure is not None
 
     @property
+    def has_ended(self) -> bool:
+        """Whether everything is in its place, or never will be."""
+        return not self.missing_pieces or self.is_stopped or self.failure is not None
+
+    @property
     def missing_pieces(self) -> int:
         """How many pieces are not in their places."""
         return self._kept.count(0)
+
+    @property
+    def silent_s(self) -> float:
+        """For how long nothing has come; 0 while files go to a storage, which has a deadline of its own."""
+        return 0.0 if self._num_sending else time.monotonic() - self.last_progress_s
+
+    @property
+    def room_needed(self) -> int:
+        """Bytes that the disk must have room for, at most."""
+        return min(self._window.room, self.size - self.size_had)
 
     def begin(self) -> None:
         """Take what an earlier attempt has left and what older versions have, after it was verified."""
         for index, file in enumerate(self.plan.files):
             if index not in self._verifiers and (hashes := self.holdings.layer(file.root, self.plan.piece_size)):
                 self.take_layer(index, hashes)
-        claimed = set(self.arriving.claimed())
-        pieces = [piece for piece in range(self.plan.count) if self.plan.spot(piece).file in self._verifiers]
-        with ThreadPoolExecutor(_HASHERS, thread_name_prefix="cargobike-found") as threads:
-            list(threads.map(lambda piece: self._find(piece, is_claimed=piece in claimed), pieces))
+        self._claimed = set(self.arriving.claimed())
+        self._take_what_is_on_the_storage()
+        self._window.prefer({self.plan.spot(piece).file for piece in self._claimed})
+        self._advance()
 
-    def _find(self, piece: int, *, is_claimed: bool) -> None:
+    def _take_what_is_on_the_storage(self) -> None:
+        if self.arriving.storage is None:
+            return
+        known = sorted(self._verifiers)
+        with ThreadPoolExecutor(_HASHERS, thread_name_prefix="cargobike-found") as threads:
+            there = [
+                index for index, is_there in zip(known, threads.map(self._is_there, known), strict=True) if is_there
+            ]
+        self._window.skip(there)
+        for index in there:
+            self.arriving.leave_to_storage(index)
+            self._whole.add(index)
+            for piece in self.plan.pieces_of(index):
+                self._note(piece, None, found=True)
+
+    def _is_there(self, index: int) -> bool:
+        """Tell whether a file was sent to the storage by an attempt before, and has not changed there."""
+        root, place = self.plan.files[index].root, self.arriving.place
+        return all(self.holdings.is_at(root, place, path) for path in self.plan.twins[index])
+
+    def _advance(self) -> None:
+        """Begin with as many files as may be on this disk."""
+        with self.changed:
+            begun = self._window.advance()
+        self._begin_with(begun)
+
+    def _begin_with(self, files: Iterable[int]) -> None:
+        """Take what is here of some files, and have sources asked for the rest."""
+        files = list(files)
+        known = [index for index in files if index in self._verifiers]
+        with ThreadPoolExecutor(_HASHERS, thread_name_prefix="cargobike-found") as threads:
+            rest = [index for index, taken in zip(known, threads.map(self._take_file, known), strict=True) if not taken]
+            list(threads.map(self._find, [piece for index in rest for piece in self.plan.pieces_of(index)]))
+        with self.changed:
+            self._open.update(files)
+            for index in files:
+                self._have_asked_for(index)
+            self.changed.notify_all()
+
+    def _have_asked_for(self, index: int) -> None:
+        """Have sources asked for a file whose turn it is, once its pieces can be verified."""
+        if index in self._open and index in self._verifiers:
+            self._picker.open(self.plan.pieces_of(index))
+
+    def _take_file(self, index: int) -> bool:
+        """Take a file that an attempt before has moved to its place, if it is as it was; else forget its pieces."""
+        pieces = self.plan.pieces_of(index)
+        if self._claimed.isdisjoint(pieces) or self.arriving.is_staged(index):
+            return False
+        if self.arriving.storage is None and all(self._is_in_place(piece) for piece in pieces):
+            for piece in pieces:
+                self._had(piece, self.arriving.note(piece), found=True)
+            return True
+        for piece in self._claimed.intersection(pieces):
+            self.arriving.drop(piece)
+            self._claimed.discard(piece)
+        return False
+
+    def _is_in_place(self, piece: int) -> bool:
+        spot = self.plan.spot(piece)
+        data = self.arriving.read_file(spot.file, spot.offset, spot.length)
+        return data is not None and self._verifiers[spot.file].verify(spot.number, data)
+
+    def _find(self, piece: int) -> None:
         """Take a piece that is on this host already: in its place, or anywhere in what is held."""
         spot = self.plan.spot(piece)
         verifier = self._verifiers[spot.file]
         if self._picker.has(piece):
             return
-        if is_claimed:
+        if piece in self._claimed:
             data = self.arriving.read(piece)
             if data is not None and verifier.verify(spot.number, data):
                 self._had(piece, self.arriving.note(piece), found=True)
@@ -117,6 +213,10 @@ class Fetch:
         """Return files of which the hashes of the pieces are not known yet."""
         with self.changed:
             return [index for index in range(len(self.plan.files)) if index not in self._verifiers]
+
+    def is_begun(self, index: int) -> bool:
+        """Tell whether it is a file's turn to come."""
+        return index in self._open
 
     def can_verify(self, index: int) -> bool:
         """Tell whether the hashes of the pieces of a file are known."""
@@ -138,12 +238,11 @@ class Fetch:
         """Take the hashes that a source has delivered, keep them, and look for pieces that are here already."""
         if not self.take_layer(index, hashes):
             return False
-        pieces = self.plan.pieces_of(index)
         try:
-            claimed = set(self.arriving.claimed()) & set(pieces)
-            for piece in pieces:
-                self._find(piece, is_claimed=piece in claimed)
+            self._claimed |= set(self.arriving.claimed()) & set(self.plan.pieces_of(index))
             self.holdings.add_layer(self.plan.files[index].root, self.plan.piece_size, self._verifiers[index].pieces)
+            if index in self._open:
+                self._begin_with([index])
         except CargobikeError as error:
             self.fail(error)
         return True
@@ -209,6 +308,7 @@ class Fetch:
             return False
         with self.changed:
             if self._picker.has(piece):
+                self.size_twice += spot.length
                 return True
             self._picker.got(piece)  # before it is written, so that no other source is asked for it now
         try:
@@ -228,9 +328,36 @@ class Fetch:
             self.changed.notify_all()
 
     def _had(self, piece: int, whole: int | None, *, found: bool, source: str = "") -> None:
+        """Count a piece that is in its place; the last one of a file when the whole file is."""
+        if whole is None or self._senders is None:
+            if whole is not None:
+                self._finish_file(whole)
+            self._note(piece, whole, found=found, source=source)
+            return
+        with self.changed:
+            if self.failure is None and not self.is_stopped:
+                self._num_sending += 1
+                self._senders.submit(self._send, piece, whole, found, source)
+
+    def _send(self, piece: int, whole: int, found: bool, source: str) -> None:
+        """Send a file to the storage, and begin with others for which there is room now; runs in a thread."""
+        try:
+            if self.failure is None and not self.is_stopped:
+                self._finish_file(whole)
+                self._note(piece, whole, found=found, source=source)
+                with self.changed:
+                    self._window.close(whole)
+                self._advance()
+        except BaseException as error:  # noqa: BLE001 - raised where it is waited for
+            self.fail(error)
+        finally:
+            with self.changed:
+                self._num_sending -= 1
+                self.last_progress_s = time.monotonic()
+                self.changed.notify_all()
+
+    def _note(self, piece: int, whole: int | None, *, found: bool, source: str = "") -> None:
         length = self.plan.spot(piece).length
-        if whole is not None:
-            self._finish_file(whole)
         with self.changed:
             self._picker.got(piece)
             self._kept[piece] = 1
@@ -250,7 +377,8 @@ class Fetch:
     def _finish_file(self, index: int) -> None:
         file = self.plan.files[index]
         for path in self.arriving.finish_file(index):
-            self.holdings.arrived(file.root, self.arriving.staging, self.arriving.folder, path, file.size)
+            self.holdings.arrived(file.root, self.arriving.staging, self.arriving.place, path, file.size)
+        self.arriving.leave_to_storage(index)
 
     def fail(self, error: BaseException) -> None:
         """End everything: what is to be kept cannot be kept."""
@@ -270,6 +398,11 @@ class Fetch:
             self.is_finished = True
             self.changed.notify_all()
 
+    def close(self) -> None:
+        """Wait for what is on its way to a storage; nothing may be delivered any more."""
+        if self._senders is not None:
+            self._senders.shutdown(wait=True, cancel_futures=True)
+
     def is_whole(self, index: int) -> bool:
         """Tell whether a file is in its place."""
         return index in self._whole
@@ -280,13 +413,18 @@ class Fetch:
         Raises:
             WaitError: If nothing at all came for so long.
         """
+        missing = [piece for piece in pieces if not self._kept[piece]]
+        for index in sorted({self.plan.spot(piece).file for piece in missing}):
+            with self.changed:
+                is_new = self._window.begin_now(index)
+            if is_new:
+                self._begin_with([index])
         with self.changed:
-            missing = [piece for piece in pieces if not self._kept[piece]]
             self._picker.want(missing)
             self.changed.notify_all()
             while not all(self._kept[piece] for piece in missing):
                 self.check()
-                left = max(self.last_progress_s, 0) + timeout_s - time.monotonic()
+                left = timeout_s - self.silent_s
                 if left <= 0:
                     raise self.nothing_comes(timeout_s)
                 self.changed.wait(min(left, 1.0))

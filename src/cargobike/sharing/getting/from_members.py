@@ -40,7 +40,7 @@ class MemberSource:
         fetch: What is missing.
         dial: Connects to it.
         hashers: Threads that verify.
-        greeted: Called with each connection, before anything else is asked.
+        greeted: Called with each connection, before anything else is asked, and while nothing comes.
         may_receive: Waits until so many bytes may be received.
     """
 
@@ -100,7 +100,7 @@ class MemberSource:
     def _get(self, member: Member) -> None:
         fetch, source = self._fetch, self.address
         self._get_layers(member)
-        fetch.join(source, ask_flags(member, fetch.plan))
+        fetch.join(source, ask_flags(member, fetch.plan)[0])
         fetch.note_state(source, "connected")
         looked_s = time.monotonic()
         asked: deque[int] = deque()
@@ -119,7 +119,8 @@ class MemberSource:
             if time.monotonic() - looked_s > _LOOK_AGAIN_S:
                 if fetch.files_without_layer():
                     self._get_layers(member)
-                fetch.join(source, ask_flags(member, fetch.plan))
+                self._greeted(member)
+                fetch.join(source, ask_flags(member, fetch.plan)[0])
                 looked_s = time.monotonic()
         while verifying:
             verifying.popleft().result()
@@ -164,13 +165,14 @@ class MemberSource:
                 self._fetch.changed.wait(left)
 
 
-def ask_flags(member: Member, plan: Plan) -> list[bool]:
-    """Ask which pieces of a publication a member has.
+def ask_flags(member: Member, plan: Plan) -> tuple[list[bool], set[str]]:
+    """Ask which pieces of a publication a member has, and for which other members it passes them on.
 
     Raises:
         WrongAnswerError: If it does not say so.
     """
     flags: list[bool] = []
+    through: set[str] = set()
     for start in range(0, len(plan.files), MOST_ROOTS):
         files = plan.files[start : start + MOST_ROOTS]
         answer, body = member.ask(AskHave(roots=tuple(file.root for file in files), piece_size=plan.piece_size))
@@ -180,6 +182,7 @@ def ask_flags(member: Member, plan: Plan) -> list[bool]:
             raise WrongAnswerError("it does not say what it has") from error
         if not isinstance(answer, Have) or len(sets) != len(files):
             raise WrongAnswerError("it does not say what it has")
+        through.update(answer.through)
         for index, bits in enumerate(sets, start):
             flags += flags_of(bits, len(plan.pieces_of(index)))
-    return flags
+    return flags, through

@@ -23,6 +23,7 @@ _TIMEOUT_S: Final = 30.0
 _AT_ONCE: Final = 4
 _MEMBERS_FIRST_S: Final = 5.0
 _PAUSE_S, _LONGEST_PAUSE_S = 1.0, 60.0
+_TURN_S: Final = 0.1
 
 
 class WebSource:
@@ -55,6 +56,7 @@ class WebSource:
                     self._get_pieces()
                 else:
                     self._get_whole_files()
+                    self._rest(_TURN_S)  # it may be no file's turn now
                 pause_s = _PAUSE_S
             except (CargobikeError, OSError, http.client.HTTPException) as error:
                 fetch.leave(self.address, f"gone: {error}")
@@ -90,6 +92,8 @@ class WebSource:
         """Get files of which no member has told the hashes of the pieces: only the whole can be judged."""
         fetch, plan = self._fetch, self._fetch.plan
         for index in fetch.files_without_layer():
+            if not fetch.is_begun(index):
+                continue
             file, hashes = plan.files[index], []
             for piece in plan.pieces_of(index):
                 if fetch.is_over or fetch.can_verify(index):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterable, Sequence
-from pathlib import Path
+from typing import Final
 
 from cargobike.core.errors import AuthenticationError, InvalidInputError, NotFoundError
 from cargobike.core.layout import ProjectFolder
@@ -15,7 +15,8 @@ from cargobike.sharing.getting.fetch import Fetch
 from cargobike.sharing.getting.from_web import WebSource
 from cargobike.sharing.getting.handle import Arrival
 from cargobike.sharing.getting.incoming import Incoming
-from cargobike.sharing.getting.placing import Finish, where_to
+from cargobike.sharing.getting.own_daemon import own_daemon
+from cargobike.sharing.getting.placing import Place, where_to
 from cargobike.sharing.getting.progress import ProgressLine
 from cargobike.sharing.getting.session import WAIT_S, Session
 from cargobike.sharing.network.membership import Membership
@@ -23,6 +24,9 @@ from cargobike.sharing.network.network import Network
 from cargobike.sharing.pieces.arriving import Arriving
 from cargobike.sharing.shapes import Manifest
 from cargobike.store.files.project import prepare
+
+MOST_STAGED: Final = 1 << 30
+"""Bytes of files that are on this disk at once on their way to a storage; a larger file is there alone."""
 
 
 def get(
@@ -45,8 +49,9 @@ def get(
     Args:
         reference: What it is called: `higgs`, `higgs:3`, `higgs@alice`, `higgs@alice:3`.
         network: The network, or its name.
-        to: The folder, or the storage (`s3://…`, `hdfs://…`), that its files go to. By default the project keeps it:
-            rows as a table of the same name, parts of a training dataset as one each (`NAME-train`), a model as a
+        to: The folder, or the storage (`s3://…`, `hdfs://…`), that its files go to. Each goes to a storage as soon as
+            it is whole, so that at most 1 GiB of them, or the largest, is on this disk. By default the project keeps
+            it: rows as a table of the same name, parts of a training dataset as one each (`NAME-train`), a model as a
             model, anything else as files.
         peers: Where members are, as `host:port`; besides those that are known.
         web_seeds: Whether to ask servers that the publisher names, too; by default only if the publisher is trusted
@@ -85,17 +90,17 @@ def get(
 
 def _begin(
     manifest: Manifest,
-    place: tuple[Path, Finish],
+    place: Place,
     membership: Membership,
     servers: Sequence[str],
     *,
     in_order: bool,
     timeout_s: float,
 ) -> Arrival:
-    folder, finish = place
-    arriving = Arriving(folder, manifest)
+    arriving = Arriving(place.folder, manifest, place.storage)
     try:
-        fetch = Fetch(manifest, arriving, membership.holdings, in_order=in_order)
+        most = None if place.storage is None else MOST_STAGED
+        fetch = Fetch(manifest, arriving, membership.holdings, in_order=in_order, most_staged=most)
         plan = fetch.plan
         fetch.begin()
         rows = [
@@ -105,7 +110,7 @@ def _begin(
         ]
         membership.holdings.add_arriving(arriving.staging, rows, plan.piece_size, arriving.noted)
         web = [WebSource(address, fetch) for address in servers]
-        peers = membership.book.addresses()
+        peers = [*own_daemon(membership), *membership.book.addresses()]
         incoming = Incoming(as_limits(read_limits(membership.folder)), lambda: fetch.is_over)
         session = Session(fetch, membership.dial, peers, more=web, timeout_s=timeout_s, may_receive=incoming.wait)
     except BaseException:
@@ -113,21 +118,19 @@ def _begin(
         raise
 
     def complete(done: Fetch) -> object:
-        result, lies_in = finish(folder)
-        enter(done, membership, lies_in)
+        result = place.finish()
+        enter(done, membership)
         return result
 
     return Arrival(session, complete=complete, close=membership.close, timeout_s=timeout_s)
 
 
-def enter(fetch: Fetch, membership: Membership, place: str) -> None:
+def enter(fetch: Fetch, membership: Membership) -> None:
     """Enter what came in the holdings, so that others can have it from here."""
     holdings = membership.holdings
     holdings.forget(fetch.arriving.staging)
     layers = {fetch.plan.files[index].root: fetch.layer(index) for index in range(len(fetch.plan.files))}
-    if place != str(fetch.arriving.folder):
-        holdings.forget(fetch.arriving.folder)
-    holdings.add(fetch.manifest, place, layers)
+    holdings.add(fetch.manifest, fetch.arriving.place, layers)
 
 
 def _trusts(membership: Membership, manifest: Manifest) -> bool:

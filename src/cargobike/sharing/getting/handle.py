@@ -20,7 +20,7 @@ from cargobike.sharing.shapes import Manifest
 class Arrival:
     """A publication that arrives in the background; made by `sharing.get(…, wait=False)`.
 
-    Files lie in `folder` as soon as they are whole. As `data` of a loader it gives rows as they come.
+    Files lie in `place` as soon as they are whole. As `data` of a loader it gives rows as they come.
 
     Args:
         session: What gets it.
@@ -49,8 +49,13 @@ class Arrival:
 
     @property
     def folder(self) -> Path:
-        """Where its files go."""
+        """Where its files go, or are put together if they go to a storage."""
         return self._fetch.arriving.folder
+
+    @property
+    def place(self) -> Path | str:
+        """Where its files go: a folder, or the address of a storage."""
+        return self.folder if self._fetch.arriving.storage is None else self._fetch.arriving.place
 
     @property
     def result(self) -> object:
@@ -84,11 +89,21 @@ class Arrival:
         return self.folder
 
     def files(self) -> Iterator[Path]:
-        """Yield the paths of its files in their order, each as soon as it is whole."""
+        """Yield the paths of its files in their order, each as soon as it is whole.
+
+        Raises:
+            InvalidInputError: If they go to a storage, where they have addresses.
+        """
+        if not isinstance(self.place, Path):
+            raise InvalidInputError(f"The files of {self.manifest.reference} go to a storage; ask for addresses().")
+        return map(Path, self.addresses())
+
+    def addresses(self) -> Iterator[str]:
+        """Yield the addresses of its files in their order, on a disk or a storage, each as soon as it is whole."""
         for index, paths in enumerate(self._fetch.plan.twins):
             self._fetch.wait_for_pieces(self._fetch.plan.pieces_of(index), self._timeout_s)
             for path in paths:
-                yield self.folder / path
+                yield f"{self.place}/{path}"
 
     def read(self, path: str, start: int, length: int) -> bytes:
         """Return bytes of one of its files; waits until they are here, and has them come first.
@@ -154,6 +169,7 @@ class Arrival:
     def _run(self) -> None:
         try:
             self._session.run()
+            self._fetch.close()
             self._fetch.arriving.finish()
             self._result = self._complete(self._fetch)
             self._fetch.finish()
@@ -161,6 +177,7 @@ class Arrival:
             self._error = error
             self._fetch.fail(error)
         finally:
+            self._fetch.close()
             self._fetch.arriving.close()
             self._close()
             self._ended.set()

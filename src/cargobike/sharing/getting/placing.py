@@ -1,18 +1,18 @@
 """Where a publication goes: a folder, a storage such as S3 or HDFS, or the project, which then keeps it as data.
 
-Everything is put together and verified in a folder of this host first. What it came from, and under which licence, is
-noted in the project for everything that it keeps.
+Files are put together and verified on a disk of this host, one by one, and each goes to its place when it is whole: a
+storage takes files as a whole, so that its readers never see a part of one. What a publication came from, and under
+which licence, is noted in the project for everything that it keeps.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -26,12 +26,26 @@ from cargobike.core.values.undecodable import UNDECODABLE
 from cargobike.sharing.identity.keys import short
 from cargobike.sharing.places import check_network, sharing_folder
 from cargobike.sharing.shapes import Manifest
+from cargobike.store.files.shared import shared_url
+from cargobike.store.files.storage import Storage
 from cargobike.store.files.storages import open_storage
 
 _ROWS: Final = (".parquet", ".pq")
 _GOT: Final = "got.jsonl"
-Finish = Callable[[Path], tuple[object, str]]
-"""Takes the folder with all files; returns what was made of it, and where the files lie then."""
+
+
+class Place(NamedTuple):
+    """Where the files of a publication go.
+
+    Attributes:
+        folder: Where they are put together; where they stay, if there is no storage.
+        storage: Where each goes as soon as it is whole.
+        finish: Called when all are in their places; returns what was made of them.
+    """
+
+    folder: Path
+    storage: Storage | None
+    finish: Callable[[], object]
 
 
 class Got(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,64 +65,59 @@ class Got(msgspec.Struct, frozen=True, kw_only=True):
     place: str = ""
 
 
-def where_to(to: str | os.PathLike[str] | None, manifest: Manifest, project: ProjectFolder) -> tuple[Path, Finish]:
-    """Return the folder that a publication is put together in, and what is done with it then.
+def where_to(to: str | os.PathLike[str] | None, manifest: Manifest, project: ProjectFolder) -> Place:
+    """Return where a publication goes.
 
     Args:
         to: A folder; an address such as `s3://bucket/higgs`; `None` for the project.
         manifest: What it is.
         project: The project.
     """
-    own = sharing_folder(project) / "content" / check_network(manifest.network)
-    own = own / f"{manifest.name}@{short(manifest.publisher)}" / str(manifest.version)
+    path = f"{check_network(manifest.network)}/{manifest.name}@{short(manifest.publisher)}/{manifest.version}"
+    own = sharing_folder(project) / "content" / path
     if to is None:
-        return own, lambda folder: (_kept(manifest, folder, project), str(folder))
+        url = shared_url(project)
+        if not url or manifest.kind == "model":  # a model is brought in from a folder
+            return Place(own, None, lambda: _kept(manifest, str(own), project))
+        url = f"{url.rstrip('/')}/sharing/content/{path}"
+        return Place(own, open_storage(url), lambda: _kept(manifest, url, project))
     text = os.fspath(to)
     if "://" in text and not text.startswith("file://"):
-        open_storage(text)  # now, so that a wrong address and a missing library are said at once
-        return own, lambda folder: (_noted(manifest, project, place=text, result=_sent(manifest, folder, text)), text)
+        storage = open_storage(text)  # now, so that a wrong address and a missing library are said at once
+        return Place(own, storage, lambda: _noted(manifest, project, place=text, result=text))
     folder = Path(text.removeprefix("file://")).expanduser().absolute()
-    return folder, lambda folder: (_noted(manifest, project, place=str(folder), result=folder), str(folder))
+    return Place(folder, None, lambda: _noted(manifest, project, place=str(folder), result=folder))
 
 
-def _sent(manifest: Manifest, folder: Path, url: str) -> str:
-    """Write all files to a storage, and remove them here."""
-    storage = open_storage(url)
-    for file in manifest.files:
-        storage.write(file.path, folder / file.path)
-    shutil.rmtree(folder, ignore_errors=True)
-    return url
-
-
-def _kept(manifest: Manifest, folder: Path, project: ProjectFolder) -> object:
+def _kept(manifest: Manifest, place: str, project: ProjectFolder) -> object:
     """Keep it as what it is: rows as a table, a model as a model, anything else as files."""
-    rows = [folder / file.path for file in manifest.files if file.path.endswith(_ROWS)]
+    rows = [file.path for file in manifest.files if file.path.endswith(_ROWS)]
     try:
         if manifest.kind in {"table", "dataset"} or (rows and len(rows) == len(manifest.files)):
-            return _tables(manifest, folder, rows, project)
+            return _tables(manifest, place, rows, project)
         if manifest.kind == "model":
-            model = model_keeper().import_from(folder, manifest.name)
+            model = model_keeper().import_from(Path(place), manifest.name)
             into = Thing("model", model.name, str(model.version))
-            return _noted(manifest, project, into=into, place=str(folder), result=model)
+            return _noted(manifest, project, into=into, place=place, result=model)
     except InvalidInputError as error:
         raise InvalidInputError(
-            f"{manifest.reference} is in {folder}, but cannot be kept as a {manifest.kind}: {error}"
+            f"{manifest.reference} is in {place}, but cannot be kept as a {manifest.kind}: {error}"
         ) from error
-    return _noted(manifest, project, place=str(folder), result=folder)
+    return _noted(manifest, project, place=place, result=place if "://" in place else Path(place))
 
 
-def _tables(manifest: Manifest, folder: Path, rows: Sequence[Path], project: ProjectFolder) -> object:
+def _tables(manifest: Manifest, place: str, rows: Sequence[str], project: ProjectFolder) -> object:
     """Keep rows as a table; the parts of a training dataset as one each, so that none gets into another."""
     parts: dict[str, list[str]] = {}
     for path in rows:
-        part = path.relative_to(folder).parts[0] if manifest.kind == "dataset" else ""
-        parts.setdefault(part, []).append(os.fspath(path))
+        part = path.partition("/")[0] if manifest.kind == "dataset" else ""
+        parts.setdefault(part, []).append(f"{place}/{path}")
     tables: dict[str, object] = {}
     for part, paths in parts.items():
         name = f"{manifest.name}-{part}" if len(parts) > 1 else manifest.name
         table = table_keeper().write(paths, name)
         into = Thing("table", name, str(table.version))
-        tables[part] = _noted(manifest, project, into=into, place=str(folder), result=table)
+        tables[part] = _noted(manifest, project, into=into, place=place, result=table)
     return tables if len(tables) > 1 else next(iter(tables.values()))
 
 

@@ -24,6 +24,7 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
         size_had: Bytes that are here.
         size_fetched: Bytes that came over the network since it was begun.
         size_found: Bytes that were here already: from an attempt before, or from another version.
+        size_twice: Bytes that came although they had come already: late ones are asked of two members.
         rate: Bytes in a second, over the last seconds.
         members: Sources that deliver.
         waiting_for: Why nothing comes, source by source; empty while something does.
@@ -39,6 +40,7 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     members: int
     waiting_for: tuple[str, ...] = ()
     dropped: tuple[str, ...] = ()
+    size_twice: int = 0
 
     @property
     def line(self) -> str:
@@ -70,7 +72,7 @@ class Gauge:
         while len(self._samples) > 2 and self._samples[0][0] < now - _SPAN_S:
             self._samples.popleft()
         began, before = self._samples[0]
-        stands = had < fetch.size and now - fetch.last_progress_s > _QUIET_S
+        stands = had < fetch.size and fetch.silent_s > _QUIET_S
         return Progress(
             reference=fetch.manifest.reference,
             size=fetch.size,
@@ -82,6 +84,7 @@ class Gauge:
             waiting_for=tuple(f"{name} {state}" for name, state, _, _ in tallies) or ("no member is known",)
             if stands
             else (),
+            size_twice=fetch.size_twice,
             dropped=tuple(f"{name}: {blame}" for name, _, blame, _ in tallies if blame),
         )
 

@@ -82,12 +82,11 @@ class Session:
                     self.add_peer(address)
             while fetch.missing_pieces:
                 fetch.check()
-                if time.monotonic() - fetch.last_progress_s > self._timeout_s:
+                if fetch.silent_s > self._timeout_s:
                     raise fetch.nothing_comes(self._timeout_s)
                 watch(fetch)
                 with fetch.changed:
-                    if fetch.missing_pieces and not fetch.is_over:
-                        fetch.changed.wait_for(lambda: fetch.is_over, 0.25)
+                    fetch.changed.wait_for(lambda: fetch.has_ended, 0.25)
             fetch.check()
             watch(fetch)
         except BaseException as error:
@@ -130,11 +129,11 @@ class Session:
             self.fetch.fail(error)
 
     def _check_room(self) -> None:
-        missing = self.fetch.size - self.fetch.size_had
-        lacking = self.fetch.arriving.room_lacking(missing)
+        needed = self.fetch.room_needed
+        lacking = self.fetch.arriving.room_lacking(needed)
         if lacking:
             raise StoreError(
-                f"{missing:,} bytes are still to come, and the disk of {self.fetch.arriving.folder} has {lacking:,} "
+                f"{needed:,} bytes are still to come, and the disk of {self.fetch.arriving.folder} has {lacking:,} "
                 f"bytes too few. Make room, or name another folder."
             )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
@@ -29,6 +29,11 @@ _AT_ONCE: Final = 8
 class Membership:
     """What a process needs to take part; closed by `close` or at the end of a `with` block.
 
+    Attributes:
+        greeting: What it says first to members that it dials.
+        own_daemon: Where this project itself may be dialled: its daemon reaches members that others cannot.
+        wanted_by: Called with the address of a member that wants to be called once more, so that it can ask.
+
     Args:
         project: Whose key, catalogue and holdings these are.
         network: The network, or its name.
@@ -41,6 +46,8 @@ class Membership:
         name = self.network.name
         self.identity = load_identity(project)
         self.greeting = Greeting()
+        self.own_daemon = ""
+        self.wanted_by: Callable[[str], None] = lambda _address: None
         self.book = PeerBook(network_folder(project, name) / "peers.json")
         self.book.name(peers)
         self.catalogue = Catalogue(catalogue_file(project, name), name, members=self.network.members)
@@ -51,7 +58,7 @@ class Membership:
         """Where the project keeps what it knows of this network."""
         return network_folder(self.project, self.network.name)
 
-    def dial(self, address: str, timeout_s: float = DIAL_S) -> Member:
+    def dial(self, address: str, timeout_s: float = DIAL_S, *, greeting: Greeting | None = None) -> Member:
         """Connect to a member.
 
         Raises:
@@ -59,16 +66,20 @@ class Membership:
             OSError: If it cannot be reached.
         """
         try:
-            member = dial(address, self.network, self.identity, greeting=self.greeting, timeout_s=timeout_s)
+            member = dial(address, self.network, self.identity, greeting=greeting or self.greeting, timeout_s=timeout_s)
         except (CargobikeError, OSError):
             self.book.fail(address)
             raise
         problem = ""
         if member.publisher == self.identity.publisher:
+            if address == self.own_daemon:
+                return member
+            self.book.disown(address)
             problem = f"{address} is this project itself"
         elif self.catalogue.is_blocked(member.publisher):
             problem = f"the member at {address} is blocked here"
         if problem:
+            self.book.fail(address)
             member.close()
             raise AuthenticationError(problem)
         self.book.meet(address, member.publisher)
@@ -80,7 +91,11 @@ class Membership:
             answer, _ = member.ask(AskPeers())
             for other in answer.addresses if isinstance(answer, Peers) else ():
                 self.book.hear(other)
-            return spread(member, self.catalogue)[0]
+            came, _ = spread(member, self.catalogue)
+            wants_call = member.greeting.wants_call
+        if wants_call:
+            self.wanted_by(address)
+        return came
 
     def gossip_with_all(self, addresses: Iterable[str] | None = None) -> dict[str, Exception | None]:
         """Compare catalogues with members, several at once; return for each address what went wrong."""

@@ -57,6 +57,7 @@ class PeerBook:
         self._path, self._clock = path, clock
         self._lock = threading.Lock()
         self._peers: dict[str, Peer] = {}
+        self._own: set[str] = set()
         with contextlib.suppress(OSError, *UNDECODABLE):  # a damaged file is found again from others
             self._peers = _decoder.decode(read_plain(path))
 
@@ -76,8 +77,14 @@ class PeerBook:
         with contextlib.suppress(InvalidInputError):
             check_address(address)
             with self._lock:
-                if address in self._peers or len(self._peers) < _MOST:
+                if address not in self._own and (address in self._peers or len(self._peers) < _MOST):
                     self._peer(address)
+
+    def disown(self, address: str) -> None:
+        """Forget an address at which this project itself was met, and hear of it no more."""
+        with self._lock:
+            self._own.add(address)
+            self._peers.pop(address, None)
 
     def meet(self, address: str, publisher: str) -> None:
         """Note that a member was reached."""
@@ -90,6 +97,19 @@ class PeerBook:
         with self._lock:
             if address in self._peers:
                 self._peers[address].failures += 1
+
+    def is_unreachable(self, address: str, publisher: str) -> bool:
+        """Tell whether a member is known not to be where it says that it is; an empty address is nowhere."""
+        if not address:
+            return True
+        with self._lock:
+            peer = self._peers.get(address)
+        return peer is not None and (peer.failures > 0 or peer.publisher not in {"", publisher})
+
+    def has_untried(self) -> bool:
+        """Tell whether there is an address that was heard of, and was neither reached nor tried."""
+        with self._lock:
+            return any(not peer.met_at and not peer.failures for peer in self._peers.values())
 
     def addresses(self, most: int = _MOST) -> list[str]:
         """Return addresses, those that users named first, then the ones met last."""

@@ -69,7 +69,26 @@ class NetworkDetails(Answer):
     total: Count
     limits: list[str]
     members: list[MemberLine]
+    lenders: Annotated[list[str], Field(description="Keys of members that cannot be dialled; it passes theirs on.")]
+    lent_to: Annotated[list[str], Field(description="Members that cannot dial it, and ask over its own calls.")]
     may_change: bool
+
+
+class HolderLine(Answer):
+    """What a member has of a publication."""
+
+    publisher: Annotated[str, Field(description="Empty if it was not reached.")]
+    address: str
+    share: Annotated[float, Field(ge=0, le=1, description="How much of it, from 0 to 1.")]
+    rate: Annotated[float, Field(description="Bytes in a second at which one piece came; 0 if none was asked for.")]
+    problem: Annotated[str, Field(description="Why it was not reached.")]
+    through: Annotated[list[str], Field(description="Keys of members that cannot be dialled, and come through it.")]
+
+
+class HolderList(Answer):
+    """Who has a publication, those with the most first."""
+
+    holders: list[HolderLine]
 
 
 class FileLine(Answer):

@@ -11,12 +11,14 @@ from cargobike.core.errors import CargobikeError, NotFoundError, nearest
 from cargobike.core.layout import ProjectFolder
 from cargobike.sharing.catalogue.entry import Entry, Question, read_reference
 from cargobike.sharing.catalogue.store import Catalogue
-from cargobike.sharing.daemon.control import daemon_status
-from cargobike.sharing.daemon.messages import Status
+from cargobike.sharing.daemon.control import ask_daemon, daemon_status
+from cargobike.sharing.daemon.messages import AskHolders, Holders, Status
 from cargobike.sharing.identity.keys import load_identity
 from cargobike.sharing.pages.answers import (
     ColumnLine,
     FileLine,
+    HolderLine,
+    HolderList,
     MemberLine,
     NetworkDetails,
     NetworkLine,
@@ -55,6 +57,8 @@ def details(project: ProjectFolder, name: str, question: Question, *, may_change
         total=total,
         limits=_limits(status),
         members=_members(status),
+        lenders=list(status.lenders) if status else [],
+        lent_to=list(status.lent_to) if status else [],
         may_change=may_change and status is not None,
     )
 
@@ -97,6 +101,32 @@ def publication(
         web_seeds=list(entry.web_seeds),
         infohash_v1=entry.infohash_v1,
         infohash_v2=entry.infohash_v2,
+    )
+
+
+def holders(project: ProjectFolder, network: str, name: str, publisher: str, version: int | None) -> HolderList:
+    """Have the daemon ask all members what they have of a publication.
+
+    Raises:
+        NotFoundError: If there is none, or no daemon runs.
+    """
+    with _catalogue(project, network) as catalogue:
+        entry = catalogue.entry(name, publisher, version)
+    reference = f"{entry.name}@{entry.publisher}:{entry.version}"
+    reply = ask_daemon(project, network, AskHolders(reference=reference))
+    found = reply.holders if isinstance(reply, Holders) else ()
+    return HolderList(
+        holders=[
+            HolderLine(
+                publisher=one.publisher,
+                address=one.address,
+                share=one.share,
+                rate=one.rate,
+                problem=one.problem,
+                through=list(one.through),
+            )
+            for one in found
+        ]
     )
 
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, HTTPException, Path, Query
+from pydantic import StringConstraints
 from starlette.responses import RedirectResponse, Response
 
+from cargobike.core.errors import InvalidInputError
 from cargobike.sharing.catalogue.entry import Question
 from cargobike.sharing.daemon.control import ask_daemon
 from cargobike.sharing.daemon.messages import Pause, Request, Resume, SetLimits
 from cargobike.sharing.identity.keys import short
 from cargobike.sharing.pages import describing
-from cargobike.sharing.pages.answers import Changed, NetworkDetails, NetworkList, PublicationDetails
+from cargobike.sharing.pages.answers import Changed, HolderList, NetworkDetails, NetworkList, PublicationDetails
 from cargobike.sharing.publishing.visible import size_words
 from cargobike.ui.answers import Problem
 from cargobike.ui.web.answering import REFUSALS, sends
@@ -31,6 +34,16 @@ Kind = Annotated[Literal["", "table", "dataset", "model", "folder", "url"], Quer
 Version = Annotated[int | None, Query(ge=1, le=2**31, description="The version; else the newest.")]
 Limit = Annotated[int, Query(ge=1, le=1000, description="How many to return at most.")]
 Rate = Annotated[str | None, Query(max_length=40, description="Such as `20MB/s`, or `none`.")]
+Members = Annotated[
+    Sequence[Annotated[str, StringConstraints(max_length=120)]],
+    Query(max_length=100, description="`KEY=RATE` for one member; may be repeated."),
+]
+Hours = Annotated[
+    Sequence[Annotated[str, StringConstraints(max_length=120)]],
+    Query(max_length=100, description="Such as `mon-fri 08:00-18:00 send=2MB/s`; may be repeated."),
+]
+GivesWay = Annotated[bool | None, Query(description="Whether transfers make room for other traffic.")]
+Size = Annotated[int | None, Query(ge=0, le=2**62, description="Bytes.")]
 _CHANGES: Final[dict[int | str, dict[str, Any]]] = {
     403: {"model": Problem, "description": "This server is read-only, or a page of another origin asked."},
     415: {"model": Problem, "description": "The request is not JSON."},
@@ -58,10 +71,21 @@ def one_network(
     column: Column = "",
     publisher: Publisher = "",
     kind: Kind = "",
+    min_size: Size = None,
+    max_size: Size = None,
     limit: Limit = 100,
 ) -> NetworkDetails:
     """Return what is found in a network, and what its daemon does."""
-    question = _question(words, tag=tag, column=column, publisher=publisher, kind=kind, limit=limit)
+    question = Question(
+        words=tuple(words.split()),
+        tags=(tag,) if tag else (),
+        columns=(column,) if column else (),
+        publisher=publisher,
+        kind=kind,
+        least_bytes=min_size or 0,
+        most_bytes=max_size,
+        limit=limit,
+    )
     return describing.details(state.project, network, question, may_change=state.access.may_stop)
 
 
@@ -72,6 +96,15 @@ def one_publication(
 ) -> PublicationDetails:
     """Return a publication: columns, sample, files, ratings and comments."""
     return describing.publication(state.project, network, name, publisher, version)
+
+
+@api.get("/sharing/{network}/publications/{name}/holders")
+@sends
+def holders_of_one(
+    state: Server, network: NetworkName, name: Name, publisher: Publisher = "", version: Version = None
+) -> HolderList:
+    """Have the daemon ask all members how much of a publication they have, as `cargobike share who` does."""
+    return describing.holders(state.project, network, name, publisher, version)
 
 
 @api.post("/sharing/{network}/pause", response_model=Changed, responses=_CHANGES)
@@ -90,9 +123,22 @@ def resume(state: Server, network: NetworkName) -> Changed:
 
 @api.post("/sharing/{network}/limits", response_model=Changed, responses=_CHANGES)
 @sends
-def limit_rates(state: Server, network: NetworkName, send: Rate = None, receive: Rate = None) -> Changed:
+def limit_rates(
+    state: Server,
+    network: NetworkName,
+    *,
+    send: Rate = None,
+    receive: Rate = None,
+    member: Members = (),
+    hours: Hours = (),
+    gives_way: GivesWay = None,
+) -> Changed:
     """Limit how fast the daemon sends and receives, as `cargobike share limit` does."""
-    return _asked(state, network, SetLimits(send=send, receive=receive), "limited")
+    pairs = {key: rate for key, _, rate in (text.rpartition("=") for text in member) if key}
+    if len(pairs) != len(member):
+        raise InvalidInputError("Write the key of a member and a rate: member=ed25519:…=5MB/s.")
+    limits = SetLimits(send=send, receive=receive, peers=pairs or None, hours=tuple(hours) or None, gives_way=gives_way)
+    return _asked(state, network, limits, "limited")
 
 
 @pages.get("/sharing")
@@ -109,12 +155,19 @@ def network_page(
     *,
     words: Words = "",
     tag: Tag = "",
+    column: Column = "",
     publisher: Publisher = "",
 ) -> Response:
     """Return the page of one network: what is published, and what is transferred."""
-    question = _question(words, tag=tag, publisher=publisher, limit=500)
+    question = Question(
+        words=tuple(words.split()),
+        tags=(tag,) if tag else (),
+        columns=(column,) if column else (),
+        publisher=publisher,
+        limit=500,
+    )
     shown = describing.details(state.project, network, question, may_change=state.access.may_stop)
-    return templates.page("sharing/network.html", shown=shown, words=words, tag=tag, publisher=publisher)
+    return templates.page("sharing/network.html", shown=shown, words=words, tag=tag, column=column, publisher=publisher)
 
 
 @pages.get("/sharing/{network}/publications/{name}")
@@ -148,19 +201,6 @@ def sharing_section(server: ServerState) -> Section:
         api=api,
         package="cargobike.sharing.pages",
         filters={"bytes": lambda size: size_words(int(size or 0)), "short_key": short},
-    )
-
-
-def _question(
-    words: str, *, tag: str = "", column: str = "", publisher: str = "", kind: str = "", limit: int = 100
-) -> Question:
-    return Question(
-        words=tuple(words.split()),
-        tags=(tag,) if tag else (),
-        columns=(column,) if column else (),
-        publisher=publisher,
-        kind=kind,
-        limit=limit,
     )
 
 

@@ -1,8 +1,10 @@
 """Put a publication together in a folder: pieces in any order, files moved to their places when they are whole.
 
-What lies in the folder itself is whole and verified. What is not yet lies in a folder `.arriving-…` below it, with a
-file `noted` that has a byte for each piece, set after the piece was written: 1, or 2 if it is not verified yet. So a
-kill loses no piece that was had. After a kill, or a loss of power, what was noted is verified before it is believed.
+Their places are in the folder, or on a storage, where all files are whole and verified: a storage takes files as a
+whole, so that its readers never see a part of one. What is not whole yet lies in a folder `.arriving-…` below the
+folder, with a file `noted` that has a byte for each piece, set after the piece was written: 1, or 2 if it is not
+verified yet. So a kill loses no piece that was had. After a kill, or a loss of power, what was noted is verified before
+it is believed.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from cargobike.core.errors import StoreError
 from cargobike.sharing.pieces.plan import Plan
 from cargobike.sharing.records import canonical
 from cargobike.sharing.shapes import Manifest
+from cargobike.store.files.storage import Storage
 
 STAGING: Final = ".arriving-"
 _NOTED: Final = "noted"
@@ -28,15 +31,16 @@ class Arriving:
     """The files of a publication on their way into a folder. `write` may be called from several threads.
 
     Args:
-        folder: Where they go.
+        folder: Where they go, or where they are put together.
         manifest: What they are.
+        storage: Where they go instead, each as soon as it is whole; nothing of it stays in the folder then.
 
     Raises:
         StoreError: If the folder cannot be written.
     """
 
-    def __init__(self, folder: Path, manifest: Manifest) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, manifest: Manifest, storage: Storage | None = None) -> None:
+        self.folder, self.storage = folder, storage
         self.plan = Plan.of(manifest)
         digest = hashlib.sha256(canonical(manifest)).hexdigest()[:16]
         self.staging = folder / f"{STAGING}{digest}"
@@ -50,6 +54,11 @@ class Arriving:
             os.ftruncate(self._noted, self.plan.count)
         except OSError as error:
             raise StoreError(f"Nothing can be put into {folder}: {error.strerror} ({error.filename}).") from error
+
+    @property
+    def place(self) -> str:
+        """Where whole files are: a folder, or the address of a storage."""
+        return str(self.folder) if self.storage is None else self.storage.url
 
     @property
     def noted(self) -> Path:
@@ -102,24 +111,22 @@ class Arriving:
         os.pwrite(self._noted, b"\0", piece)
 
     def read(self, piece: int) -> bytes | None:
-        """Return what lies in the place of a piece, verified or not; `None` if nothing does."""
+        """Return a piece of a file that is not whole, verified or not; `None` if nothing is there."""
         spot = self.plan.spot(piece)
-        return self.read_file(spot.file, spot.offset, spot.length)
+        return _read(self._staged(spot.file), spot.offset, spot.length)
+
+    def is_staged(self, index: int) -> bool:
+        """Tell whether a file is being put together, and was not moved to its place."""
+        return self._staged(index).exists()
 
     def read_file(self, index: int, offset: int, length: int) -> bytes | None:
         """Return bytes of a file, wherever it lies now; `None` if they are not there."""
         for path in (self._staged(index), self.folder / self.plan.files[index].path):
-            try:
-                fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-            except OSError:
-                continue
-            try:
-                data = os.pread(fd, length, offset)
-            finally:
-                os.close(fd)
-            if len(data) == length:
+            data = _read(path, offset, length)
+            if data is not None:
                 return data
-        return None
+        found = None if self.storage is None else self.storage.read(self.plan.files[index].path, offset, length)
+        return found if found is not None and len(found) == length else None
 
     def finish_file(self, index: int) -> list[str]:
         """Move a whole file to its place, and copies of it to theirs; return their paths."""
@@ -127,6 +134,10 @@ class Arriving:
         try:
             if not self._staged(index).exists():
                 return paths  # it was moved before this process began
+            if self.storage is not None:
+                for path in paths:
+                    self.storage.write(path, self._staged(index))
+                return paths
             fd = os.open(self._staged(index), os.O_RDWR | os.O_CLOEXEC)
             try:
                 os.fsync(fd)
@@ -141,16 +152,26 @@ class Arriving:
             raise self._cannot(error) from error
         return paths
 
+    def leave_to_storage(self, index: int) -> None:
+        """Keep nothing of a file here any more: it is on the storage, and entered as such."""
+        if self.storage is not None:
+            self._staged(index).unlink(missing_ok=True)
+
     def finish(self) -> None:
         """Make files without content, and remove what was needed only on the way."""
         try:
             for path in self.plan.empty:
+                if self.storage is not None:
+                    self.storage.write(path, b"")
+                    continue
                 temporary = self.staging / "empty"
                 temporary.touch()
                 self._move(temporary, path)
             self.close()
             for staging in self.folder.glob(f"{STAGING}*"):
                 shutil.rmtree(staging, ignore_errors=True)
+            if self.storage is not None:
+                shutil.rmtree(self.folder, ignore_errors=True)
         except OSError as error:
             raise self._cannot(error) from error
 
@@ -188,6 +209,19 @@ class Arriving:
                 f"The disk of {self.folder} is full. What has arrived is kept: make room, and get it again to go on.",
             )
         return StoreError(f"{self.folder} cannot be written: {error.strerror} ({error.filename}).")
+
+
+def _read(path: Path, offset: int, length: int) -> bytes | None:
+    """Return bytes of a file; `None` if they are not there."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        data = os.pread(fd, length, offset)
+    finally:
+        os.close(fd)
+    return data if len(data) == length else None
 
 
 def _write_all(fd: int, data: bytes | bytearray | memoryview, offset: int) -> None:

@@ -140,13 +140,20 @@ class Holdings:
             self._db.execute("DELETE FROM files WHERE place = ?", (str(place),))
             self._db.executemany("INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
 
-    def arrived(self, root: str, staging: Path, place: Path, path: str, size: int) -> None:
+    def arrived(self, root: str, staging: Path, place: Path | str, path: str, size: int) -> None:
         """Note that a file has arrived whole, and was moved out of the folder in which it was put together."""
         row = (root, str(place), path, size, self._token(str(place), path), "", 0, 0)
         with self._lock, self._db:
             self._db.execute("BEGIN IMMEDIATE")
             self._db.execute("DELETE FROM files WHERE place = ? AND root = ?", (str(staging), root))
             self._db.execute("INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+
+    def is_at(self, root: str, place: str, path: str) -> bool:
+        """Tell whether a file was entered as whole at a path of a place, and is there as it was."""
+        return any(
+            held.place == place and held.path == path and not held.arriving and self._is_unchanged(held)
+            for held in self._held(root)
+        )
 
     def forget(self, place: str | Path) -> None:
         """Give nothing any more of what lies in a place."""

@@ -17,6 +17,7 @@ from cargobike.core.errors import CargobikeError
 from cargobike.sharing.catalogue.store import Catalogue
 from cargobike.sharing.pieces.holdings import Holdings
 from cargobike.sharing.swarm.gossip import answer_entries, take_offer
+from cargobike.sharing.swarm.lenders import Lenders, united
 from cargobike.sharing.wire.member import Member, bits_of
 from cargobike.sharing.wire.messages import (
     AskEntries,
@@ -91,6 +92,7 @@ class Answers:
         known_peers: Returns addresses of other members.
         met: Called with each member that comes, and the address it can be dialled at; empty if it cannot.
         pace: Keeps connections to a pace; `None` for as fast as they go.
+        lenders: Members whose pieces are passed on; `None` to give only what is here.
     """
 
     def __init__(
@@ -102,9 +104,10 @@ class Answers:
         known_peers: Callable[[], list[str]] = list,
         met: Callable[[Member, str], None] = lambda _member, _address: None,
         pace: Pace | None = None,
+        lenders: Lenders | None = None,
     ) -> None:
         self._catalogue, self._holdings, self._giving = catalogue, holdings, giving
-        self._known_peers, self._met, self._pace = known_peers, met, pace
+        self._known_peers, self._met, self._pace, self._lenders = known_peers, met, pace, lenders
 
     def talk(self, member: Member) -> None:
         """Answer a member until it goes.
@@ -125,9 +128,10 @@ class Answers:
         if isinstance(question, AskPiece):
             self._give(member, question, paced)
         elif isinstance(question, AskHave):
-            member.say(Have(), self._flags(question))
+            have, bits = self._flags(question)
+            member.say(have, bits)
         elif isinstance(question, AskLayer):
-            hashes = self._holdings.layer(question.root, question.piece_size) if self._holdings else None
+            hashes = self._layer(question)
             member.say(*((Layer(), hashes) if hashes is not None else (Refused(why="its pieces are not known here"),)))
         elif isinstance(question, AskEntries):
             answer_entries(member, question, self._catalogue)
@@ -155,18 +159,36 @@ class Answers:
     def _piece(self, question: AskPiece) -> bytes | bytearray | None:
         if self._holdings is None:
             return None
+        data = None
         try:
-            return self._holdings.read(question.root, question.piece_size, question.number)
+            data = self._holdings.read(question.root, question.piece_size, question.number)
         except CargobikeError as error:  # a storage that does not answer
             _log.warning("A piece cannot be read: %s", error)
-            return None
+        if data is None and self._lenders is not None:
+            return self._lenders.read(question.root, question.piece_size, question.number)
+        return data
 
-    def _flags(self, question: AskHave) -> bytes:
-        sets = []
-        for root in question.roots:
+    def _layer(self, question: AskLayer) -> bytes | None:
+        hashes = self._holdings.layer(question.root, question.piece_size) if self._holdings else None
+        if hashes is None and self._lenders is not None:
+            return self._lenders.layer(question.root, question.piece_size)
+        return hashes
+
+    def _flags(self, question: AskHave) -> tuple[Have, bytes]:
+        """Return which pieces can be had here: of files that are not whole here, also from members that lend."""
+        sets, lacking = [], []
+        for index, root in enumerate(question.roots):
             flags = self._holdings.flags(root, question.piece_size) if self._holdings else None
             sets.append(b"" if flags is None else bits_of(flags))
-        return msgspec.msgpack.encode(sets)
+            if flags is None or 0 in flags:
+                lacking.append(index)
+        lent: dict[str, list[bytes]] = {}
+        if self._lenders is not None and lacking:
+            lent = self._lenders.have([question.roots[index] for index in lacking], question.piece_size)
+        for theirs in lent.values():
+            for index, bits in zip(lacking, theirs, strict=True):
+                sets[index] = united(sets[index], bits)
+        return Have(through=tuple(lent)), msgspec.msgpack.encode(sets)
 
 
 def dialled_at(member: Member) -> str:

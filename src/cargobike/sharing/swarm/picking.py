@@ -1,8 +1,9 @@
 """Decide which piece to ask of which source: pure, no clock, no socket.
 
 Rare pieces come first, so that they stay in the swarm when their holder leaves; pieces that are waited for come before
-all others; and in order if the content is used while it arrives. When every missing piece has been asked for, those
-that are late are asked of others, too, so that one slow source does not hold up the end.
+all others; and in order if the content is used while it arrives. When every missing piece has been asked for, sources
+that have nothing to do are asked for late ones, too, a few at a time, so that one slow source does not hold up the end
+and little is sent twice.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from typing import Final
 
 _MOST_ASKED: Final = 2
 """Of how many sources a late piece is asked at once."""
+_LATE_AT_ONCE: Final = 2
+"""For how many late pieces an idle source is asked at once; two keep its line full."""
 
 
 class Picker:
@@ -22,17 +25,20 @@ class Picker:
         count: How many pieces there are.
         in_order: Whether early pieces come before rare ones.
         seed: Decides among equally rare ones, so that members do not all ask for the same.
+        is_open: Whether all pieces may be asked for from the beginning, or only those that `open` names.
 
     Guarantees: a piece that was taken by a source is not given to another before it was returned, unless all missing
-    pieces were taken; never twice to the same source at once; a piece that was had is never given again; if some source
-    has a missing piece that it was not asked for, and nobody else was, `take` gives it.
+    pieces were taken; never twice to the same source at once; a piece that was had, or is not open, is never given; if
+    some source has a missing piece that it was not asked for, and no other source was, `take` gives it.
     """
 
-    def __init__(self, count: int, *, in_order: bool = False, seed: int | None = None) -> None:
+    def __init__(self, count: int, *, in_order: bool = False, seed: int | None = None, is_open: bool = True) -> None:
         self.count = count
         self.in_order = in_order
         self._had = bytearray(count)
+        self._open = bytearray([is_open]) * count
         self._left = count
+        self._left_open = count if is_open else 0
         self._random = random.Random(seed)
         self._ranks = list(range(count))
         self._random.shuffle(self._ranks)
@@ -72,6 +78,14 @@ class Picker:
         for piece in [piece for piece, sources in self._asked.items() if source in sources]:
             self.give_back(source, piece)
 
+    def open(self, pieces: Iterable[int]) -> None:
+        """Note that pieces may be asked for from now on."""
+        for piece in pieces:
+            if not self._open[piece]:
+                self._open[piece] = 1
+                self._left_open += not self._had[piece]
+                self._is_stale = True
+
     def want(self, pieces: Iterable[int]) -> None:
         """Have these come before all others, the earliest wish first."""
         for piece in pieces:
@@ -85,17 +99,26 @@ class Picker:
         flags = self._has[source]
         taken: list[int] = []
         for piece in self._wanted:
-            if len(taken) < most and piece not in self._asked and (flags is None or flags[piece]):
+            if len(taken) < most and self._is_free(piece) and (flags is None or flags[piece]):
                 self._ask(source, piece, taken)
         self._take_in_order(source, flags, most, taken)
-        if len(taken) < most and len(self._asked) == self._left:
-            late = [piece for piece in self._asked if flags is None or flags[piece]]
-            self._random.shuffle(late)
-            late.sort(key=lambda piece: (piece not in self._wanted, len(self._asked[piece])))
-            for piece in late:
-                if len(taken) < most and source not in self._asked[piece] and len(self._asked[piece]) < _MOST_ASKED:
-                    self._ask(source, piece, taken)
+        if not taken and len(self._asked) == self._left_open:
+            self._take_late(source, flags, min(most, _LATE_AT_ONCE), taken)
         return taken
+
+    def _take_late(self, source: str, flags: Sequence[bool] | None, most: int, taken: list[int]) -> None:
+        """Take pieces that others were asked for, if this source has nothing else to do: the last asked for first."""
+        if any(source in sources for sources in self._asked.values()):
+            return
+        late = [piece for piece in reversed(self._asked) if flags is None or flags[piece]]
+        late.sort(key=lambda piece: (piece not in self._wanted, len(self._asked[piece])))
+        for piece in late[:most]:
+            if len(self._asked[piece]) < _MOST_ASKED:
+                self._ask(source, piece, taken)
+
+    def _is_free(self, piece: int) -> bool:
+        """Tell whether a piece is missing, and may be asked for, and no source was."""
+        return not self._had[piece] and bool(self._open[piece]) and piece not in self._asked
 
     def _take_in_order(self, source: str, flags: Sequence[bool] | None, most: int, taken: list[int]) -> None:
         if self._is_stale:
@@ -104,7 +127,7 @@ class Picker:
         while place < len(order) and len(taken) < most:
             piece = order[place]
             place += 1
-            if not self._had[piece] and piece not in self._asked and (flags is None or flags[piece]):
+            if self._is_free(piece) and (flags is None or flags[piece]):
                 self._ask(source, piece, taken)
         self._places[source] = place
 
@@ -114,7 +137,7 @@ class Picker:
 
     def _sort(self) -> None:
         """Put all missing pieces in order; each source goes through them from the beginning again."""
-        missing = [piece for piece in range(self.count) if not self._had[piece]]
+        missing = [piece for piece in range(self.count) if self._open[piece] and not self._had[piece]]
         if not self.in_order:
             partial = [flags for flags in self._has.values() if flags is not None]
             counts = [sum(column) for column in zip(*partial, strict=True)] if partial else [0] * self.count
@@ -146,6 +169,7 @@ class Picker:
         if not self._had[piece]:
             self._had[piece] = 1
             self._left -= 1
+            self._left_open -= self._open[piece]
         return self._asked.pop(piece, set())
 
     def someone_has(self, piece: int) -> bool:

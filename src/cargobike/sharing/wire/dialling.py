@@ -31,7 +31,8 @@ def dial(
     try:
         channel.wait_in_kernel(HANDSHAKE_S)
         member = Member(channel, introduce_dialled(channel, network, identity))
-        member.exchange_greetings(greeting or Greeting(), first=True)
+        member.say(greeting or Greeting())
+        member.hear_greeting()
     except BaseException:
         channel.close()
         raise

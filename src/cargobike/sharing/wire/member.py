@@ -41,22 +41,18 @@ class Member:
         self.greeting = Greeting()
         channel.wait_in_kernel(WAIT_S)
 
-    def exchange_greetings(self, own: Greeting, *, first: bool) -> None:
-        """Say who we are and hear who the other is.
+    def hear_greeting(self) -> None:
+        """Hear who the other is.
 
         Raises:
-            AuthenticationError: If the other says something else.
+            AuthenticationError: If it says something else.
         """
-        if first:
-            self.say(own)
         header, length = self.channel.receive_header()
         try:
             self.greeting = greetings.decode(header)
         except UNDECODABLE as error:
             raise AuthenticationError(f"{self.address} does not greet: {error}") from error
         self.skip(length)
-        if not first:
-            self.say(own)
 
     def say(self, message: Message, *body: bytes | bytearray | memoryview) -> int:
         """Send a message; return the bytes sent."""

@@ -1,4 +1,6 @@
-"""What members say to each other: an end that dialled asks, the other answers, in the order of the questions.
+"""What members say to each other: one end asks, the other answers, in the order of the questions.
+
+The end that dialled asks, unless it has greeted with `may_be_asked`.
 
 Headers are msgpack, decoded only after their seal has opened and the other end has shown its key. What is large travels
 in the body of a frame; each kind of body has a bound of its own, checked before any of it is read.
@@ -37,12 +39,18 @@ class Greeting(Message, frozen=True, tag="greeting"):
         port: Where it can be dialled; 0 if it cannot.
         host: Where, if that is not the address that the connection comes from.
         is_paused: Whether it gives no pieces just now.
+        is_giver: Whether it gives pieces to members that ask it.
+        wants_call: Whether it would ask the end that dialled, which it cannot dial, if that called once more.
+        may_be_asked: Whether the end that dialled answers on this connection, and the other asks.
     """
 
     format: int = FORMAT
     port: Annotated[int, Meta(ge=0, le=65535)] = 0
     host: Annotated[str, Meta(max_length=255)] = ""
     is_paused: bool = False
+    is_giver: bool = False
+    wants_call: bool = False
+    may_be_asked: bool = False
 
 
 class AskEntries(Message, frozen=True, tag="entries?"):
@@ -76,7 +84,13 @@ class AskHave(Message, frozen=True, tag="have?"):
 
 
 class Have(Message, frozen=True, tag="have"):
-    """A msgpack list in the body: for each file a set of bits, the first piece in the highest bit; nothing for none."""
+    """A msgpack list in the body: for each file a set of bits, the first piece in the highest bit; nothing for none.
+
+    Attributes:
+        through: Keys of members that cannot be dialled, and whose pieces this end passes on; they are in the sets.
+    """
+
+    through: Annotated[tuple[Annotated[str, Meta(max_length=60)], ...], Meta(max_length=MOST_PEERS)] = ()
 
 
 class AskLayer(Message, frozen=True, tag="layer?"):

@@ -33,7 +33,7 @@ class Reception:
         network: Who may come.
         identity: Who we are.
         talk: Called with each member; the connection is closed when it returns.
-        greet: Returns what we say first.
+        greet: Returns what we say to a member that has greeted.
         blocked: Returns the keys that are not let in.
     """
 
@@ -45,7 +45,7 @@ class Reception:
         identity: Identity,
         *,
         talk: Callable[[Member], None],
-        greet: Callable[[], Greeting] = Greeting,
+        greet: Callable[[Member], Greeting] = lambda _member: Greeting(),
         blocked: Callable[[], frozenset[str]] = frozenset,
     ) -> None:
         self._network, self._identity = network, identity
@@ -74,7 +74,8 @@ class Reception:
             channel.wait_in_kernel(HANDSHAKE_S)
             publisher = introduce_listened(channel, self._network, self._identity, self._blocked())
             member = Member(channel, publisher)
-            member.exchange_greetings(self._greet(), first=False)
+            member.hear_greeting()
+            member.say(self._greet(member))
             self._talk(member)
         except (CargobikeError, OSError) as error:
             _log.debug("%s has gone: %s", channel.peer, error)

@@ -86,7 +86,7 @@ def test_publishers_are_judged_and_rated(here: Path) -> None:
     told("comment", "higgs@alice", "On second thought: not bad")
     shown = told("show", "higgs")
     assert isinstance(shown, dict)
-    assert [(one["rating"], one["text"]) for one in shown["opinions"]] == [(0, "On second thought: not bad")]
+    assert [(one["rating"], one["text"]) for one in shown["opinions"]] == [(4, "On second thought: not bad")]
     assert call("rate", "higgs", "7").exit_code == 2
     told("mute", "alice")
     told("block", "alice")

@@ -25,7 +25,6 @@ from cargobike.sharing.getting.kafka import stream
 from cargobike.sharing.getting.placing import everything_got, got_edges
 from cargobike.sharing.pieces.holdings import Holdings
 from cargobike.sharing.publishing.sources import open_content
-from cargobike.store.files.storages import open_storage
 from support.swarm import PIECE, Seeder, fill, lab, project_at, publish, read_folder, seeding
 
 ROWS = 40_000
@@ -158,18 +157,6 @@ def test_a_model_is_the_same_model_there_and_not_trusted(tmp_path: Path, seeder:
     assert version.predictor(trust=True)([2.0]) == [6.0]
     (edge,) = got_edges(project_at(getter))
     assert edge.made == Thing("model", "digits", "1")
-
-
-@pytest.mark.usefixtures("getter")
-def test_files_go_to_a_storage_and_can_be_given_from_there(tmp_path: Path, seeder: Seeder) -> None:
-    contents = fill(tmp_path / "source", {"a.bin": 3 * PIECE + 1, "sub/b.txt": 10})
-    publish(seeder.membership, tmp_path / "source")
-    url = f"memory://{tmp_path.name}/higgs"
-    arrival = begin(seeder, to=url)
-    assert arrival.result == url
-    storage = open_storage(url)
-    assert {path: storage.read(path) for path in contents} == contents
-    assert not arrival.folder.exists()
 
 
 class _Ranges(http.server.BaseHTTPRequestHandler):

@@ -115,6 +115,15 @@ def test_addresses_are_kept_and_forgotten(tmp_path: Path) -> None:
     book.meet("127.0.0.1:3", "ed25519:x")
     assert book.addresses()[0] == "127.0.0.1:1"
     assert book.told() == ["127.0.0.1:3"], "only those that were met lately are told to others"
+    assert book.has_untried()
+    book.disown("127.0.0.1:2")
+    book.hear("127.0.0.1:2")
+    book.fail("127.0.0.1:1")
+    assert not book.has_untried()
+    assert book.is_unreachable("127.0.0.1:1", "ed25519:y")
+    assert book.is_unreachable("127.0.0.1:3", "ed25519:y"), "another member is there"
+    assert not book.is_unreachable("127.0.0.1:3", "ed25519:x")
+    assert not book.is_unreachable("127.0.0.1:4", "ed25519:x"), "that is not known yet"
     now[0] += 40 * 24 * 3600
     book.save()
     assert PeerBook(tmp_path / "peers.json").addresses() == ["127.0.0.1:1"]

@@ -10,8 +10,10 @@ from starlette.testclient import TestClient
 
 from cargobike import data, project, sharing
 from cargobike.core.registering.tracing import Thing, all_edges, page_of
+from cargobike.sharing.daemon.serving import Daemon
 from cargobike.sharing.front import open_catalogue
-from cargobike.sharing.pages.answers import NetworkDetails, NetworkList, PublicationDetails
+from cargobike.sharing.network.network import make_network
+from cargobike.sharing.pages.answers import HolderList, NetworkDetails, NetworkList, PublicationDetails
 from cargobike.sharing.records import sign
 from cargobike.ui.web.answering import model_of
 from support.publications import identity_of, opinion, signed_manifest
@@ -62,6 +64,8 @@ def test_publications_are_found_by_words_tag_and_publisher(client: TestClient) -
     assert found(publisher="alice") == ["higgs"]
     assert found(column="x") == ["numbers"]
     assert found(kind="model") == []
+    assert found(max_size="2999") == ["numbers"]
+    assert found(min_size="3000") == ["higgs"]
     assert client.get("/api/v1/sharing/lab", params={"publisher": "zoe"}).status_code == 404
     assert client.get("/api/v1/sharing/other").status_code == 404
     assert not (project.current().root / "sharing" / "networks" / "other").exists()
@@ -91,6 +95,36 @@ def test_a_daemon_that_does_not_run_cannot_be_paused(client: TestClient) -> None
     assert answer.status_code == 404
     assert "cargobike share serve" in answer.text
     assert client.post("/api/v1/sharing/lab/pause").status_code in {403, 415}
+
+
+def test_a_daemon_obeys_limits_and_says_who_has_what(client: TestClient) -> None:
+    headers = {"Content-Type": "application/json", "X-Cargobike": "1"}
+    holders = "/api/v1/sharing/lab/publications/numbers/holders"
+    assert client.get(holders).status_code == 404, "no daemon runs"
+
+    def limit(query: str) -> int:
+        answer = client.post(f"/api/v1/sharing/lab/limits?{query}", headers=headers, content="{}")
+        return int(answer.status_code)
+
+    with Daemon(project.current(), make_network("lab", secret="the secret of the lab")) as daemon:
+        key = ALICE.publisher
+        hours = "mon-fri 08:00-18:00 send=2MB/s"
+        assert limit(f"send=20MB/s&member={key}%3D1MB/s&hours={hours}&gives_way=false") == 200
+        limits = daemon.status().limits
+        assert (limits.send, limits.peers, limits.hours, limits.gives_way) == (
+            "20MB/s",
+            {key: "1MB/s"},
+            (hours,),
+            False,
+        )
+        assert limit("send=quick") == limit("member=nonsense") == limit("hours=sometimes") == 422
+        daemon.membership.book.hear("127.0.0.1:1")
+        answer = client.get(holders).json()
+        model_of(HolderList).model_validate(answer)
+        assert [(one["address"], one["share"]) for one in answer["holders"]] == [("127.0.0.1:1", 0.0)]
+        assert "refused" in answer["holders"][0]["problem"]
+        assert client.get("/api/v1/sharing/lab/publications/nothing/holders").status_code == 404
+        assert "Send at most" in client.get("/sharing/lab").text
 
 
 def test_lineage_leads_from_a_publication_to_its_table(client: TestClient) -> None:

@@ -31,10 +31,26 @@ def test_a_piece_is_asked_of_one_source_until_all_were_asked_for() -> None:
     picker.join("b", None)
     assert picker.take("a", 3) == [0, 1, 2]
     assert picker.take("b", 1) == [3]
-    late = picker.take("b", 10)
-    assert sorted(late) == [0, 1, 2]
+    assert picker.take("b", 10) == [], "it has something to do"
+    picker.got(3)
+    assert picker.take("b", 10) == [2, 1], "few at a time, those first that the other comes to last"
     assert picker.take("b", 10) == [], "never twice of the same source"
-    assert picker.got(0) == {"a", "b"}
+    assert picker.got(2) == {"a", "b"}
+
+
+def test_only_pieces_that_are_open_are_asked_for() -> None:
+    picker = Picker(4, in_order=True, is_open=False)
+    picker.join("a", None)
+    picker.join("b", None)
+    picker.want([3])
+    assert picker.take("a", 4) == []
+    picker.open([1, 2])
+    picker.got(1)
+    assert picker.take("a", 4) == [2]
+    assert picker.take("b", 4) == [2], "all that may be asked for has been"
+    picker.open([0, 3])
+    assert picker.take("b", 4) == [3, 0]
+    assert picker.missing == 3
 
 
 def test_what_a_source_that_leaves_was_asked_for_is_asked_of_others() -> None:
@@ -65,7 +81,8 @@ def test_a_source_that_lost_a_piece_is_not_asked_for_it_again() -> None:
 def test_any_swarm_delivers_all_that_any_source_has(count: int, holes: list[int], in_order: bool, seed: int) -> None:
     """Sources answer in any order, lose pieces, leave and return: what someone has comes, and nothing comes twice."""
     draw = random.Random(seed)
-    picker = Picker(count, in_order=in_order, seed=seed)
+    picker = Picker(count, in_order=in_order, seed=seed, is_open=False)
+    closed = set(range(count))
     has = {f"s{index}": [draw.randrange(256) >= hole for _ in range(count)] for index, hole in enumerate(holes)}
     asked: dict[str, set[int]] = {name: set() for name in has}
     here = set(has)
@@ -84,13 +101,15 @@ def test_any_swarm_delivers_all_that_any_source_has(count: int, holes: list[int]
             here.discard(name)
             picker.leave(name)
             asked[name].clear()
+        elif closed and draw.randrange(2):
+            picker.open([closed.pop()])
         elif move == 1:
             picker.want([draw.randrange(count)])
         elif move < 6:
             taken = picker.take(name, draw.randint(1, 4))
             assert len(set(taken)) == len(taken)
             assert not asked[name] & set(taken), "never twice of the same source at once"
-            assert all(has[name][piece] and not picker.has(piece) for piece in taken)
+            assert all(has[name][piece] and not picker.has(piece) and piece not in closed for piece in taken)
             asked[name] |= set(taken)
         elif asked[name]:
             piece = draw.choice(sorted(asked[name]))
