@@ -11,14 +11,15 @@ import threading
 import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Final
 
 from cargobike.core.errors import CargobikeError, InvalidInputError, WaitError
-from cargobike.sharing.getting.window import Window
+from cargobike.sharing.getting.tallies import Tally, standstill
 from cargobike.sharing.hashing import PieceVerifier
 from cargobike.sharing.pieces.arriving import Arriving
+from cargobike.sharing.pieces.found import Found
 from cargobike.sharing.pieces.holdings import Holdings
+from cargobike.sharing.pieces.window import Window
 from cargobike.sharing.shapes import Manifest
 from cargobike.sharing.swarm.picking import Picker
 
@@ -26,18 +27,6 @@ _log = logging.getLogger(__name__)
 _HASHERS: Final = 2
 _SENDERS: Final = 2
 """How many files go to a storage at once."""
-
-
-@dataclass
-class Tally:
-    """What one source has delivered, and what it is doing."""
-
-    name: str
-    size: int = 0
-    pieces: int = 0
-    state: str = "connecting"
-    blame: str = ""
-    is_connected: bool = False
 
 
 class Fetch:
@@ -77,9 +66,9 @@ class Fetch:
         self._window = Window([file.size for file in self.plan.files], most_staged)
         self._senders = ThreadPoolExecutor(_SENDERS, "cargobike-send") if arriving.storage is not None else None
         self._num_sending = 0
-        self._claimed: set[int] = set()
         self._open: set[int] = set()
         self._verifiers: dict[int, PieceVerifier] = {}
+        self._found = Found(arriving, holdings, self._verifiers)
         self._whole: set[int] = set()
         self._kept = bytearray(self.plan.count)
         for index, file in enumerate(self.plan.files):
@@ -123,30 +112,21 @@ class Fetch:
         for index, file in enumerate(self.plan.files):
             if index not in self._verifiers and (hashes := self.holdings.layer(file.root, self.plan.piece_size)):
                 self.take_layer(index, hashes)
-        self._claimed = set(self.arriving.claimed())
+        begun = self._found.look()
         self._take_what_is_on_the_storage()
-        self._window.prefer({self.plan.spot(piece).file for piece in self._claimed})
+        self._window.prefer(begun)
         self._advance()
 
     def _take_what_is_on_the_storage(self) -> None:
         if self.arriving.storage is None:
             return
-        known = sorted(self._verifiers)
-        with ThreadPoolExecutor(_HASHERS, thread_name_prefix="cargobike-found") as threads:
-            there = [
-                index for index, is_there in zip(known, threads.map(self._is_there, known), strict=True) if is_there
-            ]
+        there = self._found.on_the_storage(sorted(self._verifiers))
         self._window.skip(there)
         for index in there:
             self.arriving.leave_to_storage(index)
             self._whole.add(index)
             for piece in self.plan.pieces_of(index):
                 self._note(piece, None, found=True)
-
-    def _is_there(self, index: int) -> bool:
-        """Tell whether a file was sent to the storage by an attempt before, and has not changed there."""
-        root, place = self.plan.files[index].root, self.arriving.place
-        return all(self.holdings.is_at(root, place, path) for path in self.plan.twins[index])
 
     def _advance(self) -> None:
         """Begin with as many files as may be on this disk."""
@@ -173,41 +153,19 @@ class Fetch:
             self._picker.open(self.plan.pieces_of(index))
 
     def _take_file(self, index: int) -> bool:
-        """Take a file that an attempt before has moved to its place, if it is as it was; else forget its pieces."""
-        pieces = self.plan.pieces_of(index)
-        if self._claimed.isdisjoint(pieces) or self.arriving.is_staged(index):
+        """Take a file that an attempt before has moved to its place."""
+        if not self._found.is_in_place(index):
             return False
-        if self.arriving.storage is None and all(self._is_in_place(piece) for piece in pieces):
-            for piece in pieces:
-                self._had(piece, self.arriving.note(piece), found=True)
-            return True
-        for piece in self._claimed.intersection(pieces):
-            self.arriving.drop(piece)
-            self._claimed.discard(piece)
-        return False
-
-    def _is_in_place(self, piece: int) -> bool:
-        spot = self.plan.spot(piece)
-        data = self.arriving.read_file(spot.file, spot.offset, spot.length)
-        return data is not None and self._verifiers[spot.file].verify(spot.number, data)
+        for piece in self.plan.pieces_of(index):
+            self._had(piece, self.arriving.note(piece), found=True)
+        return True
 
     def _find(self, piece: int) -> None:
-        """Take a piece that is on this host already: in its place, or anywhere in what is held."""
-        spot = self.plan.spot(piece)
-        verifier = self._verifiers[spot.file]
-        if self._picker.has(piece):
-            return
-        if piece in self._claimed:
-            data = self.arriving.read(piece)
-            if data is not None and verifier.verify(spot.number, data):
-                self._had(piece, self.arriving.note(piece), found=True)
-                return
-            self.arriving.drop(piece)
-        if not self.holdings.knows_piece(verifier.pieces[spot.number]):
-            return
-        held = self.holdings.find_piece(verifier.pieces[spot.number])
-        if held is not None and verifier.verify(spot.number, held):
-            self._had(piece, self.arriving.write(piece, held), found=True)
+        """Take a piece that is on this host already."""
+        if not self._picker.has(piece):
+            is_found, whole = self._found.take(piece)
+            if is_found:
+                self._had(piece, whole, found=True)
 
     def files_without_layer(self) -> list[int]:
         """Return files of which the hashes of the pieces are not known yet."""
@@ -239,7 +197,7 @@ class Fetch:
         if not self.take_layer(index, hashes):
             return False
         try:
-            self._claimed |= set(self.arriving.claimed()) & set(self.plan.pieces_of(index))
+            self._found.look_at(index)
             self.holdings.add_layer(self.plan.files[index].root, self.plan.piece_size, self._verifiers[index].pieces)
             if index in self._open:
                 self._begin_with([index])
@@ -438,10 +396,5 @@ class Fetch:
 
     def nothing_comes(self, timeout_s: float) -> WaitError:
         """Return the error for a fetch that stands still; it names every source."""
-        names = [f"{tally.name} ({tally.state})" for tally in self.tallies.values()]
-        return WaitError(
-            f"Nothing of {self.manifest.reference} came for {timeout_s:g} s; {self.size_had:,} of {self.size:,} bytes "
-            f"are here and stay. Tried: {', '.join(names) or 'no member is known; name one with --peer host:port'}. "
-            f"Get it again to go on.",
-            missing=names,
-        )
+        what = f"Nothing of {self.manifest.reference} came for {timeout_s:g} s"
+        return standstill(f"{what}; {self.size_had:,} of {self.size:,} bytes are here and stay", self.tallies.values())

@@ -7,7 +7,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cargobike.sharing.getting.window import Window
+from cargobike.sharing.pieces.window import Window
 
 
 def test_a_file_that_is_waited_for_is_begun_at_once_and_only_once() -> None:
