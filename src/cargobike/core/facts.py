@@ -8,7 +8,7 @@ since the epoch, never running backwards within one driver).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Generic, Literal, Protocol, TypeVar
 
 import msgspec
@@ -65,6 +65,8 @@ class FirstFact(Protocol):
 T = TypeVar("T", bound=Fact)
 First = TypeVar("First", bound=FirstFact)
 
+_PACKED = b'"$'  # what JSON has no type for begins so
+
 _encoder = msgspec.json.Encoder(enc_hook=str)
 
 
@@ -85,6 +87,7 @@ class Facts(Generic[T, First]):
         self.version = version
         self._lift = lift
         self._decoder: msgspec.json.Decoder[T] = msgspec.json.Decoder(union)
+        self._list_decoder: msgspec.json.Decoder[list[T]] = msgspec.json.Decoder(list[union])
 
     def decode(self, line: bytes) -> T:
         """Decode what `encode_fact` wrote; raises `msgspec.DecodeError` for anything else."""
@@ -95,7 +98,27 @@ class Facts(Generic[T, First]):
             if lifted is None:
                 raise
             return lifted
-        return fact.unpacked() if b'"$' in line else fact  # type: ignore[return-value] # of the same class
+        return fact.unpacked() if _PACKED in line else fact  # type: ignore[return-value] # of the same class
+
+    def decode_all(self, lines: Sequence[bytes]) -> list[T]:
+        """Return what `decode` makes of each of many lines, in two thirds of the time.
+
+        Raises:
+            MsgspecError: If one of them cannot be decoded.
+        """
+        text = b",".join(lines)
+        try:
+            facts = self._list_decoder.decode(b"[%b]" % text)
+        except msgspec.ValidationError:
+            return list(map(self.decode, lines))
+        if len(facts) != len(lines):
+            raise msgspec.DecodeError("a line holds more than one object")
+        if _PACKED in text:
+            return [
+                fact.unpacked() if _PACKED in line else fact  # type: ignore[misc] # of the same class
+                for fact, line in zip(facts, lines, strict=True)
+            ]
+        return facts
 
 
 def encode_fact(fact: Fact) -> bytes:
@@ -320,7 +343,7 @@ ReportNumber = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
 """Which report of its trial one is, from 1; 0 if it does not say."""
 
 
-class Reported(Fact, frozen=True, tag="reported"):
+class Reported(Fact, frozen=True, tag="reported", gc=False):
     """A train function reported metrics at a step.
 
     `number` counts the reports of a trial, from 1. An attempt that goes on from a checkpoint counts on from the reports
@@ -328,6 +351,7 @@ class Reported(Fact, frozen=True, tag="reported"):
     It is 0 in journals that were written before there were numbers: then each report is one more.
     """
 
+    # It holds nothing that could lead back to it, and there are millions: the garbage collector need not look at them.
     trial: Count
     step: Whole
     metrics: dict[str, Number]

@@ -355,7 +355,8 @@ class ExperimentRecord:
                 trial.is_interrupted, trial.error, trial.ended_at = False, None, None
         search = replace(self.header.asked.search, num_trials=fact.num_trials)
         if fact.space is not None:
-            changed = SpaceChanged(fact.at, len(self.trials), fact.space, search.space or [], fact.defaults)
+            total = sum(self.counts.values())  # of which an index that reads on holds only some
+            changed = SpaceChanged(fact.at, total, fact.space, search.space or [], fact.defaults)
             self.space_changes.append(changed)
             search = replace(search, space=fact.space)
         self.header = self.header.asking(search=search)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -14,10 +15,12 @@ from cargobike.core.record import ExperimentRecord, fold
 from cargobike.core.records import Curve, ExperimentState, Trial
 from cargobike.core.seen import Attempt
 from cargobike.core.values.kinds import read_path
+from cargobike.core.values.undecodable import UNDECODABLE
 from cargobike.store.files.locking import is_held
 from cargobike.store.journal.journal import JournalReader
 from cargobike.store.journal.lines import intact_lines, is_intact
 from cargobike.store.journal.moments import lines_between
+from cargobike.store.journal.scanning import lines_with
 
 _BYTES_AT_ONCE: Final = 1 << 20
 
@@ -29,7 +32,11 @@ def journal_reader(folder: ExperimentFolder, offset: int = 0) -> JournalReader[A
 
 def facts_of(folder: ExperimentFolder) -> Iterator[AnyFact]:
     """Yield all facts of an experiment in order; raises `StoreError` where its journal cannot be understood."""
-    reader = journal_reader(folder)
+    return facts_from(journal_reader(folder))
+
+
+def facts_from(reader: JournalReader[AnyFact]) -> Iterator[AnyFact]:
+    """Yield the facts that a reader finds until there are no more; never more than a few of them are in memory."""
     while new := reader.read_new(_BYTES_AT_ONCE):
         yield from new
 
@@ -53,6 +60,17 @@ def read_record(folder: ExperimentFolder | str | os.PathLike[str]) -> Experiment
             record.apply(fact)
     settle(record, reader, folder)
     return record
+
+
+def resumptions(folder: ExperimentFolder) -> list[ExperimentResumed]:
+    """Return how often, and how, an experiment was taken up again, without reading what happened between."""
+    facts = list[ExperimentResumed]()
+    for line in lines_with(folder.journal, b'"fact":"experiment-resumed"'):
+        with contextlib.suppress(*UNDECODABLE):  # what a newer version wrote is for those to refuse who read all of it
+            fact = EXPERIMENT_FACTS.decode(line)
+            if isinstance(fact, ExperimentResumed):
+                facts.append(fact)
+    return facts
 
 
 def settle(

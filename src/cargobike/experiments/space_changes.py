@@ -2,24 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping
 from typing import Any
 
-from cargobike.core.layout import ExperimentFolder
-from cargobike.core.plain_files import open_plain
-from cargobike.core.record import ExperimentRecord
 from cargobike.core.seen import SpaceChanged
 from cargobike.core.values.words import count
-from cargobike.experiments.reading import read_record
-
-
-def taken_up_before(folder: ExperimentFolder) -> ExperimentRecord | None:
-    """Return the record of an experiment that was taken up before, which may have changed it; otherwise `None`."""
-    with contextlib.suppress(OSError), open_plain(folder.journal) as lines:
-        if any(b'"experiment-resumed"' in line for line in lines):
-            return read_record(folder)
-    return None
 
 
 def change_in_words(change: SpaceChanged) -> str:

@@ -486,6 +486,7 @@ def assert_rows_equal_record(index: Index, folder: ExperimentFolder) -> None:
     assert (row.started_at, row.ended_at, row.last_at) == (record.started_at, record.ended_at, record.last_at)
     assert row.counts == record.counts
     assert row.duration_s == record.duration_s
+    assert list(row.space_changes) == record.space_changes
     assert row.worker_seconds == pytest.approx(record.worker_seconds)
     best = record.best
     assert row.best_trial == (best.number if best else None)
@@ -523,6 +524,11 @@ def _lively(project: ProjectFolder, experiment_id: str) -> JournalBuilder:
     journal.attempt(moved, 3)
     journal.finish(moved, 0.75)
     journal.suggest(lr=0.5)
+    for high in (0.6, 0.7):
+        space = [{"name": "lr", "type": "DOUBLE", "low": 0.1, "high": high}]
+        journal.add(ExperimentEnded(at=journal.tick(), state="interrupted", reason="Ctrl-C"))
+        journal.add(ExperimentResumed(at=journal.tick(), num_trials=9, space=space, defaults={"depth": 2}))
+        journal.suggest(lr=high)
     journal.end(ExperimentState.INTERRUPTED, "Ctrl-C")
     return journal
 

@@ -7,12 +7,13 @@ import contextlib
 import inspect
 import logging
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
 
 from cargobike.core.errors import InvalidInputError, SpaceError
+from cargobike.core.facts import ExperimentResumed
 from cargobike.core.layout import ExperimentFolder
 from cargobike.core.record import ExperimentRecord
 from cargobike.core.records import Params, TrialState
@@ -38,7 +39,7 @@ NewSpace = tuple[list[dict[str, Any]], Params]
 def in_changed_space(
     setup: Setup,
     folder: ExperimentFolder,
-    record: ExperimentRecord | None,
+    before: Sequence[ExperimentResumed],
     space: SpaceLike | None,
     defaults: Mapping[str, Any] | None,
 ) -> tuple[Setup, NewSpace | None]:
@@ -47,7 +48,7 @@ def in_changed_space(
     Args:
         setup: How the experiment was set up first.
         folder: Where it is.
-        record: What has become of it, if it was taken up before.
+        before: How it was taken up before.
         space: The space to go on in, if another one was asked for.
         defaults: What the trials so far had for parameters that are new in it.
 
@@ -56,16 +57,15 @@ def in_changed_space(
     """
     if space is None and defaults:
         raise InvalidInputError("defaults were given, but no space; they are for parameters that are new in it.")
-    if space is None and (record is None or not record.space_changes):
+    change = None
+    if space is not None:
+        record = read_record(folder)
+        signature = read_signature(folder, record.header.function)
+        change = read_change(space, defaults, record, setup.optimizer, signature)
+    described = [*(fact.space for fact in before if fact.space is not None), *([change[0]] if change else [])]
+    if not described:
         return setup, None
-    record = record or read_record(folder)
-    signature = read_signature(folder, record.header.function)
-    change = None if space is None else read_change(space, defaults, record, setup.optimizer, signature)
-    count = len(record.space_changes) + (change is not None)
-    if not count:
-        return setup, None
-    later = [read_recipe(folder.code).optimizer for _ in range(count)]  # each space has an optimizer of its own
-    described = [*(past.space for past in record.space_changes), *([change[0]] if change else [])]
+    later = [read_recipe(folder.code).optimizer for _ in described]  # each space has an optimizer of its own
     names = dict.fromkeys([*setup.names, *(str(one["name"]) for each in described for one in each)])
     return replace(setup, optimizer=Extended(setup.optimizer, later), names=tuple(names)), change
 

@@ -21,9 +21,9 @@ from cargobike.experiments.asking.resolving import engine_of
 from cargobike.experiments.driving.conduct import take_up
 from cargobike.experiments.driving.request import Callback
 from cargobike.experiments.finding import ExperimentLike, find_experiment
+from cargobike.experiments.reading import resumptions
 from cargobike.experiments.results.result import Result
 from cargobike.experiments.scheduling.plan import Plan
-from cargobike.experiments.space_changes import taken_up_before
 from cargobike.experiments.trial.payload import Payload
 from cargobike.store.files import project
 
@@ -45,9 +45,9 @@ def resume_experiment(
     project.check_directory()
     folder = find_experiment(experiment_id, with_checkpoints=True)
     setup = read_recipe(folder.code)
-    before = taken_up_before(folder)
-    if num_trials is None and before is not None:
-        num_trials = before.header.num_trials  # as many as it was given last
+    before = resumptions(folder)
+    if num_trials is None and before:
+        num_trials = before[-1].num_trials
     setup, changed = in_changed_space(setup, folder, before, space, defaults)
     in_process = arguments.runs_here(setup.asked.placement.workers if workers is None else workers)
     plan = _changed(setup.plan(), num_trials, 1 if in_process else workers)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -20,7 +19,7 @@ from cargobike.experiments.commands.opening import synced_index
 from cargobike.experiments.commands.printing import experiment_as_json, spent_s, state_cell, trial_as_json
 from cargobike.experiments.display.snapshot import reason_line
 from cargobike.experiments.index.index import ExperimentRow, TrialRow
-from cargobike.experiments.space_changes import change_in_words, differences, taken_up_before
+from cargobike.experiments.space_changes import change_in_words, differences
 from cargobike.experiments.usage import in_words, read_usage
 from cargobike.store.files import project
 from cargobike.store.history.annotations import read_annotations
@@ -44,8 +43,6 @@ def show(
     folder = project.current().experiment(row.id)
     said = read_annotations(folder)
     snapshot, notes = read_snapshot(folder), said.notes
-    taken_up = taken_up_before(folder)
-    changes = [] if taken_up is None else taken_up.space_changes
     if as_json:
         first = trial_as_json(failed[0]) if failed else None
         header = {
@@ -61,7 +58,7 @@ def show(
             "host": row.header.host,
             "cargobike": row.header.cargobike,
             "space": row.header.space,
-            "space_changes": [_change_as_json(change) for change in changes],
+            "space_changes": [_change_as_json(change) for change in row.space_changes],
             "params": row.header.params,
             "hidden": sorted(said.hidden),
             "notes": [{"at": one.at, "by": one.by, "text": one.text} for one in notes],
@@ -73,7 +70,7 @@ def show(
             | {"first_failure": first, "trial_list": [_with_usage(trial_as_json(one), folder) for one in listed]}
         )
         return
-    _print_header(row, snapshot, changes, hidden=len(said.hidden))
+    _print_header(row, snapshot, hidden=len(said.hidden))
     for note in notes:
         console().print(cell(f"{moment(note.at)} {note.by}: {note.text}", "italic"))
     _print_trials(row, listed, folder)
@@ -122,7 +119,7 @@ def _change_as_json(change: SpaceChanged) -> dict[str, Any]:
     }
 
 
-def _print_header(row: ExperimentRow, snapshot: Snapshot | None, changes: Sequence[SpaceChanged], hidden: int) -> None:
+def _print_header(row: ExperimentRow, snapshot: Snapshot | None, hidden: int) -> None:
     out, header = console(), row.header
     out.print(cell(f"{row.name or row.id}", "bold"), state_cell(row.state), cell(reason_line(row.reason)))
     if header.description:
@@ -146,8 +143,8 @@ def _print_header(row: ExperimentRow, snapshot: Snapshot | None, changes: Sequen
     }
     if hidden:
         facts["hidden"] = f"{count(hidden, 'trial')}, left out of figures and reports"
-    if changes:
-        facts["space changed"] = "\n".join(change_in_words(change) for change in changes)
+    if row.space_changes:
+        facts["space changed"] = "\n".join(change_in_words(change) for change in row.space_changes)
     if header.asked.feeding.source:
         facts["data"] = _data_in_words(header.asked.feeding)
     if header.asked.reproduces:

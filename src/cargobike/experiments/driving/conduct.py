@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import getpass
+import itertools
 import os
 import socket
 from collections.abc import Callable, Sequence
@@ -16,7 +17,7 @@ from cargobike.core.errors import CargobikeError, InvalidInputError
 from cargobike.core.facts import ExperimentEnded, ExperimentStarted
 from cargobike.core.ids import experiment_id
 from cargobike.core.layout import ExperimentFolder
-from cargobike.core.record import ExperimentRecord
+from cargobike.core.record import ExperimentRecord, fold
 from cargobike.core.records import Resources
 from cargobike.core.registering.steps import step_token
 from cargobike.core.running.descriptors import enough_descriptors
@@ -32,7 +33,7 @@ from cargobike.experiments.driving.loop import Clock, Loop, Parts
 from cargobike.experiments.driving.optimizer_thread import OptimizerThread
 from cargobike.experiments.driving.request import Callback, Herald, Request
 from cargobike.experiments.driving.worker_pool import WorkerPool
-from cargobike.experiments.reading import facts_of
+from cargobike.experiments.reading import facts_from, journal_reader
 from cargobike.experiments.scheduling.optimizer_session import OptimizerSession
 from cargobike.experiments.scheduling.replay import Replay
 from cargobike.experiments.scheduling.scheduler import Scheduler
@@ -87,13 +88,14 @@ def take_up(request: Request, folder: ExperimentFolder) -> ExperimentRecord:
         _share(folder, exits)
         folder.stop_request.unlink(missing_ok=True)
         sweep_trials(folder)
-        header, *past = facts_of(folder)
-        assert isinstance(header, ExperimentStarted)
-        journal = exits.enter_context(JournalWriter(folder.journal, durability=request.asked.keeping.durability))
-        record = ExperimentRecord(header)
+        reader = journal_reader(folder)
+        past = facts_from(reader)
+        record = fold(itertools.islice(past, 1))
         session = _session(request, record)
         replay = Replay(request.plan, record, session)
         replay.run(past)
+        durability = request.asked.keeping.durability
+        journal = exits.enter_context(JournalWriter(folder.journal, durability=durability, start_at=reader.offset))
         _refuse_fewer(request.plan.num_trials, record)
         if request.new_space is not None:
             session.change_space(*request.new_space)

@@ -12,6 +12,7 @@ from cargobike.core.errors import NotFoundError, nearest_names
 from cargobike.core.facts import ExperimentStarted
 from cargobike.core.record import ExperimentRecord
 from cargobike.core.records import ExperimentState, Params, TrialState
+from cargobike.core.seen import SpaceChanged
 from cargobike.experiments.index.origins import ExperimentOrigin, origins_of
 
 log = logging.getLogger(__name__)
@@ -34,6 +35,7 @@ class ExperimentRow:
         best_value: Value of the best completed trial, always finite; `None` if there is none.
         tags: The tags that people have given it.
         notes: How many notes people wrote about it.
+        space_changes: When its space was changed, if it was.
         worker_seconds: What it cost: the time that its workers were there, added up.
         torn_bytes: What follows the last whole line of its journal: a torn tail, or a line being written.
         problem: Why its journal could not be read to the end, or an empty string.
@@ -54,6 +56,7 @@ class ExperimentRow:
     best_params: Params | None = None
     tags: tuple[str, ...] = ()
     notes: int = 0
+    space_changes: tuple[SpaceChanged, ...] = ()
     worker_seconds: float = 0.0
     torn_bytes: int = 0
     problem: str = ""
@@ -76,6 +79,7 @@ class ExperimentRow:
             best_trial=None if best is None else best.number,
             best_value=None if best is None else best.value,
             best_params=None if best is None else best.params,
+            space_changes=tuple(record.space_changes),
             worker_seconds=record.worker_seconds,
         )
 

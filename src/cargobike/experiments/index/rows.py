@@ -9,6 +9,7 @@ import msgspec
 
 from cargobike.core.facts import decode_header, unpack_numbers
 from cargobike.core.records import ExperimentState, TrialState
+from cargobike.core.seen import SpaceChanged
 from cargobike.core.values.exact import unpack_exactly
 from cargobike.experiments.index.index import ExperimentRow, TrialRow
 
@@ -32,9 +33,15 @@ def experiment_row(row: Mapping[str, Any]) -> ExperimentRow:
         tags=tuple(msgspec.json.decode(row["tags"])),
         notes=row["notes"],
         worker_seconds=row["worker_seconds"],
+        space_changes=tuple(space_changes(row)),
         torn_bytes=max(0, row["journal_bytes"] - row["read_bytes"]),
         problem=row["problem"],
     )
+
+
+def space_changes(row: Mapping[str, Any]) -> list[SpaceChanged]:
+    """Return when the space of an experiment was changed, and how."""
+    return msgspec.json.decode(row["space_changes"], type=list[SpaceChanged])
 
 
 def trial_row(row: Mapping[str, Any]) -> TrialRow:

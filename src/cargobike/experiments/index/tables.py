@@ -15,7 +15,7 @@ from cargobike.core.record import ExperimentRecord, WorkerSeen
 from cargobike.core.records import ExperimentState, Trial, TrialState
 from cargobike.core.values.exact import pack_exactly
 from cargobike.experiments.index.origins import origins_of
-from cargobike.experiments.index.rows import trial_row
+from cargobike.experiments.index.rows import space_changes, trial_row
 from cargobike.store.history.annotations import Annotations
 from cargobike.store.index.tables import Values, journal_columns
 
@@ -43,6 +43,7 @@ experiments = sa.Table(
     sa.Column("best_params", sa.Text),
     sa.Column("user", sa.Text, nullable=False),
     sa.Column("origins", sa.Text, nullable=False),
+    sa.Column("space_changes", sa.Text, nullable=False),
     sa.Column("worker_seconds", sa.Double, nullable=False),
     sa.Column("past_worker_s", sa.Double, nullable=False),
     sa.Column("workers", sa.Text, nullable=False),
@@ -95,6 +96,7 @@ def experiment_values(record: ExperimentRecord) -> Values:
         "direction": record.header.direction,
         "user": _text(record.header.user),
         "origins": _text(_dump(origins_of(record.header.asked))),
+        "space_changes": _text(_dump(record.space_changes)),
         "worker_seconds": record.worker_seconds,
         "past_worker_s": record.past_worker_s,
         "workers": _dump([(one.name, one.joined_at, one.lost_at) for one in record.workers.values()]),
@@ -159,6 +161,7 @@ def restore_record(row: Mapping[str, Any], best: Sequence[Mapping[str, Any]]) ->
         last_at=row["last_at"],
         away_s=row["away_s"],
         past_worker_s=row["past_worker_s"],
+        space_changes=space_changes(row),
         workers={
             name: WorkerSeen(name, "", 0, (), joined_at, lost_at)
             for name, joined_at, lost_at in msgspec.json.decode(row["workers"])

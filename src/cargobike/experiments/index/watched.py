@@ -20,7 +20,7 @@ class WatchedExperiments(Watched):
     """The journals of experiments."""
 
     product: ClassVar[str] = "experiments"
-    version: ClassVar[int] = 9
+    version: ClassVar[int] = 10
     kind: ClassVar[Kind] = EXPERIMENTS
     table: ClassVar[str] = "experiments"
     compared: ClassVar[Sequence[str]] = ("state", "annotations_mtime_ns")

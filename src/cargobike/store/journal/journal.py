@@ -281,8 +281,7 @@ class JournalReader(Generic[T]):
         """Decode many lines at once; one by one only at the beginning, or to find the one that cannot be decoded."""
         if self.offset:
             try:
-                decode = self._facts.decode
-                facts = [decode(line) for line in lines]
+                facts = self._facts.decode_all(lines)
             except UNDECODABLE:
                 pass
             else:

@@ -25,11 +25,12 @@ WIDER: dict[str, Any] = {"lr": ("DOUBLE", [0.001, 1.0]), "act": ["relu", "gelu",
 
 def experiment(*rates: float, space: Searchspace = OLD) -> ExperimentRecord:
     search = Search(space=space.describe(), num_trials=9)
-    record = ExperimentRecord(ExperimentStarted(at=0.0, id="20270101-000000-aaaa", asked=Asked(search=search)))
-    for number, lr in enumerate(rates):
-        params = {"lr": lr, "act": "relu"}
-        record.trials[number] = Trial(params, number=number, state=TrialState.COMPLETED, value=lr)
-    return record
+    trials = {
+        number: Trial({"lr": lr, "act": "relu"}, number=number, state=TrialState.COMPLETED, value=lr)
+        for number, lr in enumerate(rates)
+    }
+    header = ExperimentStarted(at=0.0, id="20270101-000000-aaaa", asked=Asked(search=search))
+    return ExperimentRecord(header, trials=trials)
 
 
 def test_a_wider_space_is_taken_and_said(caplog: pytest.LogCaptureFixture) -> None:
