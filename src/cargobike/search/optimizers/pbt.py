@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 import math
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 from cargobike.core.errors import InvalidInputError
 from cargobike.core.records import IDLE, Decision, Params, Suggestion, Trial, TrialState
 from cargobike.core.values.kinds import unfit
+from cargobike.search.models.population import Ranking, Slot, Waiting
 from cargobike.search.models.rungs import StepCount, first_point_from
 from cargobike.search.optimizers.optimizer import AbstractOptimizer, Suggested
 from cargobike.search.spaces.parameter import Parameter
@@ -21,23 +22,6 @@ log = logging.getLogger(__name__)
 _MOST_MILESTONES = 256
 _BROKEN = 20
 """Moves that may break constraints before the nearest place that keeps them is taken."""
-_Score = tuple[int, float, int]
-
-
-class _Slot:
-    """A place in the population: who holds it, and how far that trial got."""
-
-    def __init__(self) -> None:
-        self.has_begun = False
-        self.is_over = False
-        self.is_waiting = False
-        self.has_checkpoint = False
-        self.has_failed = False
-        self.generation = 0
-        self.number: int | None = None
-        self.params: Params = {}
-        self.age = 0
-        self.born_at = 0
 
 
 class PopulationBasedTraining(AbstractOptimizer):
@@ -103,9 +87,11 @@ class PopulationBasedTraining(AbstractOptimizer):
     def initialize(self) -> None:
         """Forget everything seen before."""
         size = self.population if self.num_trials is None else min(self.population, self.num_trials)
-        self._slots = [_Slot() for _ in range(size)]
+        self._slots = [Slot(index) for index in range(size)]
+        self._begun = 0
+        self._waiting = Waiting(self._slots)
         self._started = 0
-        self._scores: dict[int, dict[int, _Score]] = {}
+        self._rankings: dict[int, Ranking] = {}
         self._to_replace: deque[int] = deque()
         self._active = 0
         self._paused: set[int] = set()
@@ -119,33 +105,42 @@ class PopulationBasedTraining(AbstractOptimizer):
         """Replace who was stopped, complete the population, or let go on who is furthest behind."""
         while self._to_replace:
             index = self._to_replace.popleft()
-            donors = self._donors(index) or self._substitutes(index)
+            donors = list(self._donors(index)) or self._substitutes(index)
             if donors and self._left > 0:
                 return self._replace(index, self.rng.choice(donors))
-            slot = self._slots[index]
-            slot.is_waiting = slot.number in self._paused  # it need not end for others that are done
-            slot.is_over = not slot.is_waiting
-        for index, slot in enumerate(self._slots):
-            if not slot.has_begun and self._left > 0:
-                return self._begin(slot, self.space.sample(self.rng), {"slot": index, "generation": 0})
-        waiting = [slot for slot in self._slots if slot.is_waiting]
-        if not waiting:
+            self._spare(self._slots[index])
+        if self._may_begin:
+            new = self._slots[self._begun]
+            return self._begin(new, self.space.sample(self.rng), {"slot": new.index, "generation": 0})
+        slot = self._waiting.youngest()
+        if slot is None:
             return IDLE if self._active else None
-        slot = min(waiting, key=lambda one: one.age)
         slot.is_waiting = False
         assert slot.number is not None
         if self._is_poor(slot):  # others of its age have come meanwhile
-            self._to_replace.append(self._slots.index(slot))
+            self._to_replace.append(slot.index)
             return self.get_suggestion()
         self._active += 1
         self._paused.remove(slot.number)
         return Suggestion(resume=slot.number, milestones=self._milestones())
 
+    def _spare(self, slot: Slot) -> None:
+        """Let a trial that should have been replaced go on if it can: it need not end for others that are done."""
+        slot.is_over = slot.number not in self._paused
+        slot.is_waiting = False
+        if not slot.is_over:
+            self._waiting.add(slot)
+
+    @property
+    def _may_begin(self) -> bool:
+        """Whether the population is not complete, and may be."""
+        return self._begun < len(self._slots) and self._left > 0
+
     @property
     def _left(self) -> float:
         return math.inf if self.num_trials is None else self.num_trials - self._started
 
-    def _replace(self, index: int, donor: _Slot) -> Suggestion:
+    def _replace(self, index: int, donor: Slot) -> Suggestion:
         slot = self._slots[index]
         slot.generation += 1
         slot.age = slot.born_at = donor.age
@@ -158,7 +153,8 @@ class PopulationBasedTraining(AbstractOptimizer):
         }
         return self._begin(slot, self._explore(donor.params), info, copy_of=donor.number)
 
-    def _begin(self, slot: _Slot, params: Params, info: dict[str, Any], copy_of: int | None = None) -> Suggestion:
+    def _begin(self, slot: Slot, params: Params, info: dict[str, Any], copy_of: int | None = None) -> Suggestion:
+        self._begun += not slot.has_begun
         slot.has_begun, slot.params, slot.has_checkpoint, slot.has_failed = True, params, False, False
         self._started += 1
         self._active += 1
@@ -199,12 +195,10 @@ class PopulationBasedTraining(AbstractOptimizer):
         self._steps.learn(trial)
         self._note(slot, trial, *score)
         if self._is_poor(slot):
-            self._to_replace.append(self._slots.index(slot))
+            self._to_replace.append(slot.index)
             return Decision.STOP
-        others_wait = any(
-            other.age < slot.age if other.is_waiting else not other.has_begun and self._left > 0
-            for other in self._slots
-        )
+        youngest = self._waiting.youngest()
+        others_wait = self._may_begin or (youngest is not None and youngest.age < slot.age)
         return Decision.PAUSE if others_wait else Decision.CONTINUE
 
     def _score_at(self, trial: Trial, step: int) -> tuple[int, float] | None:
@@ -221,7 +215,7 @@ class PopulationBasedTraining(AbstractOptimizer):
             return None  # its parent was here already: the copy has not trained for an interval yet
         return age, point[1]
 
-    def _slot_of(self, trial: Trial) -> _Slot | None:
+    def _slot_of(self, trial: Trial) -> Slot | None:
         """Return a trial's place in the population, `None` if it has lost it."""
         index = int(trial.info.get("slot", -1))
         if not 0 <= index < len(self._slots) or self._slots[index].generation != trial.info.get("generation"):
@@ -233,25 +227,26 @@ class PopulationBasedTraining(AbstractOptimizer):
         )  # what was tried, which may be a point given to start with
         return slot
 
-    def _note(self, slot: _Slot, trial: Trial, age: int, value: float) -> None:
+    def _note(self, slot: Slot, trial: Trial, age: int, value: float) -> None:
         sign = -1.0 if self.direction == "max" else 1.0
         score = (0, sign * value, trial.number) if math.isfinite(value) else (1, 0.0, trial.number)
         slot.age, slot.has_checkpoint = age, trial.has_checkpoint
-        self._scores.setdefault(age, {})[self._slots.index(slot)] = score
+        self._rankings.setdefault(age, Ranking()).note(slot.index, score)
 
-    def _is_poor(self, slot: _Slot) -> bool:
-        promised = len(self._to_replace) + sum(not other.has_begun for other in self._slots)
-        index, ranking = self._slots.index(slot), self._ranking(slot)
-        worst = ranking[len(ranking) - int(len(ranking) * self.quantile) :]
-        return self._left > promised and index in worst and bool(self._donors(index))
+    def _is_poor(self, slot: Slot) -> bool:
+        promised = len(self._to_replace) + len(self._slots) - self._begun
+        ranking = self._ranking(slot)
+        is_one_of_the_worst = ranking.is_among_last(slot.index, int(len(ranking) * self.quantile))
+        return self._left > promised and is_one_of_the_worst and any(self._donors(slot.index))
 
-    def _donors(self, index: int) -> list[_Slot]:
-        """Return the best of a slot's age that still train and have something to copy."""
+    def _donors(self, index: int) -> Iterator[Slot]:
+        """Yield the best of a slot's age that still train and have something to copy."""
         ranking = self._ranking(self._slots[index])
-        best = [self._slots[other] for other in ranking[: int(len(ranking) * self.quantile)] if other != index]
-        return [slot for slot in best if slot.has_checkpoint and not slot.is_over]
+        for other in ranking.best(int(len(ranking) * self.quantile)):
+            if other != index and self._slots[other].can_be_copied:
+                yield self._slots[other]
 
-    def _substitutes(self, index: int) -> list[_Slot]:
+    def _substitutes(self, index: int) -> list[Slot]:
         """Return whom a stopped trial's place goes on from if its donors have ended before the copy was made.
 
         That is the best of the others that still train; if there are none, the stopped trial itself, so that what it
@@ -260,17 +255,19 @@ class PopulationBasedTraining(AbstractOptimizer):
         slot = self._slots[index]
         if slot.has_failed or slot.number in self._paused:
             return []
-        others = [self._slots[other] for other in self._ranking(slot) if other != index]
-        training = [other for other in others if other.has_checkpoint and not other.is_over]
-        return training[:1] or ([slot] if slot.has_checkpoint else [])
+        others = (self._slots[other] for other in self._ranking(slot).best() if other != index)
+        training = next((other for other in others if other.can_be_copied), None)
+        if training is not None:
+            return [training]
+        return [slot] if slot.has_checkpoint else []
 
-    def _ranking(self, slot: _Slot) -> list[int]:
-        """Return the slots to compare a slot with, best first: those at its age, or the one before if they are few."""
+    def _ranking(self, slot: Slot) -> Ranking:
+        """Return the slots to compare a slot with: those at its age, or the one before if they are few."""
         for age in (slot.age, slot.age - 1):
-            scores = self._scores.get(age, {})
-            if age > slot.born_at and len(scores) * self.quantile >= 1:
-                return sorted(scores, key=lambda index: scores[index])
-        return []
+            ranking = self._rankings.get(age)
+            if ranking is not None and age > slot.born_at and len(ranking) * self.quantile >= 1:
+                return ranking
+        return Ranking()
 
     # -- what came of it -----------------------------------------------------------------------------------------
 
@@ -289,13 +286,12 @@ class PopulationBasedTraining(AbstractOptimizer):
         slot = self._slot_of(trial)
         if slot is None:
             return
-        index = self._slots.index(slot)
         if trial.state is TrialState.PAUSED:
             self._settle_pause(slot, trial)
-        elif trial.state is TrialState.FAILED and self.num_trials is not None and self._donors(index):
+        elif trial.state is TrialState.FAILED and self.num_trials is not None and any(self._donors(slot.index)):
             slot.has_failed = True
-            self._to_replace.append(index)
-        elif index not in self._to_replace:
+            self._to_replace.append(slot.index)
+        elif slot.index not in self._to_replace:
             slot.is_over, slot.is_waiting = True, False
         if trial.state is TrialState.COMPLETED:
             self._completed(trial)
@@ -307,11 +303,11 @@ class PopulationBasedTraining(AbstractOptimizer):
             self._warned = True
             log.warning("pbt: the train function saves no checkpoints, so that no trial can go on from another's")
 
-    def _settle_pause(self, slot: _Slot, trial: Trial) -> None:
+    def _settle_pause(self, slot: Slot, trial: Trial) -> None:
         score = self._score_at(trial, trial.curve.steps[-1]) if self.deterministic and len(trial.curve) else None
         if score is not None:
             self._note(slot, trial, *score)
         if score is not None and self._is_poor(slot):
-            self._to_replace.append(self._slots.index(slot))
+            self._to_replace.append(slot.index)
         else:
-            slot.is_waiting = True
+            self._waiting.add(slot)
