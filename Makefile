@@ -12,6 +12,7 @@ CHAOS_ARGS ?=
 FUZZ_ARGS ?=
 MUTANTS_ARGS ?=
 KUBERNETES ?=
+STORY_ARGS ?=
 
 # Named in every install command: this is the release whose default build runs without a GPU on every machine that
 # we support, and no other package may replace it.
@@ -24,13 +25,17 @@ unexport PYTHONDONTWRITEBYTECODE
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-airflow test-kubernetes coverage lint format docs docs-test layer-table translation-tables bench bench-search chaos fuzz mutants audit clean distclean system-packages hadoop
+.PHONY: help demo story test test-slow test-airflow test-kubernetes coverage lint format docs docs-test layer-table translation-tables bench bench-search chaos fuzz mutants audit clean distclean system-packages hadoop
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.demo-installed ## Install the package and search a small real model on this machine
 	@$(BIN)/cargobike demo
+	@echo "  . $(BIN)/activate       puts the cargobike command on your path"
+
+story: $(VENV)/.story-installed ## Walk the whole way, from raw data over serving to retraining, in some minutes (STORY_ARGS="--quick")
+	@$(BIN)/python examples/fraud/story.py $(STORY_ARGS)
 	@echo "  . $(BIN)/activate       puts the cargobike command on your path"
 
 test: system-packages lint ## Install what the tests need, then check style, types and behaviour: what is quick, and one of each kind
@@ -118,6 +123,11 @@ $(VENV)/.torch-installed: $(VENV)/.created
 $(VENV)/.demo-installed: pyproject.toml $(VENV)/.torch-installed
 	@echo "Installing Cargobike ..."
 	@$(PIP) install --quiet $(TORCH) -e ".[demo]"
+	@touch $@
+
+$(VENV)/.story-installed: pyproject.toml $(VENV)/.torch-installed
+	@echo "Installing Cargobike and what the story needs ..."
+	@$(PIP) install --quiet $(TORCH) -e ".[data,demo,features,notebook,plot,serving,ui]"
 	@touch $@
 
 $(VENV)/.dev-installed: pyproject.toml $(VENV)/.torch-installed

@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 
 SLOW: dict[str, tuple[str, ...]] = {
+    # The whole story; its parts stay quick.
+    "docs/test_fraud_story.py": ("test_the_story_is_told_from_raw_data_to_a_rollback",),
     # Daemons in processes; a getter that is killed and a disk that is full stay quick.
     "faults/test_sharing_processes.py": (
         "test_a_daemon_that_was_killed_is_started_again_and_a_second_one_is_refused",

@@ -100,7 +100,7 @@ def environment(folder: Path) -> dict[str, str]:
     )
 
 
-def run(command: list[str], folder: Path, variables: dict[str, str]) -> str:
+def run(command: list[str], folder: Path, variables: dict[str, str], *, timeout_s: float = TIMEOUT_S) -> str:
     """Run a command in a folder and return what it printed; fail with all of it if the command fails."""
     done = subprocess.run(
         command,
@@ -110,7 +110,7 @@ def run(command: list[str], folder: Path, variables: dict[str, str]) -> str:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=TIMEOUT_S,
+        timeout=timeout_s,
         check=False,
     )
     assert done.returncode == 0, f"exit code {done.returncode} of {command}:\n{done.stdout}"

@@ -1,0 +1,195 @@
+"""From what the bank delivered to a model that is served and watched: one pipeline, first and whenever it drifts.
+
+    cargobike pipelines run examples/fraud/learning.py:learn --set delivered=…
+
+It is a plain function. What it calls of Cargobike is recorded, is not done twice, and leads from the deployment back to
+the files. The first run is called by the story; the next one is set off by an alarm.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+from typing import Any
+
+import baselines
+import gan
+import numpy as np
+from scoring import Detector, average_precision, signals_of
+from signals import COUNTED, PAYMENT, SIGNALS, TABLE, counted_since, make_groups, make_view
+
+from cargobike import data, experiment, features, models, monitoring, pipelines, serving
+from cargobike.errors import GateError
+from cargobike.optimizers import ASHA
+
+MODEL = DEPLOYMENT = "fraud"
+GATE = "average_precision > champion_average_precision"
+WATCHED = ["amount", "x", "y", "output.suspicion"]
+_began = time.monotonic()
+
+
+def learn(
+    delivered: str,
+    *,
+    honest_from: str,
+    judged_from: str,
+    judged_until: str,
+    counted_from: str = "",
+    one_of: int = 3,
+    trials: int = 12,
+    epochs: int = 9,
+    window: int = 1500,
+    engine: str = "local",
+    seed: int = 7,
+) -> dict[str, Any]:
+    """Learn from honest payments, judge by later ones with fraud among them, and serve the model if it is better.
+
+    Args:
+        delivered: The folder of the bank's files.
+        honest_from: The first time of payments to learn from; they end where judging begins.
+        judged_from: The first time of payments to judge by.
+        judged_until: Where these end.
+        counted_from: Counts what is newer; all, if empty.
+        one_of: Uses one in so many honest payments.
+        trials: How many GANs are tried; without any, only the plain models are.
+        epochs: How long a GAN is trained if it is promising.
+        window: How many requests are watched as one window.
+        engine: Where trials run.
+        seed: Makes the search repeatable.
+    """
+    table = data.write(f"{delivered}/days/*.parquet", TABLE)
+    say(f"{table.num_rows:,} transactions in the table {TABLE}:{table.version}")
+    groups = make_groups()
+    groups["accounts"].insert(f"{delivered}/customers.parquet")
+    for name in COUNTED:
+        commit = groups[name].insert(counted_since(name, counted_from))
+        say(f"{name}: {commit.inserted:,} rows, counted over 1 hour, 24 hours and 7 days")
+
+    view = make_view()
+    columns = ", ".join([*PAYMENT, "moment", "is_fraud"])
+    some = f"transaction_id % {one_of} = 0"
+    honest = view.create_training_dataset(
+        "honest_payments",
+        f"SELECT {columns} FROM {TABLE} WHERE NOT is_fraud AND {some} AND {_between(honest_from, judged_from)}",
+    )
+    judged = view.create_training_dataset(
+        "judged_payments",
+        f"SELECT {columns} FROM {TABLE} WHERE (is_fraud OR {some}) AND {_between(judged_from, judged_until)}",
+        split={"tune": 0.5, "test": 0.5},
+        by="time",
+    )
+    say(f"{honest['train'].num_rows:,} honest payments to learn from, {_fraud_in(judged):,} thefts to be judged by")
+
+    candidates = _search(honest, judged.id, trials=trials, epochs=epochs, engine=engine, seed=seed)
+    precisions = {name: _register(name, result, honest, judged) for name, result in candidates.items()}
+    _release(view, honest, window)
+    return precisions
+
+
+def _search(
+    honest: features.TrainingDataset, judged: str, *, trials: int, epochs: int, engine: str, seed: int
+) -> dict[str, Any]:
+    """Search the plain models on a grid, and the GAN with ASHA, by gangs of two ranks."""
+    loader = data.Loader(honest, batch_size=8192, columns={"x": list(SIGNALS)}, shuffle=True, seed=seed)
+    launch = functools.partial(
+        experiment.launch, data=loader, metric=gan.METRIC, workers=2, engine=engine, seed=seed, quiet=True
+    )
+    plain: dict[str, tuple[Any, Any]] = {
+        "isolation forest": (baselines.train_forest, baselines.FOREST_SPACE),
+        "autoencoder": (baselines.train_autoencoder, baselines.AUTOENCODER_SPACE),
+    }
+    results = {}
+    for name, (train, space) in plain.items():
+        results[name] = launch(functools.partial(train, held_out=judged), space, name=name)
+        say(f"{name}: {len(results[name].trials)} tried, best {_best(results[name]):.3f}")
+    if trials:
+        train_gan = functools.partial(gan.train, held_out=judged, epochs=epochs)
+        asha = ASHA(reduction_factor=3, resource_min=1, resource_max=epochs)
+        results["GAN"] = launch(train_gan, gan.SPACE, optimizer=asha, gang=2, num_trials=trials, name="one-class GAN")
+        say(f"GAN: {trials} tried by gangs of two ranks, best {_best(results['GAN']):.3f}")
+    return results
+
+
+def _register(name: str, result: Any, honest: features.TrainingDataset, judged: features.TrainingDataset) -> float:
+    """Register the best model of a search; it becomes the champion if it finds more than the one that serves."""
+    rows = signals_of(honest["train"].to_arrow().slice(0, 20_000))
+    make = gan.detector if name == "GAN" else baselines.detector
+    model = make(result.best.checkpoint.load(), rows)
+    before = pipelines.step(champion_precision)(judged.id).result()
+    precision = {part: _precision(model, judged[part].to_arrow()) for part in ("tune", "test")}
+    example = [dict(zip(SIGNALS, map(float, row), strict=True)) for row in rows[:3]]
+    version = result.best.register(
+        MODEL,
+        model,
+        example=example,
+        metrics={
+            "average_precision": precision["tune"],
+            "champion_average_precision": before,
+            "test_average_precision": precision["test"],
+        },
+        description=f"Finds fraud with a one-class {name}.",
+        tags=[name.replace(" ", "-").lower()],
+    )
+    try:
+        version.promote("champion", when=GATE)
+        say(f"{version.reference} ({name}) passes the gate: champion; on the test part {precision['test']:.3f}")
+    except GateError:
+        say(f"{version.reference} ({name}) does not pass the gate; on the test part {precision['test']:.3f}")
+    return precision["test"]
+
+
+def _release(view: features.View, honest: features.TrainingDataset, window: int) -> None:
+    """Serve the champion, in place of what served before, and watch it."""
+    served, champion = pipelines.step(versions)().result()
+    if not served:
+        deployment = serving.deploy(DEPLOYMENT, f"{MODEL}:{champion}", view=view, log={"flush_s": 0.2})
+    else:
+        deployment = serving.deployment(DEPLOYMENT)
+        if served != champion:
+            deployment.roll(f"{MODEL}:{champion}")
+        monitoring.monitor(DEPLOYMENT).stop()
+    monitoring.watch(
+        DEPLOYMENT, honest, window=window, alarm="2 of 3", false_alarms=0.01, columns=WATCHED, from_beginning=False
+    )
+    say(f"{MODEL}:{champion} is served at {deployment.url}, and watched")
+
+
+def champion_precision(judged: str) -> float:
+    """Return how well the champion does on the payments that candidates are judged by; a step, since it changes."""
+    if not _champion():
+        return 0.0
+    rows = features.training_dataset(judged)["tune"].to_arrow()
+    answers = models.get(f"{MODEL}@champion").predict(rows.select(list(SIGNALS)).to_pylist())
+    return average_precision(rows["is_fraud"].to_numpy(), np.array([answer["suspicion"] for answer in answers]))
+
+
+def versions() -> tuple[int, int]:
+    """Return which version serves, 0 if none does, and which is the champion; a step, since both change."""
+    served = [one.status().version for one in serving.list_deployments() if one.name == DEPLOYMENT]
+    return (served[0] if served else 0), _champion()
+
+
+def _champion() -> int:
+    known = [model for model in models.list() if model.name == MODEL]
+    return known[0].all_aliases.get("champion", 0) if known else 0
+
+
+def say(words: str) -> None:
+    """Print what was done, and when."""
+    print(f"  {time.monotonic() - _began:5.0f} s  {words}", flush=True)
+
+
+def _precision(model: Detector, rows: Any) -> float:
+    return average_precision(rows["is_fraud"].to_numpy(), model.scores(signals_of(rows)))
+
+
+def _best(result: Any) -> float:
+    return float(result.best.metric)
+
+
+def _between(start: str, end: str) -> str:
+    return f"moment >= TIMESTAMPTZ '{start}' AND moment < TIMESTAMPTZ '{end}'"
+
+
+def _fraud_in(dataset: features.TrainingDataset) -> int:
+    return int(sum(np.count_nonzero(part.to_arrow()["is_fraud"].to_numpy()) for part in dataset))
