@@ -13,6 +13,8 @@ from cargobike.core.errors import InvalidInputError, MissingLibraryError, NotFou
 from cargobike.core.registering.lazy import load
 from cargobike.core.registering.products import products
 from cargobike.store.files import project
+from cargobike.ui.web.roles import Role
+from cargobike.ui.web.tokens import TokenBook
 
 
 def ui(
@@ -31,7 +33,7 @@ def ui(
     ] = None,
     open_browser: Annotated[bool, typer.Option("--open", help="Open a browser.")] = False,
     with_token: Annotated[bool, typer.Option("--token", help="Ask for a token on loopback, too.")] = False,
-    read_only: Annotated[bool, typer.Option("--read-only", help="Do not allow experiments to be stopped.")] = False,
+    read_only: Annotated[bool, typer.Option("--read-only", help="Show everything, and change nothing.")] = False,
     allow_host: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="Also answer to this host name; may be repeated.")
     ] = None,
@@ -50,7 +52,8 @@ def ui(
     token = settings.take_ui_token() or (new_token() if with_token else None)
     if token is not None and len(token) < 16:
         raise InvalidInputError(f"The token in {settings.UI_TOKEN} is too easy to guess; give at least 16 characters.")
-    access = access_for(host, names=allow_host or (), token=token, may_stop=not read_only)
+    most = Role.READ if read_only else Role.ADMINISTER
+    access = access_for(host, names=allow_host or (), token=token, most=most, book=TokenBook(folder))
     sock = bind(host, port)
     name = f"[{host}]" if ":" in host else host
     address = f"http://{name}:{sock.getsockname()[1]}"

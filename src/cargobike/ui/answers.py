@@ -55,7 +55,8 @@ class ServerInfo(Answer):
 
     version: str
     project: str
-    may_stop: bool
+    may_stop: Annotated[bool, Field(description="Whether the caller may start, stop and change things.")]
+    role: Annotated[str, Field(description="What the caller may do: `read`, `run` or `administer`.")] = "administer"
 
 
 class KeptThing(Answer):
@@ -94,3 +95,27 @@ class Use(Answer):
     thing: KeptThing
     relation: Annotated[str, Field(description="`made from`, `trained on`, `serves`, …")]
     detail: Annotated[str, Field(description="More about it: features, a commit, a part.")]
+
+
+class SearchHit(Answer):
+    """A thing that fits."""
+
+    kind: Annotated[str, Field(description="`model`, `table`, `experiment`, `group`, …")]
+    name: str
+    page: Annotated[str, Field(description="The address of its page.")]
+    text: Annotated[str, Field(description="What it is, for people.")]
+    tags: list[str]
+    where: Annotated[str, Field(description="Where the words were: `name`, `tag`, `column`, `description`, `words`.")]
+    at: Annotated[str, Field(description="When it was made; empty if that is not known.")]
+
+
+class SearchAnswer(Answer):
+    """What fits some words, the best first."""
+
+    hits: list[SearchHit]
+    kinds: Annotated[dict[str, int], Field(description="How many of each kind fit.")]
+    total: Annotated[int, Field(ge=0)]
+    offset: Annotated[int, Field(ge=0)]
+    limit: Annotated[int, Field(ge=0)]
+    is_complete: Annotated[bool, Field(description="Whether everything was listed by now; if not, ask again.")]
+    problems: Annotated[list[str], Field(description="Why a product could not list what it has.")]

@@ -12,6 +12,7 @@ from cargobike.core.errors import CargobikeError, NotFoundError
 from cargobike.core.values.times import on_calendar
 from cargobike.data.keeping import KeptTable, find_table, head_of, list_tables
 from cargobike.data.pages.answers import Table, TableDetails, TableFile, TablePage
+from cargobike.data.pages.glancing import data_card, documents
 from cargobike.data.tables.samples import as_texts
 from cargobike.store.history.environment import without_credentials
 from cargobike.ui.web.answering import REFUSALS, sends
@@ -37,7 +38,7 @@ def tables(state: Server, offset: Offset = 0, limit: Limit = 50) -> TablePage:
 
 
 @pages.get("/data")
-def page(state: Server, templates: Pages, offset: Offset = 0, limit: Limit = 200) -> Response:
+def page(state: Server, templates: Pages, offset: Offset = 0, limit: Limit = 100) -> Response:
     """Return the page with the list of tables."""
     return templates.page("data/tables.html", listed=_listed(state, offset, limit))
 
@@ -64,6 +65,8 @@ def data_section(server: ServerState) -> Section:
         pages=pages,
         api=api,
         package="cargobike.data.pages",
+        cards=(data_card(server.project),),
+        documents=lambda: documents(server.project),
         filters={"bytes": size_text},
     )
 

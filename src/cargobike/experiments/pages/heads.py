@@ -30,7 +30,7 @@ class Head:
         experiment: The experiment in short.
         notes: The latest notes, the oldest first.
         facts: What was asked for, in words.
-        may_stop: Whether it runs and can be stopped from here.
+        may_stop: Whether it runs, so that callers whose role allows it can stop it.
         strip: All trials as crates; `None` before the journal has been read.
         hidden: How many trials people have hidden.
     """
@@ -54,17 +54,16 @@ def head_of(state: ExperimentPages, live: LiveExperiment, *, may_wait: bool) -> 
         try:
             with live.reading() as record:
                 row = row_of(record, said)
-                head = _head(state, row, said, progress_of(live, said), crates(record, row.best_trial))
+                head = _head(row, said, progress_of(live, said), crates(record, row.best_trial))
                 return replace(head, facts=head.facts | _later(record), hidden=len(said.hidden & record.trials.keys()))
         except StoreError:
             if state.listing.known(live.folder.id) is None:
                 raise
     row = state.listing.known(live.folder.id) or _unread(live)
-    return _head(state, row, said, state.listing.progress(row), None)
+    return _head(row, said, state.listing.progress(row), None)
 
 
 def _head(
-    state: ExperimentPages,
     row: ExperimentRow,
     said: Annotations,
     progress: list[float] | None,
@@ -74,7 +73,7 @@ def _head(
         experiment=row_summary(row, progress),
         notes=[note_told(note) for note in said.notes[-_MOST_NOTES:]],
         facts=_facts(row.header),
-        may_stop=state.may_stop and row.state is ExperimentState.RUNNING,
+        may_stop=row.state is ExperimentState.RUNNING,
         strip=strip,
     )
 

@@ -42,7 +42,7 @@ if __name__ == "__main__":
 routes = APIRouter()
 
 
-@routes.get("/")
+@routes.get("/experiments")
 def experiments(
     state: State,
     templates: Pages,
@@ -101,7 +101,6 @@ def experiment(state: State, templates: Pages, experiment_id: ExperimentId, frag
         head=head,
         states=[each.value for each in TrialState],
         sparkline=sparkline,
-        may_write=state.may_stop,
     )
 
 
@@ -117,7 +116,7 @@ def trial(
         last = max(record.runs)
     name = "experiments/trial_head.html" if fragment else "experiments/trial.html"
     mark = read_annotations(live.folder).marks.get(number, "")
-    return templates.page(name, trial=detail, experiment=summary, last=last, mark=mark, may_write=state.may_stop)
+    return templates.page(name, trial=detail, experiment=summary, last=last, mark=mark)
 
 
 @routes.get("/compare")

@@ -28,11 +28,6 @@ class ExperimentPages:
         """Make what the routes of one server share."""
         return ExperimentPages(server, LiveExperiments(server.project), Listing(server.project))
 
-    @property
-    def may_stop(self) -> bool:
-        """Whether experiments can be stopped from here."""
-        return self.server.access.may_stop
-
 
 async def _state(request: Request) -> ExperimentPages:
     state: ExperimentPages = request.app.state.sections[NAME]

@@ -9,7 +9,7 @@ from pyarrow import ArrowException
 from starlette.responses import Response
 
 from cargobike.core.errors import CargobikeError, NotFoundError
-from cargobike.core.registering.tracing import Edge, Thing, page_of, users_of
+from cargobike.core.registering.tracing import Edge, Thing, page_of
 from cargobike.features.groups.definitions import all_definitions
 from cargobike.features.groups.describing import described, listed
 from cargobike.features.groups.finding import group, list_groups, search
@@ -27,6 +27,7 @@ from cargobike.features.pages.answers import (
     GroupUse,
     Histogram,
 )
+from cargobike.features.pages.glancing import documents, features_card
 from cargobike.store.files.storages import storage_of
 from cargobike.ui.web.answering import REFUSALS, sends
 from cargobike.ui.web.section import Link, Section
@@ -56,7 +57,7 @@ def groups(state: Server, words: Words = "", offset: Offset = 0, limit: Limit = 
 
 
 @pages.get("/features")
-def groups_page(state: Server, templates: Pages, words: Words = "", offset: Offset = 0, limit: Limit = 200) -> Response:
+def groups_page(state: Server, templates: Pages, words: Words = "", offset: Offset = 0, limit: Limit = 100) -> Response:
     """Return the page with the list of feature groups."""
     return templates.page("features/groups.html", listed=_listed(state, words, offset, limit), words=words)
 
@@ -105,6 +106,8 @@ def features_section(server: ServerState) -> Section:
         pages=pages,
         api=api,
         package="cargobike.features.pages",
+        cards=(features_card(server.project),),
+        documents=lambda: documents(server.project),
         filters={"share": lambda value: "–" if value is None else f"{value:.2f}"},
     )
 
@@ -129,7 +132,7 @@ def _listed(state: ServerState, words: str, offset: int, limit: int) -> GroupPag
 def _details(state: ServerState, found: Group) -> GroupDetails:
     facts = described(found)
     versions = [one.version for one in all_definitions(storage_of(state.project)) if one.name == found.name]
-    uses = users_of(state.project, Thing("group", found.name, str(found.version)), problems=[])
+    uses = state.edges.uses_of(Thing("group", found.name, str(found.version)))
     own: dict[str, Any] = {name: facts[name] for name in GroupLine.__struct_fields__}
     return GroupDetails(
         group=GroupLine(**own),

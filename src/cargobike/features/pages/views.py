@@ -28,10 +28,10 @@ from cargobike.features.views.describing import listed as listed_view
 from cargobike.features.views.record import NAME, find_view, read_views
 from cargobike.store.files.storages import storage_of
 from cargobike.ui.web.answering import REFUSALS, sends
-from cargobike.ui.web.lineage import uses_of
 from cargobike.ui.web.start import Server
 from cargobike.ui.web.state import ServerState
 from cargobike.ui.web.templates import Pages
+from cargobike.ui.web.tracing.lineage import uses_of
 
 Offset = Annotated[int, Query(ge=0, le=2**31 - 1, description="How many to skip.")]
 Limit = Annotated[int, Query(ge=1, le=1000, description="How many to return at most.")]
@@ -49,7 +49,7 @@ def views(state: Server, offset: Offset = 0, limit: Limit = 50) -> ViewPage:
 
 
 @pages.get("/feature-views")
-def views_page(state: Server, templates: Pages, offset: Offset = 0, limit: Limit = 200) -> Response:
+def views_page(state: Server, templates: Pages, offset: Offset = 0, limit: Limit = 100) -> Response:
     """Return the page with the list of views."""
     return templates.page("features/views.html", listed=_views(state, offset, limit))
 
@@ -75,7 +75,7 @@ def datasets(state: Server, offset: Offset = 0, limit: Limit = 50) -> DatasetPag
 
 
 @pages.get("/training-datasets")
-def datasets_page(state: Server, templates: Pages, offset: Offset = 0, limit: Limit = 200) -> Response:
+def datasets_page(state: Server, templates: Pages, offset: Offset = 0, limit: Limit = 100) -> Response:
     """Return the page with the list of training datasets."""
     return templates.page("features/datasets.html", listed=_datasets(state, offset, limit))
 

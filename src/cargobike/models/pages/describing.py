@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from cargobike.core.errors import NotFoundError
 from cargobike.core.layout import ProjectFolder
-from cargobike.core.registering.tracing import Thing, page_of, users_of
+from cargobike.core.registering.tracing import Edge, Thing, page_of
 from cargobike.core.signatures import Field
 from cargobike.core.values.times import on_calendar
 from cargobike.models.catalogue.catalogue import Catalogue, Model
@@ -69,8 +70,8 @@ def measured(project: ProjectFolder, name: str) -> dict[str, list[tuple[int, flo
     return metrics
 
 
-def version_details(project: ProjectFolder, name: str, number: int) -> VersionDetails:
-    """Return everything that is known of a version.
+def version_details(project: ProjectFolder, name: str, number: int, users: Sequence[Edge]) -> VersionDetails:
+    """Return everything that is known of a version; `users` are the edges to what uses it.
 
     Raises:
         NotFoundError: If there is no such version.
@@ -83,7 +84,6 @@ def version_details(project: ProjectFolder, name: str, number: int) -> VersionDe
         )
     version = ModelVersion(catalogue, model, number)
     signature = version.signature
-    users = users_of(project, Thing("model", name, str(number)))
     return VersionDetails(
         model=_line(model, version.summary),
         fingerprint=version.fingerprint,

@@ -7,9 +7,11 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query
 from starlette.responses import Response
 
+from cargobike.core.registering.tracing import Edge, Thing
 from cargobike.models.pages import describing
 from cargobike.models.pages.answers import ModelDetails, ModelPage, VersionDetails
 from cargobike.models.pages.drawing import charts
+from cargobike.models.pages.glancing import documents, model_card
 from cargobike.ui.markdown import as_html
 from cargobike.ui.web.answering import REFUSALS, sends
 from cargobike.ui.web.section import Link, Section
@@ -24,6 +26,7 @@ Name = Annotated[str, Path(max_length=200, description="The model's name.")]
 Number = Annotated[int, Path(ge=1, le=10**9, description="The version.")]
 
 _SHOWN = 200
+_LISTED = 100
 
 pages = APIRouter()
 api = APIRouter(tags=["models"], responses=REFUSALS)
@@ -37,9 +40,9 @@ def models(state: Server, words: Words = "", offset: Offset = 0, limit: Limit = 
 
 
 @pages.get("/models")
-def models_page(state: Server, templates: Pages, words: Words = "") -> Response:
+def models_page(state: Server, templates: Pages, words: Words = "", offset: Offset = 0) -> Response:
     """Return the page with the list of models."""
-    shown = describing.listed(state.project, words, 0, 1000)
+    shown = describing.listed(state.project, words, offset, _LISTED)
     return templates.page("models/models.html", listed=shown, words=words)
 
 
@@ -54,7 +57,7 @@ def one_model(state: Server, name: Name, offset: Offset = 0, limit: Limit = 50) 
 @sends
 def one_version(state: Server, name: Name, version: Number) -> VersionDetails:
     """Return one version: its metrics, signature, files, card, what it was made from and what uses it."""
-    return describing.version_details(state.project, name, version)
+    return describing.version_details(state.project, name, version, _users(state, name, version))
 
 
 @pages.get("/models/{name}")
@@ -69,8 +72,12 @@ def model_page(state: Server, templates: Pages, name: Name, offset: Offset = 0) 
 @pages.get("/models/{name}/{version}")
 def version_page(state: Server, templates: Pages, name: Name, version: Number) -> Response:
     """Return the page of one version."""
-    shown = describing.version_details(state.project, name, version)
+    shown = describing.version_details(state.project, name, version, _users(state, name, version))
     return templates.page("models/version.html", shown=shown, card=as_html(shown.card))
+
+
+def _users(state: ServerState, name: str, version: int) -> list[Edge]:
+    return state.edges.uses_of(Thing("model", name, str(version)))
 
 
 def model_section(server: ServerState) -> Section:
@@ -82,6 +89,8 @@ def model_section(server: ServerState) -> Section:
         pages=pages,
         api=api,
         package="cargobike.models.pages",
+        cards=(model_card(server.project),),
+        documents=lambda: documents(server.project),
         filters={"figure": lambda value: "–" if value is None else f"{value:.6g}", "size": _size},
     )
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
-from fastapi import APIRouter, Body, HTTPException, Path, Query, Request
+from fastapi import APIRouter, Body, Path, Query, Request
 from starlette.responses import Response
 
 from cargobike.monitoring.pages import describing
 from cargobike.monitoring.pages.answers import AlarmAnswer, ErrorPage, MonitorDetails, MonitorPage, WindowPage
 from cargobike.monitoring.pages.following import Records
-from cargobike.ui.answers import Problem
+from cargobike.monitoring.pages.glancing import alarm_card, documents
 from cargobike.ui.web.answering import REFUSALS, sends
+from cargobike.ui.web.permissions import CHANGES, Caller, needs
+from cargobike.ui.web.roles import Role
 from cargobike.ui.web.section import Link, Section
 from cargobike.ui.web.start import Server
 from cargobike.ui.web.state import ServerState
@@ -24,10 +26,8 @@ Name = Annotated[str, Path(max_length=100, description="Its name.")]
 AlarmId = Annotated[str, Path(max_length=40, description="The alarm: `alarm-3`.")]
 Note = Annotated[str, Body(embed=True, max_length=2000, description="What there is to say about it.")]
 
-_CHANGES: dict[int | str, dict[str, Any]] = {
-    403: {"model": Problem, "description": "This server is read-only, or a page of another origin asked."},
-    415: {"model": Problem, "description": "The request is not JSON."},
-}
+
+_LISTED = 100
 
 pages = APIRouter()
 api = APIRouter(tags=["monitors"], responses=REFUSALS)
@@ -47,9 +47,9 @@ def monitors(request: Request, state: Server, words: Words = "", offset: Offset 
 
 @api.get("/monitors/{name}")
 @sends
-def one_monitor(request: Request, state: Server, name: Name) -> MonitorDetails:
+def one_monitor(request: Request, state: Server, caller: Caller, name: Name) -> MonitorDetails:
     """Return one monitor: what it watches, how it is doing, its alarms."""
-    return describing.details(_records(request), state.project, name, may_change=state.access.may_stop)
+    return describing.details(_records(request), state.project, name, may_change=caller.may_run)
 
 
 @api.get("/monitors/{name}/windows")
@@ -66,36 +66,36 @@ def errors(request: Request, state: Server, name: Name) -> ErrorPage:
     return describing.errors(_records(request), state.project, name)
 
 
-@api.post("/monitors/{name}/alarms/{alarm}/acknowledge", response_model=AlarmAnswer, responses=_CHANGES)
+@api.post("/monitors/{name}/alarms/{alarm}/acknowledge", response_model=AlarmAnswer, responses=CHANGES)
+@needs(Role.RUN)
 @sends
 def acknowledge(request: Request, state: Server, name: Name, alarm: AlarmId, note: Note = "") -> AlarmAnswer:
     """Say that a person has seen an alarm, as `cargobike monitor ack` does.
 
     Needs `Content-Type: application/json` and a header `X-Cargobike`, which no page of another origin can send.
     """
-    if not state.access.may_stop:
-        raise HTTPException(403, "This server was started with --read-only.")
     return describing.acknowledge(_records(request), state.project, name, alarm, note)
 
 
 @pages.get("/monitors")
-def monitors_page(request: Request, state: Server, templates: Pages, words: Words = "") -> Response:
+def monitors_page(request: Request, state: Server, templates: Pages, words: Words = "", offset: Offset = 0) -> Response:
     """Return the page with the list of monitors."""
-    shown = describing.listed(_records(request), state.project, words, 0, 1000)
+    shown = describing.listed(_records(request), state.project, words, offset, _LISTED)
     return templates.page("monitoring/monitors.html", listed=shown, words=words)
 
 
 @pages.get("/monitors/{name}")
-def monitor_page(request: Request, state: Server, templates: Pages, name: Name) -> Response:
+def monitor_page(request: Request, state: Server, caller: Caller, templates: Pages, name: Name) -> Response:
     """Return the page of one monitor."""
     records = _records(request)
-    shown = describing.details(records, state.project, name, may_change=state.access.may_stop)
+    shown = describing.details(records, state.project, name, may_change=caller.may_run)
     drawn = describing.pictures(records, state.project, name)
     return templates.page("monitoring/monitor.html", shown=shown, drawn=drawn)
 
 
 def monitoring_section(server: ServerState) -> Section:
     """Make the section of monitors of one server."""
+    records, project = Records(), server.project
     return Section(
         name="monitoring",
         holds="monitors",
@@ -103,7 +103,9 @@ def monitoring_section(server: ServerState) -> Section:
         pages=pages,
         api=api,
         package="cargobike.monitoring.pages",
-        state=Records(),
+        state=records,
+        cards=(alarm_card(records, project),),
+        documents=lambda: documents(records, project),
         filters={
             "chance": lambda value: "under 0.1 %" if value < 0.001 else f"{value:.1%}",
             "lasting": _lasting,

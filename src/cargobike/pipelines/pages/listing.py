@@ -56,6 +56,10 @@ class Runs:
         lines = [self._line(started, folder) for started, folder in fitting[offset : offset + limit]]
         return RunPage(lines, _pipelines(runs), len(fitting), offset, limit)
 
+    def started(self) -> list[RunStarted]:
+        """Return the first lines of all runs, the newest first."""
+        return [started for started, _ in self._all()]
+
     def warm(self) -> None:
         """Read what the first list needs."""
         self._all()

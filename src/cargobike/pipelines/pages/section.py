@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, HTTPException, Path, Query, Request
 from starlette.responses import Response
@@ -12,12 +12,14 @@ from cargobike.core.errors import CargobikeError
 from cargobike.pipelines.pages import describing
 from cargobike.pipelines.pages.answers import Change, RunDetails, RunPage, ScheduleList, StepDetails, StepOutput
 from cargobike.pipelines.pages.drawing import MOST_BARS, gantt, graph
+from cargobike.pipelines.pages.glancing import documents, pipeline_card
 from cargobike.pipelines.pages.listing import Runs
 from cargobike.pipelines.pages.timetable import all_schedules
 from cargobike.pipelines.running import start
 from cargobike.store.files.mirror import share_stop
-from cargobike.ui.answers import Problem
 from cargobike.ui.web.answering import REFUSALS, answer, sends
+from cargobike.ui.web.permissions import FAILING_CHANGES, Caller, needs
+from cargobike.ui.web.roles import Role
 from cargobike.ui.web.section import Link, Section
 from cargobike.ui.web.start import Server
 from cargobike.ui.web.state import ServerState
@@ -33,11 +35,6 @@ Fragment = Annotated[bool, Query(description="Only what changes while it runs.")
 
 _SHOWN = 50
 _STEPS = 200
-_CHANGES: dict[int | str, dict[str, Any]] = {
-    403: {"model": Problem, "description": "This server is read-only, or a page of another origin asked."},
-    409: {"model": Problem, "description": "It could not be done; says why."},
-    415: {"model": Problem, "description": "The request is not JSON."},
-}
 
 
 async def _runs(request: Request) -> Runs:
@@ -60,9 +57,9 @@ def runs(listed: Listed, pipeline: Pipeline = "", words: Words = "", offset: Off
 
 @api.get("/pipelines/runs/{run}")
 @sends
-def one_run(state: Server, run: Run, offset: Offset = 0, limit: Limit = 200) -> RunDetails:
+def one_run(state: Server, caller: Caller, run: Run, offset: Offset = 0, limit: Limit = 200) -> RunDetails:
     """Return one run: how it is doing, what set it off, and its steps."""
-    return describing.details(describing.found(state.project, run), offset, limit, may_change=state.access.may_stop)
+    return describing.details(describing.found(state.project, run), offset, limit, may_change=caller.may_run)
 
 
 @api.get("/pipelines/runs/{run}/steps/{step}")
@@ -86,13 +83,13 @@ def schedules(state: Server) -> ScheduleList:
     return all_schedules(state.project)
 
 
-@api.post("/pipelines/runs/{run}/cancel", status_code=202, response_model=Change, responses=_CHANGES)
+@api.post("/pipelines/runs/{run}/cancel", status_code=202, response_model=Change, responses=FAILING_CHANGES)
+@needs(Role.RUN)
 def cancel(state: Server, run: Run) -> Response:
     """Ask a run to end, as `cargobike pipelines cancel` does; it can be resumed later.
 
     Needs `Content-Type: application/json` and a header `X-Cargobike`, which no page of another origin can send.
     """
-    _check_may_change(state)
     shown = describing.details(describing.found(state.project, run), 0, 1, may_change=True)
     if not shown.may_cancel:
         raise HTTPException(409, f"Run {run} does not run: it is {shown.run.state}.")
@@ -102,13 +99,13 @@ def cancel(state: Server, run: Run) -> Response:
     return answer(Change(run, "cancelling"), status=202)
 
 
-@api.post("/pipelines/runs/{run}/resume", status_code=202, response_model=Change, responses=_CHANGES)
+@api.post("/pipelines/runs/{run}/resume", status_code=202, response_model=Change, responses=FAILING_CHANGES)
+@needs(Role.RUN)
 def resume(state: Server, runs: Listed, run: Run) -> Response:
     """Go on with a run in a process of its own, as `cargobike pipelines resume` does.
 
     Needs `Content-Type: application/json` and a header `X-Cargobike`, which no page of another origin can send.
     """
-    _check_may_change(state)
     record = describing.found(state.project, run)
     shown = describing.details(record, 0, 1, may_change=True)
     if not shown.may_resume:
@@ -135,10 +132,12 @@ def runs_page(
 
 
 @pages.get("/pipelines/runs/{run}")
-def run_page(state: Server, templates: Pages, run: Run, offset: Offset = 0, fragment: Fragment = False) -> Response:
+def run_page(
+    state: Server, caller: Caller, templates: Pages, run: Run, *, offset: Offset = 0, fragment: Fragment = False
+) -> Response:
     """Return the page of a run, or with `fragment` what changes while it runs."""
     record = describing.found(state.project, run)
-    shown = describing.details(record, offset, _STEPS, may_change=state.access.may_stop)
+    shown = describing.details(record, offset, _STEPS, may_change=caller.may_run)
     return templates.page(
         "pipelines/live.html" if fragment else "pipelines/run.html",
         shown=shown,
@@ -169,6 +168,8 @@ def pipeline_section(server: ServerState) -> Section:
         api=api,
         package="cargobike.pipelines.pages",
         state=listed,
+        cards=(pipeline_card(listed, server.project),),
+        documents=lambda: documents(listed, server.project),
         filters={"lasted": _lasted, "memory": lambda count: f"{count / 1048576:.0f} MB" if count else "–"},
         prepare=listed.warm,
         close=listed.close,
@@ -182,8 +183,3 @@ def _lasted(seconds: float) -> str:
     if whole < 3600:
         return f"{whole // 60} min {whole % 60:02d} s"
     return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
-
-
-def _check_may_change(state: ServerState) -> None:
-    if not state.access.may_stop:
-        raise HTTPException(403, "This server was started with --read-only.")

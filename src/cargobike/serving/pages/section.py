@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Body, HTTPException, Path, Query
 from starlette.responses import Response
@@ -10,9 +10,11 @@ from starlette.responses import Response
 from cargobike.core.errors import DeploymentError
 from cargobike.serving.pages import describing
 from cargobike.serving.pages.answers import DeploymentDetails, DeploymentPage, LastRequests, Release, Tail
+from cargobike.serving.pages.glancing import deployment_card, documents
 from cargobike.serving.pages.releasing import begin
-from cargobike.ui.answers import Problem
 from cargobike.ui.web.answering import REFUSALS, answer, sends
+from cargobike.ui.web.permissions import FAILING_CHANGES, Caller, needs
+from cargobike.ui.web.roles import Role
 from cargobike.ui.web.section import Link, Section
 from cargobike.ui.web.start import Server
 from cargobike.ui.web.state import ServerState
@@ -24,11 +26,8 @@ Words = Annotated[str, Query(max_length=200, description="Only deployments in wh
 Name = Annotated[str, Path(max_length=100, description="Its name.")]
 Reference = Annotated[str, Body(embed=True, max_length=200, description="A version of its model: `digits:4`.")]
 
-_CHANGES: dict[int | str, dict[str, Any]] = {
-    403: {"model": Problem, "description": "This server is read-only, or a page of another origin asked."},
-    409: {"model": Problem, "description": "It could not be done; says why."},
-    415: {"model": Problem, "description": "The request is not JSON."},
-}
+
+_LISTED = 100
 
 pages = APIRouter()
 api = APIRouter(tags=["deployments"], responses=REFUSALS)
@@ -42,17 +41,17 @@ def deployments(state: Server, words: Words = "", offset: Offset = 0, limit: Lim
 
 
 @pages.get("/deployments")
-def deployments_page(state: Server, templates: Pages, words: Words = "") -> Response:
+def deployments_page(state: Server, templates: Pages, words: Words = "", offset: Offset = 0) -> Response:
     """Return the page with the list of deployments."""
-    shown = describing.listed(state.project, words, 0, 1000)
+    shown = describing.listed(state.project, words, offset, _LISTED)
     return templates.page("serving/deployments.html", listed=shown, words=words)
 
 
 @api.get("/deployments/{name}")
 @sends
-def one_deployment(state: Server, name: Name) -> DeploymentDetails:
+def one_deployment(state: Server, caller: Caller, name: Name) -> DeploymentDetails:
     """Return one deployment: versions and their shares, replicas, traffic, what happened to it."""
-    return describing.details(state.project, name, may_change=state.access.may_stop)
+    return describing.details(state.project, name, may_change=caller.may_run)
 
 
 @api.get("/deployments/{name}/output")
@@ -69,32 +68,32 @@ def requests(state: Server, name: Name, limit: Annotated[int, Query(ge=1, le=100
     return describing.last_requests(state.project, name, limit)
 
 
-@api.post("/deployments/{name}/roll", status_code=202, response_model=Release, responses=_CHANGES)
+@api.post("/deployments/{name}/roll", status_code=202, response_model=Release, responses=FAILING_CHANGES)
+@needs(Role.RUN)
 def roll(state: Server, name: Name, model: Reference) -> Response:
     """Bring another version in, as `cargobike deployments roll` does; the state shows when it serves.
 
     Needs `Content-Type: application/json` and a header `X-Cargobike`, which no page of another origin can send.
     """
-    _check_may_change(state)
     handle = describing.found(state.project, name)
     return _released(state, name, lambda: handle.roll(model))
 
 
-@api.post("/deployments/{name}/rollback", status_code=202, response_model=Release, responses=_CHANGES)
+@api.post("/deployments/{name}/rollback", status_code=202, response_model=Release, responses=FAILING_CHANGES)
+@needs(Role.RUN)
 def rollback(state: Server, name: Name) -> Response:
     """Take back the version that is being brought in, or go back to the one before.
 
     Needs `Content-Type: application/json` and a header `X-Cargobike`, which no page of another origin can send.
     """
-    _check_may_change(state)
     handle = describing.found(state.project, name)
     return _released(state, name, lambda: handle.rollback(reason="asked for in the dashboard"))
 
 
 @pages.get("/deployments/{name}")
-def deployment_page(state: Server, templates: Pages, name: Name) -> Response:
+def deployment_page(state: Server, caller: Caller, templates: Pages, name: Name) -> Response:
     """Return the page of one deployment."""
-    shown = describing.details(state.project, name, may_change=state.access.may_stop)
+    shown = describing.details(state.project, name, may_change=caller.may_run)
     text = describing.tail(state.project, name, 100).text
     kept = describing.last_requests(state.project, name, 10)
     return templates.page("serving/deployment.html", shown=shown, output=text, kept=kept)
@@ -109,16 +108,13 @@ def serving_section(server: ServerState) -> Section:
         pages=pages,
         api=api,
         package="cargobike.serving.pages",
+        cards=(deployment_card(server.project),),
+        documents=lambda: documents(server.project),
         filters={
             "ms": lambda value: "–" if value is None else f"{value:.1f} ms",
             "percent": lambda value: f"{value:.0%}",
         },
     )
-
-
-def _check_may_change(state: ServerState) -> None:
-    if not state.access.may_stop:
-        raise HTTPException(403, "This server was started with --read-only.")
 
 
 def _released(state: ServerState, name: str, action: object) -> Response:

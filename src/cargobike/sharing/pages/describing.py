@@ -63,6 +63,22 @@ def details(project: ProjectFolder, name: str, question: Question, *, may_change
     )
 
 
+def entries(project: ProjectFolder, network: str, question: Question) -> list[Entry]:
+    """Return what a question finds in a network.
+
+    Raises:
+        NotFoundError: If the project does not know the network.
+    """
+    with _catalogue(project, network) as catalogue:
+        return list(catalogue.find(question))
+
+
+def network_and_members(project: ProjectFolder, name: str) -> tuple[NetworkLine, list[MemberLine]]:
+    """Return a network in short, and the members that its daemon knows."""
+    status = _status(project, name)
+    return _network(project, name, status), _members(status)
+
+
 def publication(
     project: ProjectFolder, network: str, name: str, publisher: str, version: int | None
 ) -> PublicationDetails:

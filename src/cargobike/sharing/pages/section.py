@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Literal
 
-from fastapi import APIRouter, HTTPException, Path, Query
+from fastapi import APIRouter, Path, Query
 from pydantic import StringConstraints
 from starlette.responses import RedirectResponse, Response
 
@@ -16,9 +16,11 @@ from cargobike.sharing.daemon.messages import Pause, Request, Resume, SetLimits
 from cargobike.sharing.identity.keys import short
 from cargobike.sharing.pages import describing
 from cargobike.sharing.pages.answers import Changed, HolderList, NetworkDetails, NetworkList, PublicationDetails
+from cargobike.sharing.pages.glancing import documents, sharing_card
 from cargobike.sharing.publishing.visible import size_words
-from cargobike.ui.answers import Problem
 from cargobike.ui.web.answering import REFUSALS, sends
+from cargobike.ui.web.permissions import CHANGES, Caller, needs
+from cargobike.ui.web.roles import Role
 from cargobike.ui.web.section import Link, Section
 from cargobike.ui.web.start import Server
 from cargobike.ui.web.state import ServerState
@@ -44,10 +46,6 @@ Hours = Annotated[
 ]
 GivesWay = Annotated[bool | None, Query(description="Whether transfers make room for other traffic.")]
 Size = Annotated[int | None, Query(ge=0, le=2**62, description="Bytes.")]
-_CHANGES: Final[dict[int | str, dict[str, Any]]] = {
-    403: {"model": Problem, "description": "This server is read-only, or a page of another origin asked."},
-    415: {"model": Problem, "description": "The request is not JSON."},
-}
 
 pages = APIRouter()
 api = APIRouter(tags=["sharing"], responses=REFUSALS)
@@ -64,6 +62,7 @@ def networks(state: Server) -> NetworkList:
 @sends
 def one_network(
     state: Server,
+    caller: Caller,
     network: NetworkName,
     *,
     words: Words = "",
@@ -86,7 +85,7 @@ def one_network(
         most_bytes=max_size,
         limit=limit,
     )
-    return describing.details(state.project, network, question, may_change=state.access.may_stop)
+    return describing.details(state.project, network, question, may_change=caller.may_run)
 
 
 @api.get("/sharing/{network}/publications/{name}")
@@ -107,21 +106,24 @@ def holders_of_one(
     return describing.holders(state.project, network, name, publisher, version)
 
 
-@api.post("/sharing/{network}/pause", response_model=Changed, responses=_CHANGES)
+@api.post("/sharing/{network}/pause", response_model=Changed, responses=CHANGES)
+@needs(Role.RUN)
 @sends
 def pause(state: Server, network: NetworkName) -> Changed:
     """Have the daemon give no pieces, as `cargobike share pause` does."""
     return _asked(state, network, Pause(), "paused")
 
 
-@api.post("/sharing/{network}/resume", response_model=Changed, responses=_CHANGES)
+@api.post("/sharing/{network}/resume", response_model=Changed, responses=CHANGES)
+@needs(Role.RUN)
 @sends
 def resume(state: Server, network: NetworkName) -> Changed:
     """Have the daemon give pieces again."""
     return _asked(state, network, Resume(), "giving")
 
 
-@api.post("/sharing/{network}/limits", response_model=Changed, responses=_CHANGES)
+@api.post("/sharing/{network}/limits", response_model=Changed, responses=CHANGES)
+@needs(Role.ADMINISTER)
 @sends
 def limit_rates(
     state: Server,
@@ -150,6 +152,7 @@ def networks_page(state: Server, templates: Pages) -> Response:
 @pages.get("/sharing/{network}")
 def network_page(
     state: Server,
+    caller: Caller,
     templates: Pages,
     network: NetworkName,
     *,
@@ -166,7 +169,7 @@ def network_page(
         publisher=publisher,
         limit=500,
     )
-    shown = describing.details(state.project, network, question, may_change=state.access.may_stop)
+    shown = describing.details(state.project, network, question, may_change=caller.may_run)
     return templates.page("sharing/network.html", shown=shown, words=words, tag=tag, column=column, publisher=publisher)
 
 
@@ -200,12 +203,12 @@ def sharing_section(server: ServerState) -> Section:
         pages=pages,
         api=api,
         package="cargobike.sharing.pages",
+        cards=(sharing_card(server.project),),
+        documents=lambda: documents(server.project),
         filters={"bytes": lambda size: size_words(int(size or 0)), "short_key": short},
     )
 
 
 def _asked(state: ServerState, network: str, request: Request, words: str) -> Changed:
-    if not state.access.may_stop:
-        raise HTTPException(403, "This server was started with --read-only.")
     ask_daemon(state.project, network, request)
     return Changed(words=words)

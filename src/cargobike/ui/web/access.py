@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import ipaddress
 import secrets
 import socket
 from collections.abc import Iterable
 from dataclasses import dataclass
+
+from cargobike.ui.web.roles import Role
+from cargobike.ui.web.tokens import TokenBook, cookie_for
 
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 
@@ -21,14 +23,16 @@ class Access:
         hosts: Names in the `Host` header that are answered. A request from a page of another site whose
             name was made to point at this machine has that site's name, and is refused.
         any_address: Whether a bare IP address is answered too: it cannot be made to point elsewhere by a name server.
-        token: What callers must send; `None` if none is needed.
-        may_stop: Whether experiments can be stopped.
+        token: What callers must send, unless they have one of the book; `None` if none is needed.
+        most: The most that any caller may do here.
+        book: Tokens that the project has given out, each with a role.
     """
 
     hosts: frozenset[str] = LOOPBACK_NAMES
     any_address: bool = False
     token: str | None = None
-    may_stop: bool = True
+    most: Role = Role.ADMINISTER
+    book: TokenBook | None = None
 
     def answers_to(self, host_header: str) -> bool:
         """Tell whether a request with this `Host` header is meant for this server."""
@@ -37,31 +41,51 @@ class Access:
             return False
         return host in self.hosts or (self.any_address and _is_address(host))
 
-    def accepts(self, token: str) -> bool:
-        """Tell whether a token is the right one, in constant time."""
-        return self.token is not None and hmac.compare_digest(token.encode(), self.token.encode())
+    def role_of_token(self, token: str) -> Role | None:
+        """Return what the bearer of a token may do; `None` if it is not known. Compares in constant time."""
+        if self.token is not None and hmac.compare_digest(token.encode(), self.token.encode()):
+            return self.most
+        return self._capped(self.book.role_of(token) if self.book is not None else None)
 
-    def accepts_cookie(self, cookie: str) -> bool:
-        """Tell whether a cookie was made by `cookie`, in constant time."""
-        return self.token is not None and hmac.compare_digest(cookie.encode(), self.cookie.encode())
+    def role_of_cookie(self, cookie: str) -> Role | None:
+        """Return what a browser with a cookie may do; `None` if it is not known. Compares in constant time."""
+        if self.token is not None and hmac.compare_digest(cookie.encode(), cookie_for(self.token).encode()):
+            return self.most
+        return self._capped(self.book.role_of_cookie(cookie) if self.book is not None else None)
 
     @property
-    def cookie(self) -> str:
-        """What a browser keeps instead of the token, which cannot be read from it."""
-        return hmac.new((self.token or "").encode(), b"cargobike dashboard cookie", hashlib.sha256).hexdigest()
+    def role_without_token(self) -> Role | None:
+        """What callers without a token may do; `None` if one is needed."""
+        return self.most if self.token is None else None
+
+    @property
+    def has_tokens(self) -> bool:
+        """Whether there is any token that a caller could send."""
+        return self.token is not None or bool(self.book)
+
+    def _capped(self, role: Role | None) -> Role | None:
+        return None if role is None else role.at_most(self.most)
 
 
-def access_for(host: str, *, names: Iterable[str] = (), token: str | None = None, may_stop: bool = True) -> Access:
+def access_for(
+    host: str,
+    *,
+    names: Iterable[str] = (),
+    token: str | None = None,
+    most: Role = Role.ADMINISTER,
+    book: TokenBook | None = None,
+) -> Access:
     """Make the rules for a server that listens on `host`; a token is generated if one is needed and none given."""
     if is_loopback(host):
         hosts = LOOPBACK_NAMES | {host.lower(), *_lower(names)}
-        return Access(hosts=hosts, token=token, may_stop=may_stop)
+        return Access(hosts=hosts, token=token, most=most, book=book)
     own = {socket.gethostname(), socket.getfqdn(), host}
     return Access(
         hosts=LOOPBACK_NAMES | {*_lower(own), *_lower(names)},
         any_address=True,
         token=token or new_token(),
-        may_stop=may_stop,
+        most=most,
+        book=book,
     )
 
 

@@ -6,7 +6,7 @@ import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
-from fastapi import FastAPI, Request
+from fastapi import Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
@@ -14,13 +14,18 @@ from starlette.responses import Response
 from cargobike.core.errors import CargobikeError, InvalidInputError, NotFoundError
 from cargobike.core.version import __version__
 from cargobike.ui.answers import Mistake, Problem
-from cargobike.ui.web import lineage, login, start
+from cargobike.ui.web import login, start
 from cargobike.ui.web.answering import answer
 from cargobike.ui.web.guard import Guard
+from cargobike.ui.web.overview import routes as overview
+from cargobike.ui.web.overview.cards import Cards
+from cargobike.ui.web.overview.searching import Search
+from cargobike.ui.web.permissions import check_role, documented, role_in
 from cargobike.ui.web.section import Section, registered_sections
 from cargobike.ui.web.state import ServerState
 from cargobike.ui.web.static import static_routes
 from cargobike.ui.web.templates import Templates
+from cargobike.ui.web.tracing import lineage
 
 _log = logging.getLogger(__name__)
 
@@ -54,12 +59,16 @@ def create_app(state: ServerState, sections: Sequence[Section] | None = None) ->
     )
     app.state.server = state
     app.state.templates = Templates(state.project, sections)
+    app.state.cards = Cards([card for section in sections for card in section.cards])
+    app.state.search = Search({section.name: section.documents for section in sections if section.documents})
     app.state.sections = {section.name: section.state for section in sections}
-    for api in (start.api, lineage.api, *(section.api for section in sections if section.api)):
-        app.include_router(api, prefix="/api/v1")
+    allowed = [Depends(check_role)]
+    for api in (start.api, overview.api, lineage.api, *(section.api for section in sections if section.api)):
+        app.include_router(documented(api), prefix="/api/v1", dependencies=allowed)
     # The first page of an address counts: a section may have the start page for itself.
-    for pages in (login.routes, *(section.pages for section in sections if section.pages), lineage.pages, start.pages):
-        app.include_router(pages, include_in_schema=False)
+    own = (lineage.pages, overview.pages)
+    for pages in (login.routes, *(section.pages for section in sections if section.pages), *own):
+        app.include_router(pages, include_in_schema=False, dependencies=allowed)
     app.include_router(static_routes(sections), include_in_schema=False)
     app.add_exception_handler(CargobikeError, _told)
     for unreadable in (OSError, RecursionError, ArithmeticError):
@@ -102,7 +111,7 @@ def _answer(request: Request, status: int, problem: Problem) -> Response:
     if not _is_page(request):
         return answer(problem, status=status)
     templates: Templates = request.app.state.templates
-    return templates.error_page(status, problem.detail)
+    return templates.for_caller(role_in(request.scope)).error_page(status, problem.detail)
 
 
 def _is_page(request: Request) -> bool:

@@ -12,6 +12,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from cargobike.ui.answers import Problem
 from cargobike.ui.web.access import Access
+from cargobike.ui.web.permissions import admit
+from cargobike.ui.web.roles import Role
 
 LONGEST_BODY: Final = 64 << 10
 LONGEST_TARGET: Final = 48 << 10
@@ -40,7 +42,8 @@ class Guard:
     """An ASGI layer around the whole application.
 
     Guarantees: nothing inside sees a request for another host, a body longer than `LONGEST_BODY`, a request without
-    the token where one is needed, or a change that was not asked for by a page of ours or by a program on purpose.
+    a token where one is needed, or a change that was not asked for by a page of ours or by a program on purpose. What
+    comes inside has a role, which routes are checked against (`permissions.check_role`).
     """
 
     def __init__(self, app: ASGIApp, access: Access) -> None:
@@ -86,21 +89,26 @@ class Guard:
         length = headers.get("content-length", "0")
         if not length.isdigit() or int(length) > LONGEST_BODY:
             return 413, f"The body is longer than {LONGEST_BODY} bytes."
-        if self._access.token is not None and not self._is_known(scope, headers):
+        role = self._role(scope, headers)
+        if role is None:
             return 401, "A token is needed: open the address that the server printed, or send Authorization: Bearer …"
+        admit(scope, role)
         if scope["method"] not in _METHODS:
             return 405, f"Nothing here is asked for with {scope['method'][:20]}."
         if scope["method"] not in _SAFE_METHODS:
             return self._foreign(scope, headers)
         return None
 
-    def _is_known(self, scope: Scope, headers: Headers) -> bool:
+    def _role(self, scope: Scope, headers: Headers) -> Role | None:
+        """Return what the caller may do; `None` if a token is needed that is missing or wrong."""
         if scope["path"].startswith(_OPEN_PATHS):
-            return True
+            return Role.READ
         scheme, _, token = headers.get("authorization", "").partition(" ")
-        if scheme.lower() == "bearer":
-            return self._access.accepts(token.strip())
-        return self._access.accepts_cookie(_cookie(headers.get("cookie", ""), cookie_name(scope)))
+        if scheme.lower() == "bearer" and self._access.has_tokens:
+            return self._access.role_of_token(token.strip())
+        cookie = _cookie(headers.get("cookie", ""), cookie_name(scope))
+        role = self._access.role_of_cookie(cookie) if cookie else None
+        return role or self._access.role_without_token
 
     def _foreign(self, scope: Scope, headers: Headers) -> tuple[int, str] | None:
         """Say why a change looks as if a page of another origin had asked for it."""

@@ -9,8 +9,11 @@ from pydantic import BaseModel, StringConstraints
 from starlette.responses import JSONResponse, Response
 
 from cargobike.ui.web.guard import cookie_name
+from cargobike.ui.web.permissions import needs
+from cargobike.ui.web.roles import Role
 from cargobike.ui.web.start import Server
 from cargobike.ui.web.templates import Pages
+from cargobike.ui.web.tokens import cookie_for
 
 routes = APIRouter()
 
@@ -28,14 +31,16 @@ def login_page(templates: Pages) -> Response:
 
 
 @routes.post("/login")
+@needs(Role.READ)
 def enter(request: Request, login: Login, state: Server) -> Response:
     """Exchange the token for a cookie that scripts cannot read and other sites cannot use."""
-    if not state.access.accepts(login.token):
-        return JSONResponse({"detail": "That is not the token that this server printed."}, 401)
-    response = JSONResponse({"detail": "welcome"})
+    role = state.access.role_of_token(login.token)
+    if role is None:
+        return JSONResponse({"detail": "That is neither the token that this server printed, nor one given out."}, 401)
+    response = JSONResponse({"detail": "welcome", "role": role})
     response.set_cookie(
         cookie_name(request.scope),
-        state.access.cookie,
+        cookie_for(login.token),
         httponly=True,
         samesite="strict",
         secure=request.url.scheme == "https",

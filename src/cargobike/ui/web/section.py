@@ -11,6 +11,8 @@ from fastapi import APIRouter
 
 from cargobike.core.registering.lazy import in_words, load
 from cargobike.core.registering.products import products
+from cargobike.ui.web.overview.cards import Card
+from cargobike.ui.web.overview.searching import Documents
 from cargobike.ui.web.state import ServerState
 
 _log = logging.getLogger(__name__)
@@ -39,6 +41,8 @@ class Section:
         package: Where its folders `templates` and `static` lie; names of static files are unique in the whole server.
         state: What its routes find as `request.app.state.sections[name]`.
         filters: What its templates can do with values, by name.
+        cards: What it says on the start page.
+        documents: Lists what of it can be found by search; called in the background.
         prepare: Loads what the first page needs, in the background, before it is asked for.
         close: Closes what is open when the server ends.
     """
@@ -51,6 +55,8 @@ class Section:
     package: str
     state: object = None
     filters: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    cards: tuple[Card, ...] = ()
+    documents: Documents | None = None
     prepare: Callable[[], None] = lambda: None
     close: Callable[[], None] = lambda: None
 

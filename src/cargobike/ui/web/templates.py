@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -12,6 +13,8 @@ from starlette.responses import HTMLResponse, Response
 from cargobike.core.layout import ProjectFolder
 from cargobike.core.version import __version__
 from cargobike.store.files.shared import shared_url
+from cargobike.ui.web.permissions import role_in
+from cargobike.ui.web.roles import Role
 from cargobike.ui.web.section import Section
 
 
@@ -20,6 +23,7 @@ class Templates:
 
     def __init__(self, project: ProjectFolder, sections: Sequence[Section]) -> None:
         self._project = project
+        self._caller = Role.READ
         own = jinja2.PackageLoader("cargobike.ui", "pages/templates")
         products = {section.name: jinja2.PackageLoader(section.package) for section in sections if section.pages}
         self._environment = jinja2.Environment(
@@ -32,6 +36,12 @@ class Templates:
         for section in sections:
             self._environment.filters.update(section.filters)
         self._environment.globals.update(version=__version__, links=[link for each in sections for link in each.links])
+
+    def for_caller(self, role: Role) -> Templates:
+        """Return templates that show what a caller may do."""
+        mine = copy.copy(self)
+        mine._caller = role
+        return mine
 
     def page(self, name: str, **context: Any) -> Response:
         """Return a page, with the project's name at the top."""
@@ -46,7 +56,8 @@ class Templates:
         return HTMLResponse(self._render("error.html", {"project": "", "status": status, "why": why}), status)
 
     def _render(self, name: str, context: dict[str, Any]) -> str:
-        return self._environment.get_template(name).render(context).encode("utf-8", "replace").decode("utf-8")
+        shown = {"caller": self._caller, **context}
+        return self._environment.get_template(name).render(shown).encode("utf-8", "replace").decode("utf-8")
 
 
 def project_name(project: ProjectFolder) -> str:
@@ -58,7 +69,7 @@ def project_name(project: ProjectFolder) -> str:
 
 async def _templates(request: Request) -> Templates:
     templates: Templates = request.app.state.templates
-    return templates
+    return templates.for_caller(role_in(request.scope))
 
 
 Pages = Annotated[Templates, Depends(_templates)]

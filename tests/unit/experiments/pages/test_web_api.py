@@ -18,6 +18,7 @@ from cargobike.experiments.driving.output_files import OutputFiles
 from cargobike.experiments.driving.usage_files import UsageFiles
 from cargobike.store.files.locking import DriverLock
 from cargobike.ui.web.access import Access
+from cargobike.ui.web.roles import Role
 from cargobike.workers.wire.messages import Used
 from support.sample_records import HOSTILE, SPACE, Story, lively, lively_story
 from support.web_project import ASKING, HOSTILE_ID, LIVELY, RUNNING, client_of, ended, sample_project, write
@@ -192,7 +193,7 @@ def test_what_cannot_be_added_is_refused(client: TestClient, body: dict[str, obj
 
 
 def test_a_server_that_only_shows_adds_nothing(project: ProjectFolder) -> None:
-    with client_of(project, Access(may_stop=False)) as client:
+    with client_of(project, Access(most=Role.READ)) as client:
         refused = client.post(f"{ONE}/annotations", json={"note": "x"}, headers=ASKING)
         assert refused.status_code == 403
         assert "data-annotate" not in client.get(f"/experiments/{LIVELY}").text
@@ -401,7 +402,7 @@ def test_stopping_leaves_the_request_that_a_driver_looks_for(tmp_path: Path) -> 
         told = client.post(f"{API}/experiments/{LIVELY}/stop", headers=ASKING)
         assert told.json() == {"id": LIVELY, "state": "completed", "was_running": False}
         assert not project.experiment(LIVELY).stop_request.exists()
-    with client_of(project, Access(may_stop=False)) as client:
+    with client_of(project, Access(most=Role.READ)) as client:
         assert client.post(f"{API}/experiments/{RUNNING}/stop", headers=ASKING).status_code == 403
 
 

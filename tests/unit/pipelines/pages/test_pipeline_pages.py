@@ -31,6 +31,7 @@ from cargobike.store.files.locking import DriverLock
 from cargobike.store.journal.journal import JournalWriter
 from cargobike.ui.web.access import Access
 from cargobike.ui.web.answering import model_of
+from cargobike.ui.web.roles import Role
 from support.dashboard_site import HOSTILE
 from support.web_project import ASKING, client_of
 
@@ -190,7 +191,7 @@ def test_a_run_is_cancelled_and_resumed_only_where_that_is_allowed(
         ("retrain.py:retrain", "run-1", True)
     ]
     assert client.post("/api/v1/pipelines/runs/run-1/resume", content="{}").status_code in {403, 415}
-    read_only = client_of(project.current(), Access(may_stop=False))
+    read_only = client_of(project.current(), Access(most=Role.READ))
     assert read_only.post("/api/v1/pipelines/runs/run-1/resume", headers=ASKING, content="{}").status_code == 403
     assert "data-resume" not in read_only.get("/pipelines/runs/run-1").text
 

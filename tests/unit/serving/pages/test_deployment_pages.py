@@ -19,6 +19,7 @@ from cargobike.serving.pages.answers import DeploymentDetails, DeploymentPage, L
 from cargobike.serving.pages.releasing import begin
 from cargobike.ui.web.access import Access
 from cargobike.ui.web.answering import model_of
+from cargobike.ui.web.roles import Role
 from support.web_project import ASKING, client_of
 
 
@@ -107,9 +108,12 @@ def test_changes_need_our_header_and_a_server_that_allows_them(
         path = f"/api/v1/deployments/digits/{verb}"
         assert client.post(path, json={"model": "digits:2"}).status_code == 403
         assert client.get(path).status_code in {404, 405}
-        reader = client_of(project.current(), Access(may_stop=False))
+        reader = client_of(project.current(), Access(most=Role.READ))
         answer = reader.post(path, json={"model": "digits:2"}, headers=ASKING)
-        assert (answer.status_code, answer.json()["detail"]) == (403, "This server was started with --read-only.")
+        assert (answer.status_code, answer.json()["detail"]) == (
+            403,
+            "This needs the role 'run', but this server was started with --read-only.",
+        )
     assert "data-roll" not in reader.get("/deployments/digits").text
 
 

@@ -42,7 +42,7 @@ def bikes(closed: list[str], *, with_start_page: bool = False) -> Section:
 
         @pages.get("/")
         def start(templates: Pages) -> Response:
-            return templates.page("start.html", here="bikes")
+            return templates.page("error.html", here="bikes", status=404, why="")
 
     return Section(
         name="bikes",

@@ -200,5 +200,5 @@ def test_a_wrong_address_is_told_as_text(client: TestClient) -> None:
 
 def test_a_project_without_experiments_says_what_to_do(tmp_path: Path) -> None:
     with client_of(ProjectFolder(tmp_path)) as client:
-        assert "No experiments yet" in client.get("/").text
+        assert "No experiments yet" in client.get("/experiments").text
         assert client.get("/api/v1/experiments").json()["total"] == 0

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Body, Query
-from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from cargobike.core.errors import StoreError
@@ -25,8 +24,9 @@ from cargobike.experiments.pages.finding import trial_in
 from cargobike.experiments.pages.state import State
 from cargobike.store.files.mirror import share_stop
 from cargobike.store.history.annotations import LONGEST_NOTE, Mark, annotate
-from cargobike.ui.answers import Problem
 from cargobike.ui.web.answering import REFUSALS, answer, sends
+from cargobike.ui.web.permissions import CHANGES, Caller, needs
+from cargobike.ui.web.roles import Role
 
 routes = APIRouter(tags=["experiments"], responses=REFUSALS)
 
@@ -51,11 +51,11 @@ def experiments(
 
 @routes.get("/experiments/{experiment_id}")
 @sends
-def one(state: State, experiment_id: ExperimentId) -> ExperimentDetail:
+def one(state: State, caller: Caller, experiment_id: ExperimentId) -> ExperimentDetail:
     """Return everything about an experiment except its trials."""
     live = state.live.get(experiment_id)
     with live.reading() as record:
-        return experiment_detail(live, record, may_stop=state.may_stop)
+        return experiment_detail(live, record, may_stop=caller.may_run)
 
 
 @routes.get("/experiments/{experiment_id}/snapshot")
@@ -69,18 +69,14 @@ def snapshot(state: State, experiment_id: ExperimentId) -> SnapshotAnswer | None
     "/experiments/{experiment_id}/stop",
     status_code=202,
     response_model=Stopping,
-    responses={
-        403: {"model": Problem, "description": "This server is read-only, or a page of another origin asked."},
-        415: {"model": Problem, "description": "The request is not JSON."},
-    },
+    responses=CHANGES,
 )
+@needs(Role.RUN)
 def stop(state: State, experiment_id: ExperimentId) -> Response:
     """Ask a running experiment to stop, as `cargobike stop` does; its state shows when it has ended.
 
     Needs `Content-Type: application/json` and a header `X-Cargobike`, which no page of another origin can send.
     """
-    if not state.may_stop:
-        raise HTTPException(403, "This server was started with --read-only.")
     live = state.live.get(experiment_id)
     with live.reading() as record:
         was_running = record.state is ExperimentState.RUNNING
@@ -92,11 +88,9 @@ def stop(state: State, experiment_id: ExperimentId) -> Response:
 @routes.post(
     "/experiments/{experiment_id}/annotations",
     response_model=AnnotationsAnswer,
-    responses={
-        403: {"model": Problem, "description": "This server is read-only, or a page of another origin asked."},
-        415: {"model": Problem, "description": "The request is not JSON."},
-    },
+    responses=CHANGES,
 )
+@needs(Role.RUN)
 def add_annotations(
     state: State,
     experiment_id: ExperimentId,
@@ -112,8 +106,6 @@ def add_annotations(
 
     Needs `Content-Type: application/json` and a header `X-Cargobike`, which no page of another origin can send.
     """
-    if not state.may_stop:
-        raise HTTPException(403, "This server was started with --read-only.")
     live = state.live.get(experiment_id)
     with live.reading() as record:
         for number in marks:

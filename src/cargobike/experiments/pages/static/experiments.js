@@ -20,9 +20,9 @@ let asked = 0;
 async function refresh() {
   const mine = ++asked;
   const params = query();
-  const address = params.toString() === "sort=started" ? "/" : `/?${params}`;
+  const address = params.toString() === "sort=started" ? "/experiments" : `/experiments?${params}`;
   params.set("fragment", "true");
-  const html = await askText(`/?${params}`);
+  const html = await askText(`/experiments?${params}`);
   if (mine !== asked) return;
   const focused = document.activeElement?.closest("[data-rows] tr")?.dataset.id;
   const within = document.activeElement?.tagName;

@@ -2,38 +2,36 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Mapping
-from typing import Annotated
-from urllib.parse import quote
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Final
 
 from fastapi import APIRouter, Path, Query
 from starlette.responses import Response
 
 from cargobike.core.errors import NotFoundError
-from cargobike.core.registering.lineage_trees import Trees, trees_of
-from cargobike.core.registering.tracing import (
-    Edge,
-    Thing,
-    all_edges,
-    find_things,
-    page_of,
-    reached_from,
-    titles_of,
-    users_of,
-)
+from cargobike.core.registering.lineage_trees import trees_of
+from cargobike.core.registering.tracing import Edge, Thing, find_things, page_of, reached_from
 from cargobike.ui.answers import KeptThing, LineageAnswer, Step, Use
 from cargobike.ui.web.answering import REFUSALS, sends
 from cargobike.ui.web.start import Server
 from cargobike.ui.web.state import ServerState
 from cargobike.ui.web.templates import Pages
+from cargobike.ui.web.tracing.addresses import lineage_address
+from cargobike.ui.web.tracing.drawing import draw
+from cargobike.ui.web.tracing.graph import graph_of
 
 Kind = Annotated[str, Path(max_length=40, description="`group`, `view`, `dataset`, `table`, `experiment`, …")]
 Name = Annotated[str, Path(max_length=2000, description="Its name.")]
 Version = Annotated[str, Query(max_length=40, description="Its version; by default all.")]
 Limit = Annotated[int, Query(ge=1, le=100_000, description="How many steps to return at most, in each direction.")]
 
-_log = logging.getLogger(__name__)
+_MOST_TREES: Final = 20
+_WEIGHT: Final = {
+    kind: place
+    for place, kind in enumerate(
+        ("deployment", "model", "monitor", "dataset", "view", "group", "table", "file", "experiment", "pipeline")
+    )
+}
 
 pages = APIRouter()
 api = APIRouter(tags=["lineage"], responses=REFUSALS)
@@ -43,10 +41,9 @@ api = APIRouter(tags=["lineage"], responses=REFUSALS)
 @sends
 def lineage(state: Server, kind: Kind, name: Name, version: Version = "", limit: Limit = 1000) -> LineageAnswer:
     """Return what something came from, and what came from it, over all products."""
-    problems: list[str] = []
-    edges = list(all_edges(state.project, problems))
+    edges, titles, _, problems = state.edges.known()
     things = find_things(edges, Thing(kind, name, version).id, kind)
-    found, titles = reached_from(edges, things), titles_of(edges)
+    found = reached_from(edges, things)
     return LineageAnswer(
         things=[kept_thing(thing, titles.get(thing, "")) for thing in things],
         came_from=[_step(edge, titles) for edge in found.sources[:limit]],
@@ -63,29 +60,38 @@ def lineage_page(state: Server, templates: Pages, kind: Kind, name: Name, versio
 
     Other pages lead here also for what has no lineage yet, so that is no error.
     """
-    problems: list[str] = []
-    edges = list(all_edges(state.project, problems))
+    known = state.edges.known()
+    problems = list(known.problems)
     wanted = Thing(kind, name, version)
     try:
-        trees = trees_of(edges, find_things(edges, wanted.id, kind))
+        things = find_things(known.edges, wanted.id, kind)
     except NotFoundError as error:
-        trees = [Trees(wanted, [], [])]
+        things = [wanted]
         problems.append(str(error))
+    middle = things[-1]  # the newest version
+    found = reached_from(known.edges, [middle])
     return templates.page(
         "lineage.html",
         wanted=wanted,
-        trees=trees,
-        titles=titles_of(edges),
+        middle=middle,
+        graph=draw(graph_of(known.edges, middle), middle, known.titles),
+        inputs=_by_kind(edge.source for edge in found.sources),
+        affected=_by_kind(edge.made for edge in found.uses),
+        trees=trees_of(known.edges, things[-_MOST_TREES:]),
+        others=things[:-1],
+        titles=known.titles,
         page_of=page_of,
         address_of=lineage_address,
         problems=problems,
     )
 
 
-def lineage_address(thing: Thing) -> str:
-    """Return the address of the page with the lineage of a thing."""
-    version = f"?version={quote(thing.version)}" if thing.version else ""
-    return f"/lineage/{quote(thing.kind)}/{quote(thing.name)}{version}"
+def _by_kind(things: Iterable[Thing]) -> dict[str, list[Thing]]:
+    """Return each thing once, by its kind, those that matter most first."""
+    kinds: dict[str, list[Thing]] = {}
+    for thing in dict.fromkeys(things):
+        kinds.setdefault(thing.kind, []).append(thing)
+    return dict(sorted(kinds.items(), key=lambda item: (_WEIGHT.get(item[0], len(_WEIGHT)), item[0])))
 
 
 def kept_thing(thing: Thing, title: str = "") -> KeptThing:
@@ -95,11 +101,10 @@ def kept_thing(thing: Thing, title: str = "") -> KeptThing:
 
 def uses_of(state: ServerState, thing: Thing) -> list[Use]:
     """Return what was directly made from a thing, trained on it or serves it, for its page."""
-    problems: list[str] = []
-    edges = users_of(state.project, thing, problems)
-    for problem in problems:
-        _log.warning("%s", problem)
-    return [Use(thing=kept_thing(edge.made, edge.title), relation=edge.relation, detail=edge.detail) for edge in edges]
+    return [
+        Use(thing=kept_thing(edge.made, edge.title), relation=edge.relation, detail=edge.detail)
+        for edge in state.edges.uses_of(thing)
+    ]
 
 
 def _step(edge: Edge, titles: Mapping[Thing, str]) -> Step:

@@ -1,0 +1,83 @@
+"""Groups, views and training datasets on the start page and in search."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cargobike.core.layout import ProjectFolder
+from cargobike.core.values.times import on_calendar
+from cargobike.features.datasets.record import DatasetRecord, read_datasets
+from cargobike.features.groups.definitions import all_definitions
+from cargobike.features.views.record import read_views
+from cargobike.store.files.storages import storage_of
+from cargobike.ui.web.overview.cards import MOST_ENTRIES, Card, Entry, Glance
+from cargobike.ui.web.overview.searching import Document
+
+
+def features_card(project: ProjectFolder) -> Card:
+    """Make the card of features: the newest training datasets, and how many groups there are."""
+    return Card(
+        name="features",
+        title="Features and training data",
+        address="/features",
+        place=65,
+        look=lambda: _look(project),
+        empty="No feature groups yet. From Python:",
+        command='features.create_group("teams", key="team_id", event_time="at")',
+    )
+
+
+def documents(project: ProjectFolder) -> Iterator[Document]:
+    """List groups, views and training datasets for search, each in its newest version."""
+    storage = storage_of(project)
+    for definition in {one.name: one for one in all_definitions(storage)}.values():
+        yield Document(
+            kind="group",
+            name=definition.name,
+            address=f"/features/{definition.name}",
+            text=definition.description,
+            tags=definition.tags,
+            columns=(*definition.key, *definition.features),
+            words=definition.owner,
+        )
+    for view in {one.name: one for one in read_views(storage)}.values():
+        yield Document(
+            kind="view",
+            name=view.name,
+            address=f"/feature-views/{view.name}",
+            text=view.description,
+            columns=[*(feature.column for feature in view.features), view.label],
+            words=view.user,
+            at=view.at,
+        )
+    for dataset in {one.name: one for one in read_datasets(storage)}.values():
+        yield Document(
+            kind="dataset",
+            name=dataset.name,
+            address=f"/training-datasets/{dataset.name}",
+            text=f"of the view {dataset.view}",
+            columns=[dataset.label] if dataset.label else [],
+            at=dataset.at,
+        )
+
+
+def _look(project: ProjectFolder) -> Glance:
+    storage = storage_of(project)
+    newest = sorted(read_datasets(storage), key=lambda one: (-one.at, one.name))
+    groups = {one.name: one for one in all_definitions(storage)}
+    entries = [_entry(dataset) for dataset in newest[:MOST_ENTRIES]]
+    for group in list(groups.values())[: max(0, MOST_ENTRIES - len(entries))]:
+        count = len(group.features)
+        words = f"group, {count} {'feature' if count == 1 else 'features'}{', online' if group.online else ''}"
+        entries.append(Entry(title=group.name, address=f"/features/{group.name}", text=words))
+    return Glance(entries=entries, total=len(groups))
+
+
+def _entry(dataset: DatasetRecord) -> Entry:
+    rows = sum(part.rows for part in dataset.parts)
+    return Entry(
+        title=f"{dataset.name}:{dataset.version}",
+        address=f"/training-datasets/{dataset.name}?version={dataset.version}",
+        text=f"{rows:,} rows of the view {dataset.view}",
+        at=on_calendar(dataset.at).isoformat(timespec="seconds"),
+    )

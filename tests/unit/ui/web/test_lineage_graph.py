@@ -1,0 +1,74 @@
+"""Where the boxes of a lineage stand, and that drawing them shows strangers' names as text."""
+
+from __future__ import annotations
+
+import re
+from xml.etree import ElementTree
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cargobike.core.registering.tracing import Edge, Thing
+from cargobike.ui.web.tracing.drawing import draw
+from cargobike.ui.web.tracing.graph import MOST_OF_A_KIND, graph_of
+from support.sample_records import HOSTILE
+
+GROUP, VIEW, DATASET = Thing("group", "teams", "1"), Thing("view", "value", "1"), Thing("dataset", "season", "1")
+TRIED, MODEL, SERVED = Thing("experiment", "x1"), Thing("model", "digits", "1"), Thing("deployment", "digits")
+STORY = [
+    Edge(VIEW, GROUP, detail="budget"),
+    Edge(DATASET, VIEW),
+    Edge(DATASET, GROUP, detail="commit 0"),
+    Edge(TRIED, DATASET, "trained on"),
+    Edge(MODEL, TRIED),
+    Edge(MODEL, DATASET, "trained on"),
+    Edge(SERVED, MODEL, "serves"),
+]
+
+
+def _columns(thing: Thing) -> list[list[Thing]]:
+    graph = graph_of(STORY, thing)
+    return [
+        [node.thing for node in graph.nodes if node.column == column]
+        for column in range(1 + max(node.column for node in graph.nodes))
+    ]
+
+
+def test_sources_stand_left_and_uses_right_by_their_longest_way() -> None:
+    assert _columns(DATASET) == [[GROUP], [VIEW], [DATASET], [TRIED], [MODEL], [SERVED]]
+    assert _columns(GROUP) == [[GROUP], [VIEW], [DATASET], [TRIED], [MODEL], [SERVED]]
+    assert graph_of(STORY, SERVED).middle == 5
+    assert len(graph_of(STORY, DATASET).links) == len(STORY)
+
+
+def test_ten_thousand_uses_are_one_box_and_the_newest_are_drawn() -> None:
+    edges = [Edge(Thing("experiment", f"{number:05}"), DATASET, "trained on") for number in range(10_000)]
+    graph = graph_of(edges, DATASET)
+    assert len(graph.nodes) == 1 + MOST_OF_A_KIND
+    (box,) = [node for node in graph.nodes if node.more]
+    assert box.more == 10_000 - MOST_OF_A_KIND + 1
+    assert Thing("experiment", "09999") in [node.thing for node in graph.nodes]
+    assert "9,993 more" in draw(graph, DATASET, {})
+
+
+def test_boxes_are_links_and_names_are_text() -> None:
+    strange = Thing(HOSTILE, HOSTILE, HOSTILE[:20])
+    drawn = draw(graph_of([*STORY, Edge(MODEL, strange, detail=HOSTILE)], MODEL), MODEL, {TRIED: HOSTILE})
+    assert "<script" not in drawn
+    assert "<img" not in drawn
+    assert 'href="/lineage/dataset/season?version=1"' in drawn
+    ElementTree.fromstring(re.sub(r"&#x?[0-9a-fA-F]+;", "", drawn))
+    assert draw(graph_of([], MODEL), MODEL, {}) == ""
+
+
+things = st.builds(Thing, st.sampled_from(["group", "model"]), st.sampled_from("abcdef"), st.sampled_from(["", "1"]))
+
+
+@given(st.lists(st.builds(Edge, things, things), max_size=30), things)
+def test_every_graph_can_be_drawn_and_lines_lead_to_the_right(edges: list[Edge], middle: Thing) -> None:
+    graph = graph_of(edges, middle)
+    assert len({(node.column, node.row) for node in graph.nodes}) == len(graph.nodes)
+    assert any(node.thing == middle and node.column == graph.middle for node in graph.nodes)
+    for link in graph.links:
+        assert graph.nodes[link.source].column < graph.nodes[link.made].column
+    draw(graph, middle, {})
