@@ -1,0 +1,181 @@
+"""The dashboard of a project with 10,000 things of each kind: how long each page takes.
+
+    python benchmarks/ui/many_objects.py                        # some minutes, most of them for writing the project
+    python benchmarks/ui/many_objects.py --count 500            # does it work?
+    python benchmarks/ui/many_objects.py --data FOLDER          # keep the project, or take the one that is there
+
+One thing of each kind is made through the front door, and copied under other names. `first` is the first answer after
+the server was started, when nothing has been read yet; the others are medians. A page that takes long on a busy machine
+says nothing: believe the figures of a quiet one, and their order.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from rig.machine import facts as machine_facts
+
+from cargobike import data, features, models
+from cargobike import project as project_door
+from cargobike.core.facts import ExperimentEnded
+from cargobike.core.layout import ProjectFolder
+from cargobike.monitoring.facts import MonitorStarted, Watched, WatcherEnded
+from cargobike.monitoring.record import folder_of as monitor_folder
+from cargobike.pipelines.facts import RunEnded, RunStarted
+from cargobike.serving.facts import DeploymentStarted
+from cargobike.serving.specification import Specification
+from cargobike.store.journal.journal import JournalWriter
+from cargobike.testing.journals import first_fact
+
+PORT = 18530
+START_S = 1_790_000_000.0
+FIRST = "thing00000"
+PAGES = (
+    "/",
+    "/experiments",
+    "/data",
+    "/features",
+    "/feature-views",
+    "/training-datasets",
+    "/models",
+    "/deployments",
+    "/monitors",
+    "/pipelines",
+    "/search?q=thing09",
+    "/lineage/group/thing00000",
+    "/models/thing00000/1",
+)
+
+
+def twice(rows: list[float]) -> list[float]:
+    return [2 * row for row in rows]
+
+
+def make_one(root: Path) -> None:
+    """Make one thing of each kind that is copied as files."""
+    project_door.use(root)
+    data.write({"amount": [1.0, 2.0], "account": [1, 2]}, FIRST)
+    group = features.create_group(FIRST, key="account", event_time="at", description="Spending", tags=["money"])
+    group.insert({"account": [1, 2], "at": ["2026-01-01"] * 2, f"{FIRST}_spent": [10.0, 4.0]})
+    view = features.create_view(FIRST, features=[f"{FIRST}_spent"], label="value")
+    view.create_training_dataset(FIRST, {"account": [1, 2], "at": ["2026-02-01"] * 2, "value": [1.0, 2.0]})
+    models.register(FIRST, twice, metrics={"accuracy": 0.9}, example=[1.0], tags=["vision"], description="Sees digits")
+    project_door.use(None)
+
+
+def copy_files(root: Path, count: int) -> None:
+    """Copy what describes the first thing of each kind, not its rows, under other names."""
+    described = [
+        *root.glob(f"data/{FIRST}/*/manifest.json"),
+        *root.glob(f"features/{FIRST}.*.json"),
+        *root.glob(f"views/{FIRST}/**/*.json"),
+        *root.glob(f"datasets/{FIRST}/*/*.json"),
+        *root.glob(f"models/{FIRST}/*/manifest.json"),
+        root / "models" / "_names" / FIRST,
+    ]
+    contents = {file.relative_to(root): file.read_bytes() for file in described}
+    for number in range(1, count):
+        name = f"thing{number:05}"
+        for path, content in contents.items():
+            target = root / str(path).replace(FIRST, name)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(content.replace(FIRST.encode(), name.encode()))
+
+
+def write_journals(project: ProjectFolder, count: int) -> None:
+    """Write the journals of experiments, deployments, monitors and runs."""
+    for number in range(count):
+        name, at = f"thing{number:05}", START_S + 60 * number
+        stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime(at))
+        folder = project.experiment(f"{stamp}-bench")
+        started = first_fact(at=at, id=folder.id, name=name, description="A search", function="train.py:train")
+        _journal(folder.journal, started, ExperimentEnded(at=at + 30, state="completed"))
+        run = f"{stamp}-run{number:05}"
+        _journal(
+            project.root / "runs" / run / "journal.jsonl",
+            RunStarted(at=at, id=run, pipeline=f"retrain{number % 100}"),
+            RunEnded(at=at + 5, state="completed"),
+        )
+        watched = MonitorStarted(at=at, id=name, watched=Watched(subject=name))
+        _journal(monitor_folder(project, name).journal, watched, WatcherEnded(at=at + 9, reason="stopped"))
+        _journal(
+            project.root / "deployments" / name / "journal.jsonl",
+            DeploymentStarted(at=at, id=name, specification=Specification(name=name, model=name)),
+        )
+
+
+def _journal(path: Path, *facts: Any) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with JournalWriter(path) as journal:
+        journal.append(facts)
+
+
+def ask(path: str) -> float:
+    """Return how long an answer took, in seconds."""
+    began = time.perf_counter()
+    with urllib.request.urlopen(f"http://127.0.0.1:{PORT}{path}", timeout=300) as answer:
+        answer.read()
+    return time.perf_counter() - began
+
+
+def measure(root: Path, rounds: int) -> dict[str, tuple[float, float]]:
+    """Start a server and ask it for every page: first, then again."""
+    command = [sys.executable, "-m", "cargobike.cli", "--project", str(root), "ui", "--port", str(PORT)]
+    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            try:
+                ask("/healthz")
+                break
+            except OSError:
+                time.sleep(0.1)
+        first = {path: ask(path) for path in PAGES}
+        time.sleep(5)  # until what is made in the background is there
+        later = {path: statistics.median(ask(path) for _ in range(rounds)) for path in PAGES}
+    finally:
+        server.terminate()
+        server.wait(20)
+    return {path: (first[path], later[path]) for path in PAGES}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--count", type=int, default=10_000)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--json", type=Path)
+    asked = parser.parse_args()
+    root = asked.data or Path(tempfile.mkdtemp(prefix="cargobike-many-"))
+    try:
+        if not (root / "runs").exists():
+            root.mkdir(parents=True, exist_ok=True)
+            make_one(root)
+            copy_files(root, asked.count)
+            write_journals(ProjectFolder(root), asked.count)
+        figures = measure(root, asked.rounds)
+    finally:
+        if asked.data is None:
+            shutil.rmtree(root, ignore_errors=True)
+    print(f"{asked.count:,} things of each kind; {machine_facts()}")
+    print(f"{'page':<28}{'first, s':>10}{'later, s':>10}")
+    for path, (first, later) in figures.items():
+        print(f"{path:<28}{first:>10.3f}{later:>10.3f}")
+    if asked.json:
+        asked.json.write_text(json.dumps({"count": asked.count, "pages": figures}, indent=1))
+
+
+if __name__ == "__main__":
+    main()
