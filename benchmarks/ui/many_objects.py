@@ -33,7 +33,7 @@ from cargobike.core.facts import ExperimentEnded
 from cargobike.core.layout import ProjectFolder
 from cargobike.monitoring.facts import MonitorStarted, Watched, WatcherEnded
 from cargobike.monitoring.record import folder_of as monitor_folder
-from cargobike.pipelines.facts import RunEnded, RunStarted
+from cargobike.pipelines.facts import RunEnded, RunStarted, RunState
 from cargobike.serving.facts import DeploymentStarted
 from cargobike.serving.specification import Specification
 from cargobike.store.journal.journal import JournalWriter
@@ -106,7 +106,7 @@ def write_journals(project: ProjectFolder, count: int) -> None:
         _journal(
             project.root / "runs" / run / "journal.jsonl",
             RunStarted(at=at, id=run, pipeline=f"retrain{number % 100}"),
-            RunEnded(at=at + 5, state="completed"),
+            RunEnded(at=at + 5, state=RunState.COMPLETED),
         )
         watched = MonitorStarted(at=at, id=name, watched=Watched(subject=name))
         _journal(monitor_folder(project, name).journal, watched, WatcherEnded(at=at + 9, reason="stopped"))

@@ -27,6 +27,7 @@ from cargobike.core.errors import (
 from cargobike.core.records import ExperimentState
 from cargobike.remote.rooms.room import Room
 from cargobike.ui.web.access import Access
+from cargobike.ui.web.roles import Role
 from support.remote_server import TOKEN, make_certificate, served
 from support.web_project import LIVELY, RUNNING, sample_project
 
@@ -100,7 +101,7 @@ def test_a_wrong_token_and_a_read_only_server_say_what_to_do(server: str, tmp_pa
         with pytest.raises(AuthenticationError, match="CARGOBIKE_TOKEN"):
             client.connect(server, token=token).experiments.list()
     with (
-        served(sample_project(tmp_path), Access(may_stop=False)) as quiet,
+        served(sample_project(tmp_path), Access(most=Role.READ)) as quiet,
         pytest.raises(ForbiddenError, match="read-only"),
     ):
         client.connect(quiet).experiments.stop(LIVELY)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -23,7 +25,7 @@ from support.web_project import ADDRESS, LIVELY, RUNNING, client_of, sample_proj
 PATIENCE_S = 30.0
 
 
-def _card(name: str, look: object) -> Card:
+def _card(name: str, look: Callable[[], Glance]) -> Card:
     return Card(
         name=name,
         title=name.title(),
@@ -32,7 +34,7 @@ def _card(name: str, look: object) -> Card:
         look=look,
         empty=f"No {name} yet.",
         command=f"make {name}",
-    )  # type: ignore[arg-type]
+    )
 
 
 def _client(root: Path, *cards: Card) -> TestClient:
@@ -83,12 +85,12 @@ def test_a_card_that_fails_or_takes_long_keeps_nothing_else_away(tmp_path: Path)
 
 
 def test_an_answer_is_kept_while_it_is_new() -> None:
-    calls: list[int] = []
-    kept = Refreshed(lambda: calls.append(1) or len(calls), rest_s=1000)
+    calls = itertools.count(1)
+    kept = Refreshed(lambda: next(calls), rest_s=1000)
     for _ in range(3):
         assert kept.wait(PATIENCE_S)
     assert (kept.last, kept.problem) == (1, "")
-    old = Refreshed(lambda: calls.append(1) or len(calls), rest_s=0.0)
+    old = Refreshed(lambda: next(calls), rest_s=0.0)
     old._rest_until = 0.0
     assert old.wait(PATIENCE_S)
     assert old.last == 2
