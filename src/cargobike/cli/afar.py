@@ -9,5 +9,8 @@ from cargobike.core.registering.afar import Afar
 AFAR: Final = {
     "ui": Afar(only_here="it is the server; open its address in a browser."),
     "lineage": Afar(),
+    "tokens create": Afar(role="administer"),
+    "tokens ls": Afar(role="administer"),
+    "tokens revoke": Afar(role="administer"),
     "version": Afar(),
 }

@@ -9,7 +9,7 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 from fastapi import APIRouter, Body, Depends, HTTPException, Path, Query, Request
 from starlette.responses import Response
@@ -28,8 +28,9 @@ from cargobike.remote.answers import (
 )
 from cargobike.remote.commands.desk import Call, Desk
 from cargobike.remote.commands.rules import MADE, declared
-from cargobike.ui.answers import Problem
 from cargobike.ui.web.answering import REFUSALS, answer, sends
+from cargobike.ui.web.permissions import FAILING_CHANGES, needs, role_in
+from cargobike.ui.web.roles import Role
 from cargobike.ui.web.section import Section
 from cargobike.ui.web.start import Server
 from cargobike.ui.web.state import ServerState
@@ -37,11 +38,6 @@ from cargobike.ui.web.state import ServerState
 _LONGEST_WAIT_S: Final = 20.0
 _LOOK_S: Final = 0.03
 _LONGEST_PART: Final = 8 << 20
-_CHANGES: Final[dict[int | str, dict[str, Any]]] = {
-    403: {"model": Problem, "description": "The caller's role does not allow it, or a page of another origin asked."},
-    409: {"model": Problem, "description": "It could not be done; says why."},
-    415: {"model": Problem, "description": "The request is not JSON."},
-}
 
 Id = Annotated[str, Path(max_length=60, description="The call, as it was named when it was opened.")]
 After = Annotated[int, Query(ge=0, le=2**53, description="How many frames were read; they are forgotten.")]
@@ -64,9 +60,9 @@ async def _caller(request: Request, state: Server) -> RoleName:
     other users are, too: what a command runs is code.
     """
     scheme, _, _ = request.headers.get("authorization", "").partition(" ")
-    if scheme.lower() != "bearer" or state.access.token is None or not state.access.may_stop:
+    if scheme.lower() != "bearer" or not state.access.has_tokens:
         return "read"
-    return "administer"
+    return role_in(request.scope).value
 
 
 Commands = Annotated[Desk, Depends(_desk)]
@@ -85,7 +81,8 @@ def all_commands() -> CommandRules:
     )
 
 
-@api.post("/commands", status_code=202, response_model=CommandState, responses=_CHANGES)
+@api.post("/commands", status_code=202, response_model=CommandState, responses=FAILING_CHANGES)
+@needs(Role.READ)  # each command has a role of its own
 def start(
     desk: Commands,
     caller: Caller,
@@ -106,7 +103,8 @@ def start(
         return answer(_state(desk, desk.start(opened, arguments, detached=detached, columns=columns), 0), status=202)
 
 
-@api.post("/commands/calls", status_code=201, response_model=CallOpened, responses=_CHANGES)
+@api.post("/commands/calls", status_code=201, response_model=CallOpened, responses=FAILING_CHANGES)
+@needs(Role.READ)
 def open_call(desk: Commands, caller: Caller) -> Response:
     """Open a call, to send files to before its command starts; needs the role `run`."""
     with _in_words():
@@ -115,7 +113,8 @@ def open_call(desk: Commands, caller: Caller) -> Response:
         return answer(CallOpened(desk.prepare(caller).id), status=201)
 
 
-@api.post("/commands/calls/{call}/files", response_model=FileReceived, responses=_CHANGES)
+@api.post("/commands/calls/{call}/files", response_model=FileReceived, responses=FAILING_CHANGES)
+@needs(Role.READ)
 def receive(
     desk: Commands,
     call: Id,
@@ -149,7 +148,8 @@ async def follow(desk: Commands, call: Id, after: After = 0, wait_s: WaitS = 0.0
         await asyncio.sleep(_LOOK_S)
 
 
-@api.post("/commands/{call}/cancel", status_code=202, response_model=CommandState, responses=_CHANGES)
+@api.post("/commands/{call}/cancel", status_code=202, response_model=CommandState, responses=FAILING_CHANGES)
+@needs(Role.READ)
 def cancel(desk: Commands, call: Id) -> Response:
     """Interrupt a command, as Ctrl-C would; its state shows when it has ended."""
     one = desk.find(call)

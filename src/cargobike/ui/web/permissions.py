@@ -76,7 +76,7 @@ async def check_role(request: Request) -> None:
 
 
 def documented(router: APIRouter) -> APIRouter:
-    """Return a router whose routes say in the OpenAPI document which role they need, where that is not `read`.
+    """Return a router whose routes say in the OpenAPI document which role they need, if they change anything.
 
     It is the extension `x-cargobike-role` of an operation, for programs that offer only what is allowed.
     """
@@ -87,6 +87,6 @@ def documented(router: APIRouter) -> APIRouter:
         elif isinstance(route, APIRoute):
             roles = [role_needed(route.endpoint, method) for method in route.methods or ()]
             role = max(roles, key=lambda role: role.rank)
-            if role is not Role.READ:
+            if role is not Role.READ or not set(route.methods or ()) <= _READING:
                 route.openapi_extra = {**(route.openapi_extra or {}), "x-cargobike-role": role.value}
     return router
