@@ -50,7 +50,7 @@ def send(address: str, port: int, seconds: float, control: str, connections: int
 
     until = time.monotonic() + seconds
     if paced:
-        paths.CONGESTION_CONTROLS = (control,)
+        paths.LONG_PATHS = paths.SHORT_PATHS = (control,) if control != "chosen" else paths.LONG_PATHS
 
     def run(pacer: Pacer | None) -> None:
         with socket.create_connection((address, port)) as sock, contextlib.suppress(TimeoutError, ConnectionError):

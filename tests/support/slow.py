@@ -24,8 +24,11 @@ SLOW: dict[str, tuple[str, ...]] = {
     "unit/sharing/governor/test_simulated.py": (
         "test_short_paths_are_left_whatever_the_queue",
         "test_longer_paths_are_left_also_when_processes_are_busy",
+        "test_a_slow_start_on_a_long_path_is_seen_before_it_ends",
         "test_an_idle_link_is_filled",
         "test_four_transfers_share_a_link",
+        "test_what_one_transfer_leaves_the_others_share",
+        "test_several_transfers_give_way_together[4]",
     ),
     # Two daemons and a dozen commands in processes; everything they do is tried without processes, too.
     "scenario/test_sharing_walk.py": (),

@@ -2,8 +2,9 @@
 
 The parts are those of LEDBAT++ (draft-irtf-iccrg-ledbat-plus-plus), on a rate instead of a window: a fast start until a
 queue shows, an increase slower than Reno's, cuts in proportion to the delay, and regular slow-downs that measure the
-path without our own queue. One part is not in it: a queue that stays although we have cut belongs to another flow, and
-then we leave the link to it but for a trickle, which tells us when it has gone.
+path without our own queue. Two parts are not in it. A queue that stays although we have cut belongs to another flow,
+and so does one that grows faster than we ever rise: then we leave the link to it but for a trickle, which tells us when
+it has gone. And we come back so slowly that we see its queue before it loses a packet.
 """
 
 from __future__ import annotations
@@ -12,55 +13,10 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from cargobike.sharing.governor import thresholds as by
 from cargobike.sharing.governor.delays import FILTER_S, Counts, Delays
 
 START, STEADY, YIELD, RETURN, SLOW_DOWN = "start", "steady", "yield", "return", "slow-down"
-
-FIRST_RATE = 500_000.0
-START_SHARE = 2.0
-"""A start ends at so many targets: less would end it at the small queue that another transfer of ours keeps."""
-
-FLOOR_SHARE = 0.02
-LEAST_FLOOR = 4_000.0
-MOST_FLOOR = 48_000.0
-"""The trickle, in bytes a second: enough for some sixteen round trips in a second, too little to be felt."""
-
-STEP_S = 0.1
-"""The shortest time between two steps of a fast start, however short the round trip."""
-
-RENO_RTT_S = 0.04
-"""Shorter round trips count as long as this: Reno's increase on them would be a multiple of the link in each second."""
-
-GAIN = 0.5
-MOST_INCREASE = 0.5
-"""The rate rises by half of Reno's increase, and at most by half of itself in a second."""
-
-SEVERE = 3.0
-"""A delay of so many targets is no slip of our own rate: it is halved at once."""
-
-LOSS = 0.015
-LEAST_LOST = 8
-"""Packets lost in a span: above what a long line loses by chance, a queue too short to show a delay is full."""
-
-LEAST_HOLD_S = 1.0
-MOST_HOLD_S = 16.0
-TRIED_S = 4.0
-"""A return that is undone within this time was too early: the next one waits twice as long."""
-
-SLOW_SHARE = 0.2
-SLOW_EVERY = 30.0
-LEAST_BETWEEN_S = 10.0
-"""A slow-down to a fifth of the rate, at most a thirtieth of the time: it costs less than a twentieth of the link."""
-
-GENTLE = 0.5
-"""From this share of the target on a rate is lowered a little: so that another transfer of ours sees a free link."""
-
-FALL = 0.93
-"""If less than this share of what we had arrives when a queue shows, another flow grows at our cost."""
-
-PEAK_S = 4.0
-QUIET_S = 3.0
-"""After at least so long without a queue, a rate that was given up is tried again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +51,7 @@ class Controller:
 
     def __init__(self, phase_s: float = 0.0) -> None:
         self.phase = START
-        self.rate = FIRST_RATE
+        self.rate = by.FIRST_RATE
         self._steps: dict[str, Callable[[Look, float], None]] = {
             START: self._start,
             STEADY: self._steady,
@@ -120,14 +76,20 @@ class Controller:
         self._share = 0.0
         self._peak_rate = 0.0
         self._best_rate = 0.0
+        self._link_rate = 0.0
         self._troubled_at = -math.inf
         self._deaf_until = -math.inf
         self._slow_queue_s = math.inf
+        self._usual_loss = 0.0
+        self._claims = False
+        self._is_sure = True
+        self._left_at = -math.inf
+        self._wariness = 1.0
 
     @property
     def floor(self) -> float:
         """The trickle that is sent while the link is left to others."""
-        return min(MOST_FLOOR, max(LEAST_FLOOR, FLOOR_SHARE * self._good_rate))
+        return min(by.MOST_FLOOR, max(by.LEAST_FLOOR, by.FLOOR_SHARE * self._good_rate))
 
     @property
     def _span_s(self) -> float:
@@ -138,9 +100,11 @@ class Controller:
     def _hold_s(self) -> float:
         """How long no queue must show until the link counts as free: as long as TCP needs to fill it after a loss."""
         base = self.delays.base_s or 0.0
-        window = self._best_rate * base / self._mss
+        window = self._link_rate * base / self._mss
         filled_s = min(window * base / 2, math.cbrt(0.75 * window))  # by Reno, by CUBIC
-        return min(MOST_HOLD_S, self._patience * max(LEAST_HOLD_S, filled_s))
+        if not self._is_sure:
+            filled_s = min(filled_s, by.BEGIN_ROUNDS * base)
+        return min(by.MOST_HOLD_S, self._patience * max(by.LEAST_HOLD_S, filled_s))
 
     def observe(self, look: Look) -> float:
         """Return the rate from now on, in bytes a second."""
@@ -149,26 +113,33 @@ class Controller:
         if look.rtt_s is not None and look.rtt_s > 0:
             self.delays.add(look.now, look.rtt_s)
         self._counts.add(look.now, look.delivered, look.segments, look.repeated, self._span_s)
-        self._peak_rate = max(self._counts.delivered_rate, self._peak_rate * math.exp(-elapsed / PEAK_S))
+        self._peak_rate = max(self._counts.delivered_rate, self._peak_rate * math.exp(-elapsed / by.PEAK_S))
+        self._link_rate = max(self._counts.delivered_rate, self._link_rate * math.exp(-elapsed / by.LINK_S))
         if self.delays.base_s is not None:
             self._steps[self.phase](look, elapsed)
         return self.rate
 
     def _start(self, look: Look, elapsed: float) -> None:
         delivered = self._counts.delivered_rate
-        if self._is_congested(START_SHARE):
-            self._good_rate = max(delivered, LEAST_FLOOR)
+        if self._is_congested(by.START_SHARE):
+            self._good_rate = max(delivered, by.LEAST_FLOOR)
             self._slow_down_now()
         elif look.has_more and look.now >= self._wait_until:
-            if self.rate > 4 * max(delivered, FIRST_RATE):  # something else than we holds it back
+            grows = delivered > by.STILL_GROWS * self._share
+            if self.rate <= by.HELD_BACK * max(delivered, by.FIRST_RATE):
+                self.rate *= 2
+            elif not grows:  # something else than we holds it back
                 self._good_rate = delivered
                 self.rate = max(self.floor, 1.25 * delivered)
                 self.phase = STEADY
-            else:
-                self.rate *= 2
-                self._wait(max(self.delays.rtt_s, STEP_S))
+            self._share = delivered
+            self._wait(max(self.delays.rtt_s, by.STEP_S))
 
     def _steady(self, look: Look, elapsed: float) -> None:
+        if self._is_overrun():
+            self._troubled_at = look.now
+            self._leave(look.now, is_sure=False)
+            return
         if look.now < self._wait_until:
             return
         if self._is_congested():
@@ -177,13 +148,14 @@ class Controller:
         if self._cut_at_s is not None:  # the queue went away when we cut: this is our share
             self._best_rate = self._share
             self._strikes, self._cut_at_s = 0, None
-        if look.now - self._returned_at > TRIED_S and self.rate > 0.85 * self._best_rate:
+        if look.now - self._returned_at > by.TRIED_S and self.rate > 0.85 * self._best_rate:
             self._patience = 1.0
         delivered = self._counts.delivered_rate
         self._best_rate = max(self._best_rate, delivered)
-        if self.delays.queueing_s > GENTLE * self.delays.target_s:
+        self._learn_losses(elapsed)
+        if self.delays.queueing_s > by.GENTLE * self.delays.target_s:
             self._share = max(self._share, delivered)
-            self.rate = max(self.floor, 0.95 * self._used(delivered))
+            self.rate = max(self.floor, self._gentle_factor * self._used(delivered))
             self._wait(2 * self.delays.rtt_s + FILTER_S)
         elif look.has_more:
             self._good_rate += min(1.0, elapsed / 0.3) * (delivered - self._good_rate)
@@ -191,38 +163,62 @@ class Controller:
             self.rate = min(self.rate, max(self.floor, 1.25 * self._peak_rate))
             if look.now >= self._slow_down_at:
                 self._slow_down_now()
-            elif look.now - self._troubled_at > max(QUIET_S, 2 * self._hold_s) and self.rate < 0.85 * self._best_rate:
-                self._good_rate = self._best_rate
+            elif (
+                look.now - self._troubled_at > max(by.QUIET_S, 2 * self._hold_s) and self.rate < 0.85 * self._link_rate
+            ):
+                rate, self._good_rate = self.rate, self._link_rate
+                self._begin_return(look.now, claims=True)
                 self._returned_at = self._troubled_at = look.now
-                self.phase = RETURN
+                self.rate = rate
+
+    def _learn_losses(self, elapsed: float) -> None:
+        lost, sent = self._counts.lost
+        if sent:
+            self._usual_loss += min(1.0, elapsed / by.USUAL_S) * (min(by.LOSS, lost / sent) - self._usual_loss)
+
+    @property
+    def _gentle_factor(self) -> float:
+        share = self.rate / max(1.0, self._link_rate)
+        return 1 - (by.ALONE_CUT if share > by.ALONE else by.LEAST_CUT + by.CUT_OF_SHARE * share)
 
     def _increase(self, mss: int) -> float:
-        """Return by how much the rate may rise in a second: half of Reno's, so that transfers become equal."""
-        reno = mss / max(self.delays.base_s or 0.0, RENO_RTT_S) ** 2
-        return min(GAIN * reno, MOST_INCREASE * max(self.rate, FIRST_RATE))
+        """Return by how much the rate may rise in a second: the same for all, so that they become equal."""
+        base = self.delays.base_s or 0.0
+        reno = mss / max(base, by.RENO_RTT_S) ** 2
+        if base > by.LONG_RTT_S:
+            reno = max(reno, min(mss / by.LONG_RTT_S**2, by.LONG_RISE * self._link_rate))
+        return min(by.GAIN * reno, by.MOST_INCREASE * max(self.rate, by.FIRST_RATE))
 
     def _is_congested(self, share: float = 1.0) -> bool:
-        lost, sent = self._counts.lost
-        has_lost = lost >= LEAST_LOST and lost > LOSS * sent and self._now >= self._deaf_until
-        return has_lost or self.delays.queueing_s > share * self.delays.target_s
+        return self._has_lost() or self.delays.queueing_s > share * self.delays.target_s
 
-    def _cut(self, now: float) -> None:
+    def _has_lost(self, least: int = by.LEAST_LOST, share: float = by.LOSS) -> bool:
+        lost, sent = self._counts.lost
+        return lost >= least and lost > share * sent and self._now >= self._deaf_until
+
+    def _is_overrun(self) -> bool:
+        """Tell whether a queue grows that we cannot have made: on a long path we rise slower than that."""
+        soon, target = self.delays.soon_s, self.delays.target_s
+        is_fast = soon > target and soon - self.delays.queueing_s > self._wariness * by.OVERRUN * target
+        return is_fast and (self.delays.base_s or 0.0) > by.LONG_S
+
+    def _cut(self, now: float, most: float = 1.0) -> None:
         """Cut the rate by the delay; leave the link if the queue is not ours."""
         queueing, target, delivered = self.delays.queueing_s, self.delays.target_s, self._counts.delivered_rate
         self._troubled_at = now
-        if self._cut_at_s is not None and (queueing > 0.75 * self._cut_at_s or queueing > SEVERE * target):
-            self._strikes += 1 if queueing < SEVERE * target else 2
+        if self._cut_at_s is not None and (queueing > 0.75 * self._cut_at_s or queueing > by.SEVERE * target):
+            self._strikes += 1 if queueing < by.SEVERE * target else 2
             if self._strikes >= 2:
                 self._leave(now)
                 return
-        factor = 0.5 if queueing > SEVERE * target else 1 - 0.05 * max(1.0, queueing / target)
+        factor = min(most, 0.5 if queueing > by.SEVERE * target else 1 - 0.05 * max(1.0, queueing / target))
         if self._cut_at_s is None:
             if (
-                delivered < FALL * min(self._share, self.rate) and queueing > 2 * target
+                delivered < by.FALL * min(self._share, self.rate) and queueing > 2 * target
             ):  # another flow grows at our cost
                 factor = min(factor, 0.5)
                 self._hold_longer()
-            elif now - self._returned_at < TRIED_S:
+            elif now - self._returned_at < by.TRIED_S:
                 self._hold_longer()
             self._share = delivered
         self.rate = max(self.floor, factor * self._used(delivered))
@@ -237,43 +233,69 @@ class Controller:
         self._patience = min(4.0, 2 * self._patience)
         self._returned_at = -math.inf
 
-    def _leave(self, now: float) -> None:
-        if now - self._returned_at < TRIED_S:
+    def _leave(self, now: float, *, is_sure: bool = True) -> None:
+        """Leave the link to others; if one was only seen to begin, look again once it must have filled the link."""
+        self._is_sure, self._left_at = is_sure, now
+        if now - self._returned_at < by.TRIED_S:
             self._hold_longer()
         self.phase, self.rate = YIELD, self.floor
         self._strikes, self._cut_at_s, self._calm_s = 0, None, 0.0
 
     def _yield(self, look: Look, elapsed: float) -> None:
         self.rate = self.floor
-        is_calm = self.delays.queueing_s < self.delays.target_s
-        self._calm_s = max(0.0, self._calm_s + (elapsed if is_calm else -elapsed))
+        if (
+            look.now - self._left_at > 4 * self.delays.rtt_s
+            and self.delays.queueing_s > by.SEVERE * self.delays.target_s
+        ):
+            self._is_sure, self._wariness = True, 1.0
+        is_calm = self.delays.queueing_s < by.GENTLE * self.delays.target_s
+        self._calm_s = max(0.0, self._calm_s + (elapsed if is_calm else -2 * elapsed))
         if self._calm_s >= self._hold_s:
-            self._good_rate = max(self._good_rate, self._best_rate)
-            self._begin_return(look.now, 1 / 8)
+            self._good_rate = self._link_rate
+            self._begin_return(look.now, claims=True)
             self._returned_at = look.now
 
-    def _begin_return(self, now: float, share: float) -> None:
-        self.phase = RETURN
-        self.rate = max(self.floor, share * self._good_rate)
-        self._slow_down_at = now + max(LEAST_BETWEEN_S, SLOW_EVERY * self._slow_s) + self._phase_s
+    def _begin_return(self, now: float, *, claims: bool) -> None:
+        """Go back to a good rate: after a slow-down to most of it at once, else so slowly that a queue is seen."""
+        self.phase, self._claims = RETURN, claims
+        first = 2 / 3 if not claims else by.CLAIM_FIRST if self._is_sure else by.CLAIM_AGAIN
+        self.rate = max(self.floor, first * self._good_rate)
+        self._slow_down_at = now + max(by.LEAST_BETWEEN_S, by.SLOW_EVERY * self._slow_s) + self._phase_s
         self._wait(max(self.delays.rtt_s, FILTER_S / 2))
         self._deaf_until = now + 2 * self.delays.rtt_s + FILTER_S
 
     def _return(self, look: Look, elapsed: float) -> None:
-        if self._is_congested():
+        goal = max(self.floor, 0.95 * self._good_rate)
+        if self._claims:
+            self._claim(look, elapsed, goal)
+        elif self._is_congested():
             self.phase = STEADY
             self._cut(look.now)
         elif look.now >= self._wait_until:
-            goal = max(self.floor, 0.95 * self._good_rate)
             self.rate = min(goal, max(self.rate, 1.5 * self.rate if self.rate > goal / 4 else 2 * self.rate))
             self._wait(max(self.delays.rtt_s, FILTER_S / 2))
-            if self.rate >= goal:
-                self.phase = STEADY
-                self._wait(2 * self.delays.rtt_s + 2 * FILTER_S)
+        if self.phase == RETURN and self.rate >= goal:
+            if self._claims and not self._is_sure:  # there was no other flow: a process has paused
+                self._wariness = min(by.MOST_WARINESS, by.MORE_WARINESS * self._wariness)
+            self.phase = STEADY
+            self._wait(2 * self.delays.rtt_s + 2 * FILTER_S)
+
+    def _claim(self, look: Look, elapsed: float, goal: float) -> None:
+        """Rise so slowly that a queue is seen before it is long; where one shows, this is our share for now."""
+        if self._is_overrun() or self._has_lost(by.FEW_LOST, by.FEW + 2 * self._usual_loss):
+            self._hold_longer()
+            self._leave(look.now)
+        elif self.delays.queueing_s > by.GENTLE * self.delays.target_s or self.delays.soon_s > self.delays.target_s:
+            self.phase = STEADY
+            self._cut(look.now, by.CLAIM_CUT)
+        else:
+            path_s = (self.delays.base_s or 0.0) + FILTER_S / 2
+            pace = min(by.MOST_PACE, 1 + (look.now - self._returned_at) / by.PACE_S)
+            self.rate = min(goal, self.rate + elapsed * pace * self._good_rate * by.CLAIM_S / path_s**2)
 
     def _slow_down_now(self) -> None:
         self.phase = SLOW_DOWN
-        self.rate = max(self.floor, SLOW_SHARE * self._good_rate)
+        self.rate = max(self.floor, by.SLOW_SHARE * self._good_rate)
         self._slow_queue_s = math.inf
         self._slow_s = FILTER_S + self.delays.queueing_s + 2 * (self.delays.base_s or 0.0)
         self._wait(self._slow_s)
@@ -292,7 +314,7 @@ class Controller:
                 self._slow_queue_s = queueing
                 self._wait(FILTER_S + self.delays.rtt_s)
         else:
-            self._begin_return(look.now, 2 / 3)
+            self._begin_return(look.now, claims=False)
 
     def _wait(self, seconds: float) -> None:
         self._wait_until = self._now + seconds

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from itertools import islice
 
 HISTORY_S = 600.0
 """How long the shortest round trip counts, as in LEDBAT: others may keep a queue filled for minutes."""
@@ -12,6 +13,7 @@ BUCKET_S = 30.0
 FILTER_S = 0.1
 """The smallest of so much time counts as the delay now: a pause of a process looks like a queue, but a short one."""
 
+SOON = 3
 NOISE_S = 4.0
 LEAST_TARGET_S = 0.0025
 MOST_TARGET_S = 0.020
@@ -26,6 +28,9 @@ class Delays:
         self._noise_s = 0.0
         self._now = -math.inf
         self.queueing_s = 0.0
+        """The least of the last tenth of a second: what is certainly a queue."""
+        self.soon_s = 0.0
+        """The least of the last few looks: what `queueing_s` will be soon, or a process that was busy."""
 
     @property
     def base_s(self) -> float | None:
@@ -55,6 +60,7 @@ class Delays:
             self._recent.popleft()
         lowest = min(rtt for _, rtt in self._recent)
         self.queueing_s = max(0.0, lowest - (self.base_s or 0.0))
+        self.soon_s = max(0.0, min(rtt for _, rtt in islice(reversed(self._recent), SOON)) - (self.base_s or 0.0))
         if self.queueing_s < 2 * self.target_s:  # what others queue is not noise
             elapsed = min(NOISE_S, max(0.0, now - self._now))
             self._noise_s += (elapsed / NOISE_S) * (min(rtt_s - lowest, MOST_TARGET_S) - self._noise_s)

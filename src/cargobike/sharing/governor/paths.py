@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import math
 import socket
@@ -10,12 +11,17 @@ import zlib
 
 from cargobike.sharing.governor import tcp_info
 from cargobike.sharing.governor.buckets import TokenBucket
-from cargobike.sharing.governor.controller import Controller, Look
+from cargobike.sharing.governor.controller import YIELD, Controller, Look
 from cargobike.sharing.governor.division import allot
 from cargobike.sharing.governor.tcp_info import TcpInfo
 
-CONGESTION_CONTROLS: tuple[str, ...] = ("bbr", "cubic")
-"""The first that the kernel has: one that does not take a lost packet for a full link."""
+LONG_PATHS: tuple[str, ...] = ("bbr", "cubic")
+SHORT_PATHS: tuple[str, ...] = ("cubic", "bbr")
+SHORT_S = 0.01
+"""Which congestion control works below the rate that we set: the first that the kernel has. On long paths one that does
+not take a lost packet for a full link. On short ones not `bbr`: its window is twice what is under way without a queue,
+a few packets there, so that it starves in the small queue of another transfer, and less arrives than we allow. Nor in a
+trickle: it sends single packets then, whose confirmation waits for the next one, which looks like a queue."""
 
 MOST_UNSENT = 128 * 1024
 SPARE_RATE = 64 * 1024
@@ -47,9 +53,18 @@ class Connection:
         self.is_paced_by_kernel = tcp_info.is_paced_by_kernel(sock)
         self.may_send_at_once = True
         self.is_to_itself = not self.is_paced_by_kernel or _is_to_itself(sock)
+        self._controls: tuple[str, ...] = ()
         if self.is_paced_by_kernel and not self.is_to_itself:
-            tcp_info.choose_congestion_control(sock, CONGESTION_CONTROLS)
             tcp_info.keep_little_unsent(sock, MOST_UNSENT)
+
+    def suit(self, base_s: float | None, *, trickles: bool) -> None:
+        """Take the congestion control that suits the path, as far as its round trip is known, and the rate."""
+        is_short = base_s is not None and base_s < SHORT_S
+        controls = SHORT_PATHS if is_short or trickles else LONG_PATHS
+        if controls != self._controls:
+            self._controls = controls
+            with contextlib.suppress(OSError):
+                tcp_info.choose_congestion_control(self._sock, controls)
 
     def count(self, count: int) -> None:
         """Count bytes that were handed to the socket."""
@@ -174,6 +189,7 @@ class Path:
             has_more = has_more or info.unsent > 0
             mss = info.mss or mss
             rtts.append(connection.rtt_s(info, count))
+            connection.suit(self.base_delay_s or info.min_rtt_s or None, trickles=self._controller.phase == YIELD)
         if self.is_governed:
             rtt_s = min((rtt for rtt in rtts if rtt is not None), default=None)
             self._controller.observe(Look(now, rtt_s, delivered, segments, repeated, has_more, mss))

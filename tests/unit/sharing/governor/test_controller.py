@@ -7,8 +7,9 @@ import math
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cargobike.sharing.governor.controller import LEAST_FLOOR, MOST_FLOOR, START, STEADY, YIELD, Controller, Look
+from cargobike.sharing.governor.controller import START, STEADY, YIELD, Controller, Look
 from cargobike.sharing.governor.delays import MOST_TARGET_S, Delays
+from cargobike.sharing.governor.thresholds import LEAST_FLOOR, MOST_FLOOR
 
 TICK_S = 0.02
 

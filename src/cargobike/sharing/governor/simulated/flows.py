@@ -37,6 +37,25 @@ class Flow(ABC):
         """Take the news that bytes were lost."""
 
 
+class Round:
+    """One round trip of a flow: from a packet to the confirmation of it."""
+
+    SAMPLES = 8
+    """Confirmations that are looked at before a judgement; one comes for two packets."""
+
+    def __init__(self) -> None:
+        self._ends = self._count = 0.0
+        self._least_s = math.inf
+
+    def least_rtt(self, count: float, rtt_s: float, sent: float, in_flight: float) -> float | None:
+        """Take a confirmation; return the shortest round trip of this round, once there were enough."""
+        if sent - in_flight > self._ends:
+            self._ends, self._count, self._least_s = sent, 0.0, math.inf
+        self._count += count
+        self._least_s = min(self._least_s, rtt_s)
+        return self._least_s if self._count >= 2 * self.SAMPLES * MSS else None
+
+
 class Tcp(Flow):
     """A flow with a window: slow start, then what its kind does; one cut in each round trip, whatever was lost."""
 
@@ -47,11 +66,14 @@ class Tcp(Flow):
         self._in_flight = 0.0
         self._cut_at = -math.inf
         self._least_rtt = math.inf
+        self._sent = 0.0
+        self._round = Round()
 
     def send(self, now: float, step_s: float) -> float:
         """Send what the window allows."""
         count = max(0.0, self.window - self._in_flight)
         self._in_flight += count
+        self._sent += count
         return count
 
     def confirm(self, now: float, count: float, rtt_s: float) -> None:
@@ -61,12 +83,15 @@ class Tcp(Flow):
         self._least_rtt = min(self._least_rtt, rtt_s)
         if self.is_starting:
             self.window += count
-            # As Linux does (HyStart): long before a deep queue is full.
-            if rtt_s - self._least_rtt > min(0.016, max(0.004, self._least_rtt / 8)) and self.window > 16 * MSS:
+            if self.ends_start(count, rtt_s):
                 self.is_starting = False
                 self.avoid(now, 0.0, rtt_s, begins=True)
         else:
             self.avoid(now, count, rtt_s)
+
+    def ends_start(self, count: float, rtt_s: float) -> bool:
+        """Tell whether a slow start ends before a packet is lost."""
+        return False
 
     def lose(self, now: float, count: float, rtt_s: float) -> None:
         """Cut the window, once in a round trip."""
@@ -98,13 +123,23 @@ class Reno(Tcp):
 
 
 class Cubic(Tcp):
-    """RFC 9438: a cubic curve through the last window that was too large, and never slower than Reno would be."""
+    """RFC 9438: a cubic curve through the last window that was too large, and never slower than Reno would be.
+
+    Its start ends as in Linux (HyStart), long before a deep queue is full: when the shortest round trip of a round is
+    longer than the shortest of all.
+    """
 
     def __init__(self, begins_s: float = 0.0, ends_s: float = math.inf) -> None:
         super().__init__(begins_s, ends_s)
         self._peak = 0.0
         self._epoch = 0.0
         self._like_reno = 0.0
+
+    def ends_start(self, count: float, rtt_s: float) -> bool:
+        """Look at the first confirmations of each round, as HyStart does by delay."""
+        least = self._round.least_rtt(count, rtt_s, self._sent, self._in_flight)
+        slack = min(0.016, max(0.004, self._least_rtt / 8))
+        return self.window > 16 * MSS and least is not None and least > self._least_rtt + slack
 
     def avoid(self, now: float, count: float, rtt_s: float, *, begins: bool = False) -> None:
         """Follow the curve."""
