@@ -187,7 +187,8 @@ class Controller:
         reno = mss / max(base, by.RENO_RTT_S) ** 2
         if base > by.LONG_RTT_S:
             reno = max(reno, min(mss / by.LONG_RTT_S**2, by.LONG_RISE * self._link_rate))
-        return min(by.GAIN * reno, by.MOST_INCREASE * max(self.rate, by.FIRST_RATE))
+        of_link = by.MOST_OF_LINK * self._link_rate if self._link_rate else math.inf
+        return min(by.GAIN * reno, of_link, by.MOST_INCREASE * max(self.rate, by.FIRST_RATE))
 
     def _is_congested(self, share: float = 1.0) -> bool:
         return self._has_lost() or self.delays.queueing_s > share * self.delays.target_s
@@ -198,9 +199,12 @@ class Controller:
 
     def _is_overrun(self) -> bool:
         """Tell whether a queue grows that we cannot have made: on a long path we rise slower than that."""
-        soon, target = self.delays.soon_s, self.delays.target_s
-        is_fast = soon > target and soon - self.delays.queueing_s > self._wariness * by.OVERRUN * target
-        return is_fast and (self.delays.base_s or 0.0) > by.LONG_S
+        soon, base = self.delays.soon_s, self.delays.base_s or 0.0
+        if base < by.LONG_S or self._link_rate < by.FAST_LINK or soon < self.delays.target_s:
+            return False
+        own = self._increase(self._mss) / self._link_rate * (base + FILTER_S) * FILTER_S / 2
+        least = max(by.OVERRUN * self.delays.target_s, by.OVERRUN_OF_OWN * own)
+        return soon - self.delays.queueing_s > self._wariness * least
 
     def _cut(self, now: float, most: float = 1.0) -> None:
         """Cut the rate by the delay; leave the link if the queue is not ours."""

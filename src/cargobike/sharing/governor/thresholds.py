@@ -28,16 +28,19 @@ Otherwise two transfers would not become equal within the hour; a queue that thi
 
 GAIN = 0.5
 MOST_INCREASE = 0.5
-"""The rate rises by half of Reno's increase, and at most by half of itself in a second."""
+MOST_OF_LINK = 0.15
+"""The rate rises by half of Reno's increase, and at most by half of itself and so much of the link in a second."""
 
 SEVERE = 3.0
 """A delay of so many targets is no slip of our own rate: it is halved at once."""
 
 LONG_S = 0.03
+FAST_LINK = 1_500_000.0
 OVERRUN = 1.25
-"""On a path of at least this length, a queue that grows by so many targets between two looks is another flow's slow
-start: we never rise so fast. Left at once, before it takes our queue for the end of the link; a shorter path is over
-its slow start before any answer could help."""
+OVERRUN_OF_OWN = 3.0
+"""On a path of at least this length, and of enough bytes a second for a good look, a queue that grows by so many
+targets, and times of what we could have made, between two looks is another flow's slow start. Left at once, before that
+flow takes our queue for the end of the link; on a shorter path a slow start is over before any answer could help."""
 
 LOSS = 0.015
 LEAST_LOST = 8
