@@ -16,9 +16,9 @@ OVERHEAD = 1.045
 class Times:
     """How long the background is alone, beside the foreground, and alone again."""
 
-    alone_s: float = 7.0
+    alone_s: float = 12.0
     beside_s: float = 10.0
-    after_s: float = 6.0
+    after_s: float = 10.0
 
     @property
     def all_s(self) -> float:

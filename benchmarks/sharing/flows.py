@@ -49,8 +49,8 @@ def send(address: str, port: int, seconds: float, control: str, connections: int
     from cargobike.sharing.governor.pacing import Pacer
 
     until = time.monotonic() + seconds
-    if paced:
-        paths.LONG_PATHS = paths.SHORT_PATHS = (control,) if control != "chosen" else paths.LONG_PATHS
+    if paced and control != "chosen":
+        paths.LONG_PATHS = paths.SHORT_PATHS = (control,)
 
     def run(pacer: Pacer | None) -> None:
         with socket.create_connection((address, port)) as sock, contextlib.suppress(TimeoutError, ConnectionError):

@@ -46,7 +46,7 @@ class Controller:
     """One path. Looks in, a rate out: no clock, no socket.
 
     Args:
-        phase_s: Moves the slow-downs, so that flows which start together do not slow down together.
+        phase_s: Up to 2 s; moves slow-downs and returns, so that flows do not slow down, or return, together.
     """
 
     def __init__(self, phase_s: float = 0.0) -> None:
@@ -90,6 +90,11 @@ class Controller:
     def floor(self) -> float:
         """The trickle that is sent while the link is left to others."""
         return min(by.MOST_FLOOR, max(by.LEAST_FLOOR, by.FLOOR_SHARE * self._good_rate))
+
+    @property
+    def _target_s(self) -> float:
+        """The delay that is a queue: besides the target, a confirmation may wait for the next packet of ours."""
+        return self.delays.target_s + min(by.MOST_SLACK_S, self._mss / self.rate)
 
     @property
     def _span_s(self) -> float:
@@ -153,7 +158,7 @@ class Controller:
         delivered = self._counts.delivered_rate
         self._best_rate = max(self._best_rate, delivered)
         self._learn_losses(elapsed)
-        if self.delays.queueing_s > by.GENTLE * self.delays.target_s:
+        if self.delays.queueing_s > by.GENTLE * self._target_s:
             self._share = max(self._share, delivered)
             self.rate = max(self.floor, self._gentle_factor * self._used(delivered))
             self._wait(2 * self.delays.rtt_s + FILTER_S)
@@ -191,7 +196,7 @@ class Controller:
         return min(by.GAIN * reno, of_link, by.MOST_INCREASE * max(self.rate, by.FIRST_RATE))
 
     def _is_congested(self, share: float = 1.0) -> bool:
-        return self._has_lost() or self.delays.queueing_s > share * self.delays.target_s
+        return self._has_lost() or self.delays.queueing_s > share * self._target_s
 
     def _has_lost(self, least: int = by.LEAST_LOST, share: float = by.LOSS) -> bool:
         lost, sent = self._counts.lost
@@ -208,7 +213,7 @@ class Controller:
 
     def _cut(self, now: float, most: float = 1.0) -> None:
         """Cut the rate by the delay; leave the link if the queue is not ours."""
-        queueing, target, delivered = self.delays.queueing_s, self.delays.target_s, self._counts.delivered_rate
+        queueing, target, delivered = self.delays.queueing_s, self._target_s, self._counts.delivered_rate
         self._troubled_at = now
         if self._cut_at_s is not None and (queueing > 0.75 * self._cut_at_s or queueing > by.SEVERE * target):
             self._strikes += 1 if queueing < by.SEVERE * target else 2
@@ -254,7 +259,9 @@ class Controller:
             self._is_sure, self._wariness = True, 1.0
         is_calm = self.delays.queueing_s < by.GENTLE * self.delays.target_s
         self._calm_s = max(0.0, self._calm_s + (elapsed if is_calm else -2 * elapsed))
-        if self._calm_s >= self._hold_s:
+        if self._calm_s >= self._hold_s * (1 + self._phase_s / 4):
+            if not self._is_sure:  # there was no other flow: a process has paused, or a transfer of ours has begun
+                self._wariness = min(by.MOST_WARINESS, by.MORE_WARINESS * self._wariness)
             self._good_rate = self._link_rate
             self._begin_return(look.now, claims=True)
             self._returned_at = look.now
@@ -262,8 +269,7 @@ class Controller:
     def _begin_return(self, now: float, *, claims: bool) -> None:
         """Go back to a good rate: after a slow-down to most of it at once, else so slowly that a queue is seen."""
         self.phase, self._claims = RETURN, claims
-        first = 2 / 3 if not claims else by.CLAIM_FIRST if self._is_sure else by.CLAIM_AGAIN
-        self.rate = max(self.floor, first * self._good_rate)
+        self.rate = max(self.floor, self._good_rate * (by.CLAIM_FIRST if claims else 2 / 3))
         self._slow_down_at = now + max(by.LEAST_BETWEEN_S, by.SLOW_EVERY * self._slow_s) + self._phase_s
         self._wait(max(self.delays.rtt_s, FILTER_S / 2))
         self._deaf_until = now + 2 * self.delays.rtt_s + FILTER_S
@@ -279,17 +285,15 @@ class Controller:
             self.rate = min(goal, max(self.rate, 1.5 * self.rate if self.rate > goal / 4 else 2 * self.rate))
             self._wait(max(self.delays.rtt_s, FILTER_S / 2))
         if self.phase == RETURN and self.rate >= goal:
-            if self._claims and not self._is_sure:  # there was no other flow: a process has paused
-                self._wariness = min(by.MOST_WARINESS, by.MORE_WARINESS * self._wariness)
             self.phase = STEADY
             self._wait(2 * self.delays.rtt_s + 2 * FILTER_S)
 
     def _claim(self, look: Look, elapsed: float, goal: float) -> None:
         """Rise so slowly that a queue is seen before it is long; where one shows, this is our share for now."""
-        if self._is_overrun() or self._has_lost(by.FEW_LOST, by.FEW + 2 * self._usual_loss):
+        if self._has_lost(by.FEW_LOST, by.FEW + 2 * self._usual_loss):
             self._hold_longer()
             self._leave(look.now)
-        elif self.delays.queueing_s > by.GENTLE * self.delays.target_s or self.delays.soon_s > self.delays.target_s:
+        elif self.delays.queueing_s > by.GENTLE * self._target_s or self.delays.soon_s > self._target_s:
             self.phase = STEADY
             self._cut(look.now, by.CLAIM_CUT)
         else:

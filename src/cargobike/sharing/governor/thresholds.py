@@ -18,7 +18,7 @@ MOST_FLOOR = 48_000.0
 STEP_S = 0.1
 """The shortest time between two steps of a fast start, however short the round trip."""
 
-RENO_RTT_S = 0.04
+RENO_RTT_S = 0.03
 """Shorter round trips count as long as this: Reno's increase on them would be a multiple of the link in each second."""
 
 LONG_RTT_S = 0.05
@@ -35,12 +35,15 @@ SEVERE = 3.0
 """A delay of so many targets is no slip of our own rate: it is halved at once."""
 
 LONG_S = 0.03
-FAST_LINK = 1_500_000.0
+FAST_LINK = 3_000_000.0
 OVERRUN = 1.25
 OVERRUN_OF_OWN = 3.0
 """On a path of at least this length, and of enough bytes a second for a good look, a queue that grows by so many
 targets, and times of what we could have made, between two looks is another flow's slow start. Left at once, before that
 flow takes our queue for the end of the link; on a shorter path a slow start is over before any answer could help."""
+
+MOST_SLACK_S = 0.02
+"""The receiver confirms every second packet: at a low rate the first waits so long for the second, at most."""
 
 LOSS = 0.015
 LEAST_LOST = 8
@@ -54,8 +57,8 @@ USUAL_S = 5.0
 BEGIN_ROUNDS = 12
 MORE_WARINESS = 1.5
 MOST_WARINESS = 4.0
-"""In so many round trips a slow start has filled the link: if no queue has shown then, there was none, a busy process
-has looked like one, and the next must look so many times more like one."""
+"""In so many round trips a slow start has filled the link: if no queue has shown then, there was none. A busy process
+or another transfer of ours has looked like one, and the next must look so many times more like one."""
 
 LEAST_HOLD_S = 1.0
 MOST_HOLD_S = 10.0
@@ -63,14 +66,12 @@ TRIED_S = 4.0
 """A return that is undone within this time was too early: the next one waits twice as long."""
 
 CLAIM_FIRST = 0.02
-CLAIM_AGAIN = 0.25
 CLAIM_S = 0.002
 CLAIM_CUT = 0.8
 MOST_PACE = 2.0
 PACE_S = 4.0
-"""A return after another flow begins at a share of the link, a larger one if no flow was seen for sure, and rises so
-that the queue is about this long when it is seen; faster when it has risen undisturbed for some time. Where a queue
-shows, it keeps so much of what it has."""
+"""A return after another flow begins at a share of the link and rises so that the queue is about this long when it is
+seen; faster when it has risen undisturbed for some time. Where a queue shows, it keeps so much of what it has."""
 
 SLOW_SHARE = 0.2
 SLOW_EVERY = 30.0

@@ -73,6 +73,39 @@ def test_a_start_doubles_until_a_queue_shows() -> None:
     assert controller.phase != START
 
 
+def test_a_start_goes_on_while_what_arrives_still_grows_and_ends_when_it_does_not() -> None:
+    controller, now, delivered = Controller(), 0.0, 20_000.0
+    for _ in range(100):  # a path that follows slowly, as a window that has to open
+        now += TICK_S
+        delivered = min(1.05 * delivered, 1e7)
+        controller.observe(Look(now, 0.005, round(delivered * TICK_S), 10))
+    assert controller.phase == START
+    drive(controller, now, 1.0, 0.005, capacity=delivered)
+    assert controller.phase == STEADY
+    assert controller.rate < 2 * delivered
+
+
+def test_a_queue_that_grows_faster_than_we_rise_is_left_at_once_on_a_long_path() -> None:
+    for rtt_s, phase in ((0.1, YIELD), (0.005, STEADY)):
+        controller = Controller()
+        now = drive(controller, 0.0, 4.0, rtt_s)
+        assert controller.phase == STEADY
+        for tick in range(1, 5):
+            controller.observe(Look(now + tick * TICK_S, rtt_s + 0.004 * tick, round(1e7 * TICK_S), 140))
+        assert controller.phase == phase
+
+
+def test_what_was_no_flow_makes_wary_and_the_link_is_taken_again_soon() -> None:
+    controller = Controller()
+    now = drive(controller, 0.0, 4.0, 0.1)
+    for attempt in range(2):
+        for tick in range(1, 5):
+            controller.observe(Look(now + tick * TICK_S, 0.1 + 0.002 * tick, round(1e7 * TICK_S), 140))
+        assert controller.phase == (YIELD if attempt == 0 else STEADY)
+        now = drive(controller, now + 4 * TICK_S, 20.0, 0.1)
+        assert controller.rate > 5e6
+
+
 def test_what_a_program_does_not_send_does_not_raise_its_rate() -> None:
     controller = Controller()
     for tick in range(500):

@@ -14,6 +14,7 @@ import pytest
 from cargobike.sharing.governor import tcp_info
 from cargobike.sharing.governor.limits import Limits, parse_hours
 from cargobike.sharing.governor.pacing import Pacer
+from cargobike.sharing.governor.paths import LONG_PATHS, SHORT_PATHS, Connection
 
 NOON = datetime(2026, 3, 2, 12)
 
@@ -119,6 +120,26 @@ def test_a_socket_that_was_closed_is_forgotten(pair: tuple[socket.socket, socket
         handle.close()
         handle.close()
         assert pacer.status() == []
+
+
+def congestion_control(sock: socket.socket) -> str:
+    return sock.getsockopt(socket.IPPROTO_TCP, tcp_info.TCP_CONGESTION, 16).rstrip(b"\0").decode()
+
+
+def test_a_short_path_and_a_trickle_have_another_congestion_control(pair: tuple[socket.socket, socket.socket]) -> None:
+    on_long = tcp_info.choose_congestion_control(pair[1], LONG_PATHS)
+    on_short = tcp_info.choose_congestion_control(pair[1], SHORT_PATHS)
+    connection = Connection(pair[0])
+    connection.suit(0.05, trickles=False)
+    assert congestion_control(pair[0]) == on_long
+    connection.suit(0.05, trickles=True)
+    assert congestion_control(pair[0]) == on_short
+    connection.suit(None, trickles=False)
+    assert congestion_control(pair[0]) == on_long
+    connection.suit(0.001, trickles=False)
+    assert congestion_control(pair[0]) == on_short
+    pair[0].close()
+    connection.suit(0.05, trickles=False)  # does not raise
 
 
 def test_the_kernel_says_what_was_delivered(pair: tuple[socket.socket, socket.socket]) -> None:
