@@ -49,7 +49,7 @@ def test_longer_paths_are_left_also_when_processes_are_busy(
 def test_a_slow_start_on_a_long_path_is_seen_before_it_ends(
     foreground: type[Flow], rtt_ms: float, buffer_ms: float
 ) -> None:
-    assert_gives_way(link(80, rtt_ms, buffer_ms), foreground, after_s=30)
+    assert_gives_way(link(80, rtt_ms, buffer_ms), foreground, after_s=40)
 
 
 @pytest.mark.parametrize("rtt_ms", [1, 5, 20, 50, 100, 200])
