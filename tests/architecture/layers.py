@@ -84,7 +84,7 @@ INNER: dict[str, list[set[str]]] = {
     "workers": [
         {"wire", "processes", "whereabouts", "quiet"},
         {"usage"},
-        {"files", "program", "output", "agent_events", "template", "current"},
+        {"files", "program", "output", "agent_events", "template", "current", "line"},
         {"agent", "runner"},
         {"template_loop"},
         {"template_ends"},
@@ -615,6 +615,7 @@ LONG_FILES: dict[str, str] = {
     "core/record.py": "one fold of all facts, which is read as a whole",
     "experiments/scheduling/scheduler.py": "one state machine, which is read as a whole",
     "experiments/trial/context.py": "what a train function sees, outside an experiment and inside one",
+    "workers/agent.py": "one state machine, which is read as a whole",
     "testing/stores.py": "one contract suite, read from top to bottom",
 }
 """Files of more than `LOOK_TWICE` lines, each with the reason why it is not two files."""

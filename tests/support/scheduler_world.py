@@ -46,6 +46,8 @@ class Worker:
     name: str
     joined: bool = False
     job: Job | None = None
+    line: list[Job] = field(default_factory=list)
+    is_recalled: bool = False
     history: list[Job] = field(default_factory=list)
 
 
@@ -112,6 +114,9 @@ class World:
         self.questions.append(command)
 
     def _run(self, command: ev.Run) -> None:
+        if command.ahead:
+            self._run_later(command)
+            return
         plan, size = self.plan, len(set(command.workers)) - self.plan.servers
         assert (plan.least_gang or plan.gang) <= size <= plan.gang, "a gang starts all or none"
         assert [name[0] for name in command.workers] == ["w"] * size + ["s"] * plan.servers
@@ -124,6 +129,22 @@ class World:
             assert worker.joined
             assert worker.job is None
             worker.job = Job(command.trial, command.attempt, rank)
+
+    def _run_later(self, command: ev.Run) -> None:
+        (name,) = command.workers
+        worker, trial = self.workers[name], self.trials[command.trial]
+        assert self.plan.ahead > len(worker.line), "more than it can hold"
+        assert worker.job is not None, "a free worker should begin at once"
+        assert not worker.is_recalled
+        assert not self._is_held(command.trial)
+        assert (trial.state, trial.attempts, command.attempt) == (TrialState.PENDING, 0, 1)
+        worker.line.append(Job(command.trial, command.attempt, 0))
+
+    def _is_held(self, trial: int) -> bool:
+        return any(job.trial == trial for worker in self.workers.values() for job in worker.line)
+
+    def _recall(self, command: ev.Recall) -> None:
+        self.workers[command.worker].is_recalled = True
 
     def _answer(self, command: ev.Answer) -> None:
         job = self.workers[command.worker].job
@@ -153,6 +174,7 @@ class World:
     def _release_worker(self, command: ev.ReleaseWorker) -> None:
         worker = self.workers.pop(command.worker)
         assert worker.job is None
+        assert not worker.line
         self.released.add(command.worker)
 
     def _finish(self, command: ev.Finish) -> None:
@@ -171,9 +193,14 @@ class World:
             assert known is None or known == trial, "a finished result has changed"
             if known is None and trial.state.is_final:
                 self.final[number] = copy(trial)
-            workers = [name for name, worker in self.workers.items() if worker.job and worker.job.trial == number]
-            assert bool(workers) == (trial.state is TrialState.RUNNING), "a trial is lost, or runs in secret"
-        waiting = [trial for trial in record.trials.values() if trial.state is TrialState.PENDING]
+            workers = [worker for worker in self.workers.values() if worker.job and worker.job.trial == number]
+            may_run = any(worker.is_recalled for worker in workers) and trial.state is TrialState.PENDING
+            assert bool(workers) == (trial.state is TrialState.RUNNING) or may_run, "it is lost, or runs in secret"
+        waiting = [
+            trial
+            for trial in record.trials.values()
+            if trial.state is TrialState.PENDING and not self._is_held(trial.number)
+        ]
         free = [worker for worker in self.workers.values() if worker.joined and worker.job is None]
         if waiting and not self.scheduler.is_ending and self.finish is None:
             servers = [worker for worker in free if worker.name.startswith("s")]
@@ -253,6 +280,8 @@ class World:
             return [arrive, arrive, arrive, die]
         if worker.job is None:
             return [die]
+        if worker.is_recalled or (worker.line and worker.job.step):
+            return [lambda _: self.give_back(worker), end, end, report, die]
         if worker.job.waits_at is not None:
             return [die, end] if worker.job.halted else [die]
         more: list[Callable[[int], ev.Event]] = [report, report, save] if worker.job.step < MOST_STEPS else []
@@ -262,7 +291,14 @@ class World:
 
     def arrive(self, worker: Worker) -> ev.Event:
         worker.joined = True
-        return ev.WorkerArrived(at=self.at, worker=worker.name)
+        return ev.WorkerArrived(at=self.at, worker=worker.name, holds=True)
+
+    def give_back(self, worker: Worker) -> ev.Event:
+        """Return what it has not begun."""
+        trials = tuple(job.trial for job in worker.line)
+        worker.line.clear()
+        worker.is_recalled = False
+        return ev.TrialsReturned(at=self.at, worker=worker.name, trials=trials)
 
     def die(self, worker: Worker, ending: Ending = KILLED) -> ev.Event:
         del self.workers[worker.name]
@@ -274,7 +310,7 @@ class World:
     def end(self, worker: Worker, outcome: ev.Outcome, choice: int = 0, *, is_symptom: bool = False) -> ev.Event:
         job = worker.job
         assert job is not None
-        worker.job = None
+        worker.job = worker.line.pop(0) if worker.line else None
         worker.history.append(job)
         event = ev.AttemptEnded(
             at=self.at,
@@ -358,6 +394,7 @@ class World:
         stale += [ev.WorkerGone(at=self.at, worker=name, ending=KILLED) for name in self.gone]
         stale += [ev.WorkerGone(at=self.at, worker=name, ending=KILLED) for name in self.released]
         stale.append(ev.WorkerArrived(at=self.at, worker="stranger"))
+        stale.append(ev.TrialsReturned(at=self.at, worker="stranger", trials=(0, 1, 99)))
         stale += self._forged(choice)
         event = stale[choice % len(stale)]
         if isinstance(event, ev.PointsReported) and self._running(event.trial, event.attempt):
@@ -405,6 +442,8 @@ class World:
             if not worker.joined:
                 return self.arrive(worker)
         for worker in self.workers.values():
+            if worker.is_recalled:
+                return self.give_back(worker)
             job = worker.job
             if job is not None and (job.waits_at is None or job.halted):
                 way = {Decision.STOP: "stopped", Decision.PAUSE: "paused", Decision.CONTINUE: "completed"}
@@ -420,6 +459,7 @@ _ACTIONS: dict[type[ev.Command], Callable[[World, Any], None]] = {
     ev.Ask: World._ask,
     ev.Judge: World._judge,
     ev.Run: World._run,
+    ev.Recall: World._recall,
     ev.Answer: World._answer,
     ev.Confirm: World._confirm,
     ev.StopAttempt: World._stop_attempt,

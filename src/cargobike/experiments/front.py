@@ -7,6 +7,7 @@ import contextlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from cargobike.core.registering.lazy import without_collections
 from cargobike.core.registering.steps import own_step
 from cargobike.core.values.kinds import read_flag
 from cargobike.engines.local.boot import Boot
@@ -140,16 +141,17 @@ def launch(
         TrialFailedError: If a single tracked run failed.
     """
     with begin(engine, workers) as place:
-        from cargobike.core.asked import Aim, Asked, Gang, Keeping, Placement, Search  # noqa: PLC0415
-        from cargobike.experiments.asking.arguments import (  # noqa: PLC0415
-            at_least_one,
-            read_constraints,
-            read_limits,
-            read_params,
-            read_resources,
-        )
-        from cargobike.experiments.asking.launching import launch_experiment  # noqa: PLC0415
-        from cargobike.experiments.asking.resolving import Objects  # noqa: PLC0415
+        with without_collections():
+            from cargobike.core.asked import Aim, Asked, Gang, Keeping, Placement, Search  # noqa: PLC0415
+            from cargobike.experiments.asking.arguments import (  # noqa: PLC0415
+                at_least_one,
+                read_constraints,
+                read_limits,
+                read_params,
+                read_resources,
+            )
+            from cargobike.experiments.asking.launching import launch_experiment  # noqa: PLC0415
+            from cargobike.experiments.asking.resolving import Objects  # noqa: PLC0415
 
         asked = Asked(
             name=name,

@@ -13,6 +13,7 @@ import msgspec
 
 from cargobike.workers import agent_events as ev
 from cargobike.workers.current import Current, Runner
+from cargobike.workers.line import Line
 from cargobike.workers.output import CapturedOutput
 from cargobike.workers.quiet import AnswerWatch, QuietWatch, StackWait
 from cargobike.workers.usage import UseWatch
@@ -24,6 +25,10 @@ BEAT_S = 1.0
 EXIT_GRACE_S = 10.0
 KILL_AGAIN_S = 0.1
 MOST_IN_FLIGHT = 512
+LATE_S = 0.05
+"""After this time the assignments behind one that goes on are returned: others can begin them sooner."""
+ALONE_S = 1.0
+"""For so long after a program has printed something, the runner is given one assignment at a time."""
 
 
 class Agent:
@@ -36,6 +41,7 @@ class Agent:
     Args:
         now: The time.
         reuse: Whether a runner takes one assignment after the other.
+        holds: Whether assignments may come before they are needed; only for runners that are reused.
         carries_files: Whether files have to be transferred because the project's disk is not mounted here.
         driver_silence_s: How long the driver may be silent before the agent gives up.
     """
@@ -45,6 +51,7 @@ class Agent:
         now: float,
         *,
         reuse: bool = False,
+        holds: bool = False,
         carries_files: bool = False,
         driver_silence_s: float | None = None,
     ) -> None:
@@ -52,6 +59,14 @@ class Agent:
         self.has_left = False
         self.runner = Runner.ABSENT
         self._reuse = reuse
+        self._holds = holds
+        self._line = Line()
+        self._is_catching_up = False
+        self._is_recalled = False
+        self._is_late = False
+        self._deferred: list[wire.Halt] = []
+        self._alone_until = now
+        self._began = now
         self._carries_files = carries_files
         self._driver_silence_s = driver_silence_s
         self._current: Current | None = None
@@ -74,6 +89,8 @@ class Agent:
             ev.RunnerSaid: self._runner_said,
             ev.RunnerStarted: self._runner_started,
             ev.RunnerExited: self._runner_exited,
+            ev.TakenBack: self._taken_back,
+            ev.CaughtUp: self._caught_up,
             ev.TemplateGone: self._template_gone,
             ev.Printed: self._printed,
             ev.RunnerMeasured: self._runner_measured,
@@ -102,6 +119,8 @@ class Agent:
         """When the next `Ticked` is due at the latest."""
         due, current = self._last_sent + BEAT_S, self._current
         others = current.deadlines if current is not None else ()
+        if self._line.waiting:
+            due = min(due, self._began + LATE_S)
         for other in (self._leave_by, self._template.due, self._output.due, *others):
             if other is not None and other < due:
                 due = other
@@ -111,6 +130,21 @@ class Agent:
     def wants_stack(self) -> bool:
         """Whether the runner was asked for the stacks of its threads."""
         return self._current is not None and self._current.stack is not None
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether it has an assignment that has not ended."""
+        return self._current is not None
+
+    @property
+    def holds(self) -> bool:
+        """Whether assignments may come before they are needed."""
+        return self._holds
+
+    @property
+    def sent(self) -> int:
+        """How many assignments were sent to the runner and have not ended; with several, it goes on by itself."""
+        return self._line.sent
 
     @property
     def _is_done(self) -> bool:
@@ -135,7 +169,14 @@ class Agent:
     def _ordered(self, event: ev.Ordered) -> None:
         message = event.message
         if isinstance(message, Assign):
-            self._assigned(message, event.packet)
+            if self._holds and self._current is not None:
+                self._line.waiting.append((message, event.packet))
+                self._send_ahead()
+            else:
+                self._assigned(message, event.packet)
+        elif isinstance(message, wire.Recall):
+            self._is_recalled = True
+            self._catch_up()
         elif isinstance(message, wire.Release):
             self._released()
         elif self._current is None or not self._current.is_meant(message):
@@ -144,11 +185,15 @@ class Agent:
             # A runner that is still leaving could take it for its own: it waits with the assignment.
             to = self._commands if self.runner is Runner.BUSY else self._early
             to.append(ev.SendRunner(event.packet, message.droppable))
+        elif self._line.is_ahead:
+            self._deferred.append(message)  # it must not stop the next one, which the runner may have begun
+            self._catch_up()
         else:
             self._halt(self._current, message)
 
     def _assigned(self, assign: Assign[msgspec.Raw], packet: bytes) -> None:
-        self._current = Current(assign)
+        self._current = Current(assign, packet)
+        self._began = self.now
         self._early.clear()
         if assign.quiet_after_s is not None:
             self._current.quiet = QuietWatch.begin(assign.quiet_after_s, self.now)
@@ -178,13 +223,16 @@ class Agent:
         if self._current is not None:
             self._current.use = UseWatch.begin(self.now, is_fresh=self.runner is not Runner.IDLE)
         if self.runner is Runner.IDLE:
-            self._commands.append(ev.SendRunner(packet))
+            self._commands.append((ev.SendInLine if self._holds else ev.SendRunner)(packet))
         else:
             self._commands.append(ev.TellTemplate(inner.Start(msgspec.Raw(packet))))
             self._template.expect_start(self.now)
         self.runner = Runner.BUSY
         self._commands += self._early
         self._early.clear()
+        if self._holds:
+            self._line.was_sent(packet)
+            self._send_ahead()
 
     def _halt(self, current: Current, message: wire.Halt) -> None:
         current.halted = True
@@ -197,7 +245,8 @@ class Agent:
     def _released(self) -> None:
         self._releasing = True
         if self.runner is Runner.IDLE and self._current is None:
-            self._commands.append(ev.SendRunner(encode_message(inner.Leave())))
+            leave = encode_message(inner.Leave())
+            self._commands.append((ev.SendInLine if self._holds else ev.SendRunner)(leave))
             self._expect_exit()
 
     def _expect_exit(self) -> None:
@@ -231,7 +280,10 @@ class Agent:
         self._close(current, packet)
         if self._reuse:
             self.runner = Runner.IDLE
-            if self._releasing:
+            if self._holds:
+                self._line.ended()
+                self._go_on(after=current)
+            if self._releasing and self._current is None:
                 self._released()
         else:
             self._expect_exit()
@@ -256,6 +308,10 @@ class Agent:
         self._template.has_answered()
         if exited.goes_on:
             return
+        self._is_catching_up = False
+        if self._holds and current is not None:
+            self._died_in_line(current, exited)
+            return
         if self._reuse and current is not None and exited.goes_on is None:
             # It may have died before it took the assignment.
             self._commands.append(ev.TellTemplate(inner.CheckUnread()))
@@ -269,6 +325,78 @@ class Agent:
                 self._prepare(current.assign, packet)
         elif current is not None:
             self._died(current, exited)
+
+    # -- assignments given ahead -----------------------------------------------------------------------------------
+
+    def _send_ahead(self) -> None:
+        """Send what waits to the runner, unless the next one must not begin before we know that the current one ended.
+
+        A flag to stop is the current one's, and so is what it prints.
+        """
+        current, line = self._current, self._line
+        if current is None or current.halted or self._is_catching_up or self.now < self._alone_until:
+            return
+        while self.runner is Runner.BUSY and (packet := line.next_packet()) is not None:
+            line.was_sent(packet)
+            self._commands.append(ev.SendInLine(packet))
+
+    def _go_on(self, after: Current) -> None:
+        """Make the next assignment in line the current one."""
+        if not self._line.waiting:
+            return
+        assign, packet = self._line.waiting.popleft()
+        self._current = Current(assign, packet)
+        self._began = self.now
+        self._finish_output()
+        self._printing_task = assign.task
+        if after.halted:
+            self._commands.append(ev.SetStopFlag(False))
+        if self._line.sent:
+            self.runner = Runner.BUSY
+            self._current.use = UseWatch.begin(self.now, is_fresh=False)
+            self._send_ahead()
+        elif not self._is_catching_up:
+            self._start(packet)
+
+    def _catch_up(self) -> None:
+        """Find out what the runner works on; it has nothing to go on with meanwhile."""
+        if not self._is_catching_up:
+            self._is_catching_up = True
+            self._commands.append(ev.CatchUp())
+
+    def _taken_back(self, event: ev.TakenBack) -> None:
+        self._is_catching_up = True
+        self._line.taken_back(event.count)
+        if not self._line.sent and self.runner is Runner.BUSY:
+            self.runner = Runner.IDLE
+
+    def _caught_up(self, event: ev.CaughtUp) -> None:
+        self._is_catching_up = False
+        is_late, self._is_late = self._is_late, False
+        if self._is_recalled or (is_late and event.at - self._began >= LATE_S):
+            self._is_recalled = False
+            self._send(wire.Returned(tuple(self._line.clear())))
+        halts, self._deferred = self._deferred, []
+        current = self._current
+        if current is not None:
+            for halt in halts:
+                if current.is_meant(halt):
+                    self._halt(current, halt)
+            if not self._line.sent and self.runner is Runner.IDLE:
+                self._start(current.packet)
+        self._send_ahead()
+
+    def _died_in_line(self, current: Current, exited: inner.Exited) -> None:
+        """Go on after the end of a runner; what it had not begun has been taken back."""
+        self.runner = Runner.ABSENT
+        if not self._line.sent:
+            self._start(current.packet)
+            return
+        self._line.ended()
+        self._died(current, exited)
+        self._go_on(after=current)
+
+    # -- ends --------------------------------------------------------------------------------------------------------
 
     def _died(self, current: Current, exited: inner.Exited) -> None:
         died = wire.Died(
@@ -321,6 +449,7 @@ class Agent:
 
     def _printed(self, event: ev.Printed) -> None:
         self._output.add(event.stream, event.data, event.at)
+        self._alone_until = event.at + ALONE_S
         if self._current is not None and self._current.quiet is not None:
             self._current.quiet.heard(event.at)
 
@@ -343,6 +472,9 @@ class Agent:
             return
         if self._current is not None:
             self._look_after(self._current)
+        if self._line.waiting and now - self._began >= LATE_S:
+            self._is_late = True
+            self._catch_up()
         if self._leave_by is not None and now >= self._leave_by:
             self._leave_by = now + EXIT_GRACE_S
             self._kill()

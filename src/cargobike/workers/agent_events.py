@@ -45,6 +45,16 @@ class RunnerExited(_Event):
     exited: Exited
 
 
+class TakenBack(_Event):
+    """So many assignments, the last ones that were sent to the runner, were taken back before it could begin them."""
+
+    count: int
+
+
+class CaughtUp(_Event):
+    """After `TakenBack`: everything that the runner has said was handed in, so it is known what it works on."""
+
+
 class TemplateGone(_Event):
     """The template has ended, and the runner with it."""
 
@@ -93,6 +103,8 @@ Event = (
     | RunnerSaid
     | RunnerStarted
     | RunnerExited
+    | TakenBack
+    | CaughtUp
     | TemplateGone
     | Printed
     | RunnerMeasured
@@ -117,6 +129,16 @@ class SendRunner(msgspec.Struct, gc=False):
 
     packet: bytes
     droppable: bool = False
+
+
+class SendInLine(msgspec.Struct, gc=False):
+    """Send an assignment, or that there is none, to the runner, which reads it when it is done with those before."""
+
+    packet: bytes
+
+
+class CatchUp(msgspec.Struct, gc=False):
+    """Take back what the runner has not begun, and hear all that it has said; answered by `TakenBack`, `CaughtUp`."""
 
 
 class TellTemplate(msgspec.Struct, gc=False):
@@ -187,6 +209,8 @@ class Leave(msgspec.Struct, gc=False):
 Command = (
     SendDriver
     | SendRunner
+    | SendInLine
+    | CatchUp
     | TellTemplate
     | SetStopFlag
     | ListenToRunner

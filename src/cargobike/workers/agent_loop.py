@@ -13,9 +13,10 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from cargobike.workers import agent_events as ev
 from cargobike.workers.agent import Agent
@@ -23,7 +24,7 @@ from cargobike.workers.processes import end_descendants, processor_seconds
 from cargobike.workers.template_ends import TemplateEnd
 from cargobike.workers.usage import GpuMeter, measure
 from cargobike.workers.whereabouts import name_of_machine
-from cargobike.workers.wire.inner import FromTemplate, ShowStack, Started, decode_from_runner
+from cargobike.workers.wire.inner import FromRunner, FromTemplate, ShowStack, Started, decode_from_runner
 from cargobike.workers.wire.messages import (
     Assign,
     Ended,
@@ -44,10 +45,11 @@ _MOST_PIECES = 16
 _MOST_PACKETS = 256
 _LONGEST_STACK = 20_000
 _LINGER_MS = 2000
+_BUSY_WITH = 4
+_NAP_S = 0.001
 
 
-@dataclass(slots=True)
-class Below:
+class Below(msgspec.Struct):
     """The agent's ends of its connections to the template and the runner."""
 
     template: TemplateEnd
@@ -57,6 +59,8 @@ class Below:
     flags: memoryview
     liveness_fds: tuple[int, ...]
     stack_fd: int
+    line: tuple[socket.socket, socket.socket] | None = None
+    """Both ends of what carries assignments to a runner that may have several."""
 
 
 class AgentLoop:
@@ -93,12 +97,14 @@ class AgentLoop:
                 ".".join(map(str, sys.version_info[:3])),
                 version,
                 gpus=gpus,
+                holds=below.line is not None,
             )
         )
         self._now = time.monotonic()
         self._agent = Agent(
             self._now,
             reuse=config.reuse,
+            holds=below.line is not None,
             carries_files=courier is not None,
             driver_silence_s=config.driver_silence_s,
         )
@@ -114,6 +120,8 @@ class AgentLoop:
         self._poller = connection.poller
         self._actions: dict[type, Callable[[Any], None]] = {
             ev.SendRunner: self._send_runner,
+            ev.SendInLine: self._send_in_line,
+            ev.CatchUp: lambda _: self._catch_up(),
             ev.TellTemplate: self._tell_template,
             ev.SetStopFlag: self._set_stop_flag,
             ev.ListenToRunner: self._listen_to_runner,
@@ -143,6 +151,8 @@ class AgentLoop:
         template.join(poller)
         connection.begin(self._hello)
         while True:
+            if self._agent.sent >= _BUSY_WITH:
+                time.sleep(_NAP_S)  # the runner has enough to do: to hear of each end alone would cost more than it
             wait_s = self._agent.next_deadline - time.monotonic()
             ready = dict(poller.poll(max(0, int(wait_s * 1000) + 1)))
             self._now = time.monotonic()
@@ -156,7 +166,10 @@ class AgentLoop:
                 self._hear_runner(_MOST_PACKETS)
             self._hear_template(ready)
             if below.stdout_fd in ready or below.stderr_fd in ready:
-                self._read_output()
+                if self._agent.sent > 1:
+                    self._catch_up()
+                else:
+                    self._read_output()
             if courier_fd in ready:
                 self._hear_courier()
             self._happen(ev.Ticked(self._now, connection.in_flight))
@@ -190,11 +203,14 @@ class AgentLoop:
         self._happen(ev.DriverHeard(self._now))
         for raw in self._connection.receive():
             message = decode_driver_message(raw)
-            if isinstance(message, Assign):
+            if isinstance(message, Assign) and not self._agent.is_busy:
                 self._read_output()  # what was printed before belongs to the assignment before
             self._happen(ev.Ordered(self._now, message, bytes(raw)))
 
     def _hear_runner(self, most: int) -> None:
+        if self._agent.sent > 1:
+            self._hear_many(self._receive(most))
+            return
         for _ in range(most):
             packet = self._packets.receive(wait=False)
             if not packet:
@@ -209,6 +225,53 @@ class AgentLoop:
             self._happen(ev.RunnerSaid(self._now, message, packet))
             if is_last and most != sys.maxsize:
                 return  # what a reused runner says next comes in the next round
+
+    def _hear_many(self, messages: list[tuple[FromRunner, bytes]]) -> None:
+        if messages and self._printed.poll(0):
+            self._catch_up(messages)
+            return
+        for message, packet in messages:  # none of those that have ended has printed: the runner would not have gone on
+            self._happen(ev.RunnerSaid(self._now, message, packet))
+
+    def _receive(self, most: int) -> list[tuple[FromRunner, bytes]]:
+        """Return what the runner has said, as far as it is there."""
+        messages: list[tuple[FromRunner, bytes]] = []
+        while len(messages) < most and (packet := self._packets.receive(wait=False)):
+            try:
+                messages.append((decode_from_runner(packet), packet))
+            except NoMessage:
+                continue  # user code has written to a descriptor that is not its own
+        return messages
+
+    def _catch_up(self, heard: Sequence[tuple[FromRunner, bytes]] = (), *, is_dead: bool = False) -> None:
+        """Take back what the runner has not begun, hear all that it has said, and read what it has printed.
+
+        A runner goes on to its next assignment only when all that it has printed was read. So what is there belongs to
+        the one that it works on, or, if that has ended, to the last one that has.
+        """
+        self._happen(ev.TakenBack(self._now, self._take_back()))
+        messages = [*heard, *self._receive(sys.maxsize)]
+        ends = sum(type(message) is Ended for message, _ in messages)
+        is_between = 0 < ends >= self._agent.sent
+        for message, packet in messages:
+            if type(message) is Ended:
+                ends -= 1
+                if is_between and not ends:
+                    self._look_last()
+            self._happen(ev.RunnerSaid(self._now, message, packet))
+        if not is_between:
+            self._look_last()
+        if not is_dead:
+            self._happen(ev.CaughtUp(self._now))
+
+    def _take_back(self) -> int:
+        """Read what the runner has not read of its line; returns how many assignments that were."""
+        count = 0
+        if self._below.line is not None:
+            with contextlib.suppress(BlockingIOError):
+                while self._below.line[1].recv(1, socket.MSG_DONTWAIT):
+                    count += 1
+        return count
 
     def _hear_template(self, ready: Mapping[Any, int]) -> None:
         template = self._below.template
@@ -226,8 +289,11 @@ class AgentLoop:
             self._runner_pid = message.pid
             self._happen(ev.RunnerStarted(self._now))
             return
-        self._hear_runner(sys.maxsize)
-        self._look_last()
+        if self._agent.holds:
+            self._catch_up(is_dead=True)
+        else:
+            self._hear_runner(sys.maxsize)
+            self._look_last()
         end_descendants(spare=self._below.template.spared)
         self._happen(ev.RunnerExited(self._now, message))
 
@@ -259,6 +325,10 @@ class AgentLoop:
         # A runner that does not read is not waiting for it. One that has ended will be reported by the template.
         with contextlib.suppress(BlockingIOError, BrokenPipeError, ConnectionError):
             self._below.runner.send(command.packet, socket.MSG_DONTWAIT if command.droppable else 0)
+
+    def _send_in_line(self, command: ev.SendInLine) -> None:
+        assert self._below.line is not None
+        self._below.line[0].send(command.packet)
 
     def _tell_template(self, command: ev.TellTemplate) -> None:
         if type(command.message) is ShowStack:

@@ -29,6 +29,7 @@ class Current(msgspec.Struct):
     """The assignment that has not ended yet."""
 
     assign: Assign[msgspec.Raw]
+    packet: bytes = b""
     halted: bool = False
     killed: bool = False
     kill_at: float | None = None

@@ -125,6 +125,7 @@ class Host:
                 failed[name] = f"{type(error).__name__}: {error}"
         # A collection in a child would touch, and so copy, every page that it shares with us.
         gc.freeze()
+        gc.enable()
         self._send(Warm(failed))
 
     def _fork(self, order: Fork, config_fd: int, wire_fd: int = -1) -> None:
@@ -202,6 +203,7 @@ def become_agent(
             driver_host=settings.driver_host,
             files_travel=settings.files_travel,
             stack_fd=stack_fd,
+            line=line[1] if line is not None else None,
         )
 
     def below(template: TemplateEnd) -> Below:
@@ -213,15 +215,20 @@ def become_agent(
             flags=memoryview(flags),
             liveness_fds=liveness_fds,
             stack_fd=stack_fd,
+            line=line,
         )
 
+    line: tuple[socket.socket, socket.socket] | None = None
     config = AgentConfig.decode(_read_all(config_fd)) if wire_fd >= 0 else None
     if config is not None and config.reuse:
+        line = _pair()
 
         def leave_behind() -> None:
             volunteer()
             for fd in (*mine, wire_fd):
                 os.close(fd)
+            if line is not None:
+                line[0].close()
             _redirect(*pipes)
 
         template = TemplateHere(program, seat_of(_settings_of(config)), leave_behind)

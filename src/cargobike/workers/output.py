@@ -89,15 +89,19 @@ class CapturedOutput:
     def __init__(self) -> None:
         self._streams: dict[StreamName, OutputStream] = {"stdout": OutputStream(), "stderr": OutputStream()}
         self.due: float | None = None
+        self._is_empty = True
 
     def add(self, name: StreamName, data: bytes, now: float) -> None:
         """Add what was printed."""
         self._streams[name].add(data)
+        self._is_empty = False
         if self.due is None:
             self.due = now + PASS_ON_EVERY_S
 
     def take(self) -> list[tuple[StreamName, bytes]]:
         """Return what is new."""
+        if self.due is None:
+            return []
         self.due = None
         pieces: list[tuple[StreamName, bytes]] = []
         for name, stream in self._streams.items():
@@ -107,6 +111,9 @@ class CapturedOutput:
 
     def finish(self) -> list[tuple[StreamName, bytes]]:
         """Return everything that is left, and start over for the next assignment."""
+        if self._is_empty:
+            return []
+        self._is_empty = True
         self.due = None
         rests = [(name, stream.finish()) for name, stream in self._streams.items()]
         return [(name, rest) for name, rest in rests if rest]

@@ -10,9 +10,10 @@ import errno
 import mmap
 import socket
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
+
+import msgspec
 
 from cargobike.core.errors import InvalidInputError
 from cargobike.workers.wire.messages import Ended, Message, encode_message
@@ -22,8 +23,7 @@ ROOM = 1024
 """What may be added to a message after its size was checked."""
 
 
-@dataclass(slots=True)
-class Seat:
+class Seat(msgspec.Struct):
     """Where a program sits: its connection to the agent and its surroundings; made before the fork, used after it.
 
     Attributes:
@@ -36,6 +36,7 @@ class Seat:
         driver_host: Where the driver is; other workers reach us as it does.
         files_travel: Whether the project's disk is not mounted here, so that `Keep` and `Bring` are needed.
         stack_fd: Where to write the stacks of all threads.
+        line: Where the assignments after the first one come from, if some may come before they are needed.
     """
 
     agent: socket.socket
@@ -47,6 +48,7 @@ class Seat:
     driver_host: str = ""
     files_travel: bool = False
     stack_fd: int = -1
+    line: socket.socket | None = None
 
     def send(self, message: Message, what: str = "A message") -> None:
         """Send a message to the agent, which passes on what is meant for the driver.

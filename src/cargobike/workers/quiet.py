@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+
+import msgspec
 
 _LOOKS = 8
 _MOST_OFTEN_S = 0.25
@@ -18,8 +19,7 @@ KILL_PATIENCE_S = 20.0
 """How long a runner may take to end after it was killed: its memory may be large."""
 
 
-@dataclass(slots=True)
-class QuietWatch:
+class QuietWatch(msgspec.Struct):
     """Decides from regular measurements of a runner whether it stands still.
 
     It stands still while it and its children use next to no processor time, print nothing and report nothing: a rank
@@ -58,8 +58,7 @@ class QuietWatch:
         return idle_s if idle_s >= self.report_after_s else 0.0
 
 
-@dataclass(slots=True)
-class StackWait:
+class StackWait(msgspec.Struct):
     """Waits for a runner that was asked for the stacks of its threads.
 
     Attributes:
@@ -88,8 +87,7 @@ class StackWait:
         return False
 
 
-@dataclass(slots=True)
-class AnswerWatch:
+class AnswerWatch(msgspec.Struct):
     """Decides when a template has not answered for too long.
 
     Attributes:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import atexit
 import contextlib
 import faulthandler
+import fcntl
 import logging
 import os
 import signal
 import socket
 import sys
 import sysconfig
+import termios
+import time
 from collections.abc import Set
 from typing import TextIO
 
@@ -18,11 +21,15 @@ from cargobike.core.running.forks import end_copy, flush_streams
 from cargobike.workers.processes import die_with_parent
 from cargobike.workers.program import Program, Seat
 from cargobike.workers.wire.inner import Imported, Leave, decode_for_runner
-from cargobike.workers.wire.messages import Assign
+from cargobike.workers.wire.messages import Assign, encode_message
 from cargobike.workers.wire.packets import PacketReader
 
 _LIBRARIES = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 _MOST_NAMES = 4000
+_LEAVE = encode_message(Leave())
+_NOTHING = bytes(4)
+_LOOK_AGAIN_S = 0.0002
+_READ_WITHIN_S = 1.0
 
 STACK_SIGNAL = signal.SIGRTMIN + 7
 """The signal that makes a runner write the stacks of its threads."""
@@ -56,11 +63,12 @@ def main(
     with inbox:
         packet = PacketReader(inbox).receive(wait=True)  # empty if it was a spare that was not needed
     has_worked = bool(packet)
-    packets = PacketReader(seat.agent) if seat.reuse else None
+    line = _Line(seat.line, seat.agent) if seat.line is not None else None
+    packets = PacketReader(seat.agent) if seat.reuse and line is None else None
     while packet:
         _work(program, seat, packet, modules)
         _restore(streams)
-        packet = _next(packets) if packets is not None else None
+        packet = line.next() if line is not None else _next(packets) if packets is not None else None
     _leave()
     if has_worked:
         program.leave(seat)
@@ -77,6 +85,47 @@ def _work(program: Program, seat: Seat, packet: bytes, modules: Set[str]) -> Non
         _tell_imports(seat, modules)
     with contextlib.suppress(BrokenPipeError, ConnectionError):
         seat.send(ended)
+
+
+class _Line:
+    """Where the next assignment comes from, if several may be there: reading one means to begin it.
+
+    Args:
+        source: Carries assignments and nothing else.
+        agent: Carries everything else.
+    """
+
+    def __init__(self, source: socket.socket, agent: socket.socket) -> None:
+        self._packets = PacketReader(source)
+        self._source = source
+        self._agent = agent
+
+    def next(self) -> bytes | None:
+        """Return the next assignment, `None` if there is none any more; nobody may be blamed for earlier output."""
+        if _has_printed():  # the agent could not tell whose it is
+            self._await_reading()
+        with contextlib.suppress(BlockingIOError):
+            while self._agent.recv(1, socket.MSG_DONTWAIT):  # what is left was meant for the last one
+                pass
+        packet = self._packets.receive(wait=False)
+        if packet is None:
+            packet = self._packets.receive(wait=True)
+        return packet if packet and packet != _LEAVE else None
+
+    @staticmethod
+    def _await_reading() -> None:
+        give_up_at = time.monotonic() + _READ_WITHIN_S  # user code may have put something else in place of the pipes
+        while _has_printed() and time.monotonic() < give_up_at:
+            time.sleep(_LOOK_AGAIN_S)
+
+
+def _has_printed() -> bool:
+    """Tell whether the agent has not yet read all that was printed."""
+    with contextlib.suppress(OSError):  # user code may have closed them
+        for fd in (1, 2):
+            if fcntl.ioctl(fd, termios.FIONREAD, _NOTHING) != _NOTHING:
+                return True
+    return False
 
 
 def _next(packets: PacketReader) -> bytes | None:

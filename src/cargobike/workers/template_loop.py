@@ -15,8 +15,9 @@ import socket
 import sys
 import traceback
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from cargobike.workers import runner, template
 from cargobike.workers.processes import die_with_parent, volunteer
@@ -52,8 +53,7 @@ def serve(channel: socket.socket, program: Program, seat: Seat, parent_pid: int)
         loop.attend(ready)
 
 
-@dataclass(slots=True, frozen=True)
-class Surroundings:
+class Surroundings(msgspec.Struct, frozen=True):
     """What a template needs of the process that it lives in.
 
     Attributes:
@@ -67,8 +67,7 @@ class Surroundings:
     leave_behind: Callable[[], object]
 
 
-@dataclass(slots=True)
-class _Runner:
+class _Runner(msgspec.Struct):
     """A runner that waits for its first assignment, or works."""
 
     number: int

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -37,8 +36,7 @@ class Measured(msgspec.Struct, frozen=True, gc=False):
     gpu_memory_bytes: int | None = None
 
 
-@dataclass(slots=True)
-class UseWatch:
+class UseWatch(msgspec.Struct):
     """Decides when to measure an assignment, ever more rarely, and how many processors it has kept busy.
 
     Samples are at least `EVERY_S` apart, and a hundredth of the time that has passed: an hour has some four hundred of

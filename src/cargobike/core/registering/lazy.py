@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from cargobike.core.errors import MissingLibraryError
@@ -59,3 +61,15 @@ def load(path: str) -> Any:
     for part in name.split(".") if name else ():
         loaded = getattr(loaded, part)
     return loaded
+
+
+@contextlib.contextmanager
+def without_collections() -> Iterator[None]:
+    """Look for no garbage while many modules load: what they make is there to stay, and each look takes longer."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()

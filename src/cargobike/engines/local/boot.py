@@ -67,9 +67,10 @@ class Boot:
         limit = limit_before()
         go_back = f"from {go_back_to.__module__} import go_back_to; go_back_to({limit}); " if limit is not None else ""
         program = f"from {module} import main; main({CONTROL_FD})"
+        start = "import gc, sys; gc.disable()"  # until all is loaded: what loading makes is there to stay
         return os.posix_spawn(
             sys.executable,
-            [sys.executable, "-P", "-c", f"import sys; sys.path.append({PACKAGE_PARENT!r}); {go_back}{program}"],
+            [sys.executable, "-P", "-c", f"{start}; sys.path.append({PACKAGE_PARENT!r}); {go_back}{program}"],
             {**os.environ, MARK: self.mark},
             file_actions=[
                 (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),

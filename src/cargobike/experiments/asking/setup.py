@@ -13,6 +13,8 @@ from cargobike.search.optimizers.optimizer import AbstractOptimizer
 from cargobike.search.rules.stop_rule import EndRule, StopRule
 from cargobike.search.spaces.space import Searchspace
 
+_MOST_AHEAD = 64
+
 
 class Setup(msgspec.Struct, frozen=True, kw_only=True):
     """What resolution makes of a call, and what a recipe brings back.
@@ -49,6 +51,17 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     def _rules_judge(self) -> bool:
         return any(getattr(rule, "judges_steps", True) for rule in self.stop_rules)
 
+    @property
+    def _may_give_ahead(self) -> bool:
+        """Whether workers may have trials before they need them: it makes no difference to any trial which come next.
+
+        Not for a class that extends an optimizer which does not learn, unless it says so for itself.
+        """
+        place = self.asked.placement
+        learns = vars(type(self.optimizer)).get("learns", True)
+        is_plain = (place.gang.size or 1) == 1 and not place.gang.is_distributed and not place.gang.servers
+        return place.isolation == "reuse" and is_plain and not learns and not self.asked.search.deterministic
+
     def plan(self) -> Plan:
         """Return the scheduler's instructions."""
         search, place, limits = self.asked.search, self.asked.placement, self.asked.limits
@@ -63,6 +76,7 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
             stall_timeout_s=limits.stall_timeout_s,
             num_trials=search.num_trials,
             ask_ahead=0 if place.workers == 0 else 1,
+            ahead=_MOST_AHEAD if self._may_give_ahead else 0,
             seed=search.seed or 0,
             deterministic=search.deterministic,
             every_report_is_milestone=self.optimizer.wants_every_report or self._rules_judge,

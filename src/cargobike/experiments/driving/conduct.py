@@ -8,7 +8,6 @@ import itertools
 import os
 import socket
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
 import msgspec
@@ -26,10 +25,11 @@ from cargobike.core.running.member import Role
 from cargobike.engines.capabilities import Elsewhere, HandsDown
 from cargobike.engines.engine import WorkerSpec
 from cargobike.experiments.display.display import Display, choose_display
+from cargobike.experiments.driving.clock import Clock
 from cargobike.experiments.driving.feeding import IndexFeeder
 from cargobike.experiments.driving.interrupt import InterruptWatch
 from cargobike.experiments.driving.keeping import CodeKeeper, KeptModels
-from cargobike.experiments.driving.loop import Clock, Loop, Parts
+from cargobike.experiments.driving.loop import Loop, Parts
 from cargobike.experiments.driving.optimizer_thread import OptimizerThread
 from cargobike.experiments.driving.request import Callback, Herald, Request
 from cargobike.experiments.driving.worker_pool import WorkerPool
@@ -261,8 +261,7 @@ def _board(folder: ExperimentFolder, display: Display) -> TensorboardKeeper:
     return TensorboardKeeper(folder, display.phase)
 
 
-@dataclass(frozen=True, slots=True)
-class _Travel:
+class _Travel(msgspec.Struct, frozen=True):
     """How the files of trials travel to and from workers that do not see the project's disk."""
 
     server: FileServer | None = None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+
+import msgspec
 
 from cargobike.experiments.trial.messages import Drawn
 from cargobike.experiments.usage import DataPace
@@ -12,8 +13,7 @@ FORGET_AFTER_S = 30.0
 """A worker that has drawn nothing for so long, because it evaluates or compiles, is not counted any more."""
 
 
-@dataclass(slots=True)
-class _Stand:
+class _Stand(msgspec.Struct):
     task: int
     attempt: int
     drawn: Drawn

@@ -25,9 +25,9 @@ from cargobike.core.facts import Fact
 from cargobike.core.layout import ExperimentFolder
 from cargobike.core.values.exact import pack_exactly
 from cargobike.experiments.display.display import Display
+from cargobike.experiments.driving.clock import Clock
 from cargobike.experiments.driving.data_pace import DataPaces
 from cargobike.experiments.driving.deferring import Deferring
-from cargobike.experiments.driving.loop import Clock
 from cargobike.experiments.driving.output_files import OutputFiles
 from cargobike.experiments.driving.remarks import Remarks
 from cargobike.experiments.driving.request import Callback

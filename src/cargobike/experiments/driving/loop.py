@@ -12,9 +12,10 @@ import os
 import time
 from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from cargobike.core.facts import Fact
 from cargobike.core.layout import ExperimentFolder
@@ -22,6 +23,7 @@ from cargobike.core.records import ExperimentState
 from cargobike.core.running.forks import end_copy
 from cargobike.core.values.exact import pack_exactly
 from cargobike.experiments.display.display import Display
+from cargobike.experiments.driving.clock import Clock
 from cargobike.experiments.driving.data_pace import DataPaces
 from cargobike.experiments.driving.interrupt import InterruptWatch
 from cargobike.experiments.driving.optimizer_thread import OptimizerThread
@@ -51,21 +53,10 @@ _REFRESH_EVERY_S = 0.1
 _ACK_EVERY_S = 5.0
 _LONGEST_WAIT_MS = 250
 _SETTLE_AFTER_MS = 5
+_SEND_EVERY_S = 0.001
 
 
-class Clock:
-    """The driver's time: seconds since the epoch that never run backwards, even if the wall clock is set."""
-
-    def __init__(self) -> None:
-        self._offset = time.time() - time.monotonic()
-
-    def now(self) -> float:
-        """Return the time."""
-        return time.monotonic() + self._offset
-
-
-@dataclass(slots=True)
-class Parts:
+class Parts(msgspec.Struct):
     """Everything that a loop connects."""
 
     scheduler: Scheduler
@@ -78,7 +69,7 @@ class Parts:
     clock: Clock
     file_server: FileServer | None = None
     callbacks: Sequence[Callback] = ()
-    interrupt: InterruptWatch = field(default_factory=InterruptWatch)
+    interrupt: InterruptWatch = msgspec.field(default_factory=InterruptWatch)
 
 
 class Loop:
@@ -107,6 +98,7 @@ class Loop:
             ev.entry(ev.Ask, self._questions.append),
             ev.entry(ev.Judge, self._questions.append),
             ev.entry(ev.Run, self._run),
+            ev.entry(ev.Recall, lambda command: self._p.server.send(command.worker, wire.Recall())),
             ev.entry(ev.Answer, self._answer),
             ev.entry(ev.Confirm, self._confirm),
             ev.entry(ev.StopAttempt, self._stop_attempt),
@@ -137,9 +129,14 @@ class Loop:
         p = self._p
         # Answers and trials leave first: workers wait for them, and an optimizer may take its time.
         self._send_out()
+        sent_at = time.monotonic()
         while self._questions:
             self._ask(self._questions.popleft())
-            self._send_out()
+            # Trials for several workers leave together, but none waits for long until there are more.
+            if time.monotonic() - sent_at >= _SEND_EVERY_S:
+                self._send_out()
+                sent_at = time.monotonic()
+        self._send_out()
         # Facts that no message follows from are written, and flushed to disk, only when there is nothing to hear.
         if not self._facts or not p.server.poll(0):
             self._write()
@@ -257,6 +254,8 @@ class Loop:
             return ev.RankQuiet(
                 at=at, worker=worker, trial=message.task, attempt=message.attempt, idle_s=message.idle_s
             )
+        if isinstance(message, wire.Returned):
+            return ev.TrialsReturned(at=at, worker=worker, trials=message.tasks)
         if isinstance(message, wire.Hello):
             return self._p.pool.arrived(worker, message, at)
         if isinstance(message, wire.Bye):

@@ -6,8 +6,9 @@ import contextlib
 import functools
 import logging
 import os
-from dataclasses import dataclass, field
 from pathlib import Path
+
+import msgspec
 
 from cargobike.core.running.descriptors import from_reserve
 
@@ -19,12 +20,11 @@ log = logging.getLogger(__name__)
 _FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
-@dataclass(slots=True)
-class _Held:
+class _Held(msgspec.Struct):
     """What waits to be written to one file."""
 
     reason: str
-    data: bytearray = field(default_factory=bytearray)
+    data: bytearray = msgspec.field(default_factory=bytearray)
     lost_bytes: int = 0
 
 

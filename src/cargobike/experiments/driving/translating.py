@@ -69,4 +69,5 @@ def event_of_end(
         is_symptom=end.is_symptom,
         stack=message.stack,
         extras=end.extras,
+        took_s=end.took_s,
     )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+
+import msgspec
 
 from cargobike.core.errors import EngineError
 from cargobike.core.running.descriptors import (
@@ -31,8 +32,7 @@ _LOOK_AT_ALL_S = 1.0
 _AWAY_S = 2.0
 
 
-@dataclass(slots=True)
-class _Due:
+class _Due(msgspec.Struct):
     """An attempt that a worker was told to end, and by when."""
 
     trial: int
@@ -40,8 +40,7 @@ class _Due:
     by: float
 
 
-@dataclass(slots=True)
-class _Member:
+class _Member(msgspec.Struct):
     handle: WorkerHandle
     since: float
     joined: bool = False
@@ -120,7 +119,9 @@ class WorkerPool:
             return None
         member.joined = self._has_had_workers = True
         member.since = now_s
-        return WorkerArrived(at=now_s, worker=worker, host=hello.host, pid=hello.pid, gpus=hello.gpus)
+        return WorkerArrived(
+            at=now_s, worker=worker, host=hello.host, pid=hello.pid, gpus=hello.gpus, holds=hello.holds
+        )
 
     def heard(self, worker: str, now_s: float) -> None:
         """Note that a worker is alive."""

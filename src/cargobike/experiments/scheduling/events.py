@@ -25,12 +25,13 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class WorkerArrived(Event, frozen=True):
-    """A worker connected and registered."""
+    """A worker connected and registered; one that `holds` trials can be given some before it needs them."""
 
     worker: str
     host: str = ""
     pid: int = 0
     gpus: tuple[str, ...] = ()
+    holds: bool = False
 
 
 class WorkerGone(Event, frozen=True):
@@ -108,7 +109,8 @@ class AttemptEnded(Event, frozen=True, gc=True):
     """One worker is done with an attempt and free again.
 
     `alike` is equal for failures with the same cause; `lost` is an end that is not the trial's fault. A symptom is an
-    end that another member of the gang has caused. `stack` says what it was doing when it was made to end.
+    end that another member of the gang has caused. `stack` says what it was doing when it was made to end, `took_s` for
+    how long its process was busy with it, if that is known.
     """
 
     worker: str
@@ -123,6 +125,14 @@ class AttemptEnded(Event, frozen=True, gc=True):
     is_symptom: bool = False
     stack: str = ""
     extras: dict[str, Any] = msgspec.field(default_factory=dict)
+    took_s: float | None = None
+
+
+class TrialsReturned(Event, frozen=True):
+    """A worker returns trials that it was given ahead and has not begun; what it still has, it has begun."""
+
+    worker: str
+    trials: tuple[int, ...]
 
 
 class RankActive(Event, frozen=True):
@@ -182,13 +192,23 @@ class Judge(Command, frozen=True):
 
 
 class Run(Command, frozen=True):
-    """Run a trial on a gang of workers, the first of them as rank 0; the last ones are parameter servers."""
+    """Run a trial on a gang of workers, the first of them as rank 0; the last ones are parameter servers.
+
+    One that is given `ahead` begins when its worker is done with those before.
+    """
 
     trial: int
     attempt: int
     workers: tuple[str, ...]
     hosts: tuple[str, ...] = ()
     servers: int = 0
+    ahead: bool = False
+
+
+class Recall(Command, frozen=True):
+    """Have a worker return what it was given ahead and has not begun; answer with `TrialsReturned`."""
+
+    worker: str
 
 
 class Answer(Command, frozen=True):

@@ -25,6 +25,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         num_trials: How many new trials to accept from the optimizer, `None` for as many as it suggests.
         seed: Seed of the experiment, from which each trial's own follows.
         ask_ahead: How many suggestions to keep ready beyond the free workers, so that these need not wait for them.
+        ahead: How many trials a worker may be given before it needs them, where suggestions do not depend on results.
         deterministic: Whether what the optimizer sees must not depend on timing.
         every_report_is_milestone: Whether each report waits for a decision.
         max_attempts: How many attempts of a trial may be lost, since its start or its last pause, before it fails; a
@@ -49,6 +50,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     num_trials: int | None = None
     seed: int = 0
     ask_ahead: int = 1
+    ahead: int = 0
     deterministic: bool = False
     every_report_is_milestone: bool = False
     max_attempts: int = 3

@@ -33,7 +33,7 @@ class Roster:
         self._max_losses = max_losses
         self._starting: dict[str, None] = {}
         self._idle: OrderedDict[str, None] = OrderedDict()
-        self._busy: dict[str, int] = {}
+        self._busy: dict[str, int | None] = {}
         self._started = 0
         self.losses_in_row = 0
         self.has_had_workers = False
@@ -101,8 +101,9 @@ class Roster:
     def gone(self, event: WorkerGone) -> int | None:
         """Remove a lost worker; returns the trial that it was busy with, if any."""
         worker = event.worker
+        is_busy = worker in self._busy
         trial = self._busy.pop(worker, None)
-        if trial is None:
+        if not is_busy:
             group = self._starting if worker in self._starting else self._idle
             if worker not in group:
                 return None
@@ -145,6 +146,19 @@ class Roster:
     def starting(self) -> int:
         """How many have been started and have not come yet."""
         return len(self._starting)
+
+    def pass_to(self, worker: str, trial: int | None) -> None:
+        """Let a busy worker go on with another trial; `None` as long as it has not said whether it does."""
+        self._busy[worker] = trial
+        self.losses_in_row = 0
+
+    def is_busy(self, worker: str) -> bool:
+        """Tell whether a worker works on a trial."""
+        return worker in self._busy
+
+    def is_between(self, worker: str) -> bool:
+        """Tell whether it is not known what a busy worker works on."""
+        return worker in self._busy and self._busy[worker] is None
 
     def give_back(self, worker: str) -> None:
         """Make a busy worker free again."""

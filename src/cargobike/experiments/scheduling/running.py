@@ -54,15 +54,16 @@ class Running:
             heapq.heappop(self._deadlines)
         return None
 
-    def start(self, attempt: Attempt, at: float) -> None:
-        """Start an attempt on its gang."""
+    def start(self, attempt: Attempt, at: float, *, was_given_ahead: bool = False) -> None:
+        """Start an attempt on its gang, or note that a worker has begun what it was given ahead."""
         trial, number = attempt.trial, attempt.number
         self._attempts[trial] = attempt
         attempt.active_at = at
         if self._timeout_s is not None:
             heapq.heappush(self._deadlines, (at + self._timeout_s, trial, number))
         self._out.fact(facts.AttemptStarted(at=at, trial=trial, attempt=number, workers=attempt.workers))
-        self._out.command(ev.Run(trial, number, attempt.workers, attempt.hosts, attempt.servers))
+        if not was_given_ahead:
+            self._out.command(ev.Run(trial, number, attempt.workers, attempt.hosts, attempt.servers))
 
     def __iter__(self) -> Iterator[Attempt]:
         return iter(self._attempts.values())

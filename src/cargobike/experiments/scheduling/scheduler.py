@@ -17,6 +17,7 @@ from cargobike.core.record import ExperimentRecord
 from cargobike.core.records import Milestones, Params, Suggestion, TrialState
 from cargobike.core.running.ending import EndKind
 from cargobike.experiments.scheduling import events as ev
+from cargobike.experiments.scheduling.ahead import Ahead
 from cargobike.experiments.scheduling.attempt import Attempt, LiveTrial
 from cargobike.experiments.scheduling.conclusion import Conclusion, conclude
 from cargobike.experiments.scheduling.failures import EndWatch
@@ -28,6 +29,7 @@ from cargobike.experiments.scheduling.showing import AsSuggested, AsTheyEnd, Sho
 
 NewSpace = tuple[list[dict[str, Any]], Params]
 EndState = Literal["completed", "interrupted", "failed"]
+_ABOUT_A_TRIAL = (ev.PointsReported, ev.CheckpointWritten, ev.ModelPacked, ev.AttemptEnded)
 _FREE_NO_WORKER = frozenset({ev.PointsReported, ev.CheckpointWritten, ev.ModelPacked, ev.RankActive, ev.RankQuiet})
 
 
@@ -45,6 +47,8 @@ class Scheduler:
         self._out = ev.Outbox(record)
         self._gangs = Gangs(plan, self._out)
         self._roster = self._gangs.roster
+        self._ahead = Ahead(plan.ahead)
+        self._suspects: set[int] = set()
         self._live: dict[int, LiveTrial] = {}
         self._ready: deque[int] = deque()
         self._running = Running(self._out, self._trials, plan.trial_timeout_s, plan.stall_timeout_s)
@@ -61,7 +65,7 @@ class Scheduler:
         self._ending: tuple[EndState, str] | None = None
         self._finished = False
         self._handlers = ev.table(
-            ev.entry(ev.WorkerArrived, self._gangs.arrived),
+            ev.entry(ev.WorkerArrived, self._worker_arrived),
             ev.entry(ev.WorkerGone, self._worker_gone),
             ev.entry(ev.SuggestionMade, self._suggestion_made),
             ev.entry(ev.PointsReported, self._running.points_reported),
@@ -71,6 +75,7 @@ class Scheduler:
             ev.entry(ev.RankActive, self._running.rank_active),
             ev.entry(ev.RankQuiet, self._running.rank_quiet),
             ev.entry(ev.AttemptEnded, self._attempt_ended),
+            ev.entry(ev.TrialsReturned, self._trials_returned),
             ev.entry(ev.Tick, self._tick),
             ev.entry(ev.StopRequested, lambda event: self._end(event.state, event.reason, event.at)),
         )
@@ -123,6 +128,8 @@ class Scheduler:
         if self._finished:
             return []
         kind = type(event)
+        if self._ending is not None and self._ahead and isinstance(event, _ABOUT_A_TRIAL):
+            self._note_begun(event)
         self._handlers[kind](event)
         if kind not in _FREE_NO_WORKER:
             self._advance(event.at)
@@ -251,7 +258,9 @@ class Scheduler:
 
     def _start(self, trial: int, size: int, at: float) -> None:
         horizon = self._live[trial].told if self.plan.deterministic else None
-        self._running.start(self._gangs.form(trial, self._trials[trial].attempts + 1, size, horizon), at)
+        attempt = self._gangs.form(trial, self._trials[trial].attempts + 1, size, horizon)
+        self._running.start(attempt, at)
+        self._ahead.began(attempt.workers[0], at)
 
     def _checkpoint_written(self, event: ev.CheckpointWritten) -> None:
         self._running.checkpoint_written(event)
@@ -265,13 +274,24 @@ class Scheduler:
 
     def _attempt_ended(self, event: ev.AttemptEnded) -> None:
         attempt = self._running.ended(event)
-        if attempt is not None:
-            self._gangs.roster_of(event.worker).give_back(event.worker)
-            self._settle(attempt, event.at)
+        if attempt is None:
+            return
+        worker = event.worker
+        self._ahead.ended(worker, event.at, event.took_s)
+        if self._ahead.next_of(worker) is None:
+            self._gangs.roster_of(worker).give_back(worker)
+        else:
+            self._roster.pass_to(worker, None)
+        self._settle(attempt, event.at)
+        if self._ending is None and self._ahead.next_of(worker) is not None:
+            self._go_on(worker, event.at)
 
     def _worker_gone(self, event: ev.WorkerGone) -> None:
         roster = self._gangs.roster_of(event.worker)
         trial = roster.gone(event)
+        held = self._ahead.gone(event.worker)
+        self._suspects.update(held)  # one of them may have been begun, and be the cause
+        self._take_back(held)
         if trial is not None:
             self._settle(self._running.lost(trial, event.worker, event.ending), event.at)
         if event.ending.kind is EndKind.HOPELESS and not roster.has_had_workers:
@@ -279,6 +299,63 @@ class Scheduler:
         elif roster.loses_too_many and not (self._gangs.is_elastic and self._running):
             why = f"{roster.losses_in_row} workers were lost in a row, the last one: {event.ending}"
             self._end("failed", why, event.at)
+
+    # -- trials given ahead ----------------------------------------------------------------------------------------
+
+    def _worker_arrived(self, event: ev.WorkerArrived) -> None:
+        self._gangs.arrived(event)
+        if event.holds and event.worker in self._roster:
+            self._ahead.joined(event.worker)
+
+    def _give_ahead(self) -> None:
+        """Give trials to workers that will need one before long; one that a worker was lost with waits for a free one.
+
+        If it is to blame, that shows only when it is known to run.
+        """
+        while self._ready and not self._has_milestones:
+            worker, first = self._ahead.roomy, self._ready[0]
+            if worker is None or self._live[first].copy_of is not None:
+                return
+            if self._trials[first].attempts or first in self._suspects:
+                return
+            if not self._roster.is_busy(worker):
+                self._ahead.is_full(worker)  # it has left, or is about to
+                continue
+            trial = self._ready.popleft()
+            self._ahead.put(worker, trial)
+            self._out.command(ev.Run(trial, 1, (worker,), ahead=True))
+
+    def _go_on(self, worker: str, at: float) -> None:
+        """Note that a worker has begun the next of the trials that it was given ahead."""
+        trial = self._ahead.pop(worker)
+        self._roster.pass_to(worker, trial)
+        self._running.start(Attempt(trial, 1, (worker,)), at, was_given_ahead=True)
+
+    def _note_begun(self, event: ev.PointsReported | ev.CheckpointWritten | ev.ModelPacked | ev.AttemptEnded) -> None:
+        """Note that a worker which was asked to return its trials has begun one of them nevertheless."""
+        waits = self._roster.is_between(event.worker)
+        if waits and event.attempt == 1 and self._ahead.next_of(event.worker) == event.trial:
+            self._go_on(event.worker, event.at)
+            if not isinstance(event, ev.AttemptEnded):
+                self._end_running()
+
+    def _trials_returned(self, event: ev.TrialsReturned) -> None:
+        worker = event.worker
+        self._take_back(self._ahead.returned(worker, event.trials))
+        if not self._roster.is_between(worker):
+            return
+        if self._ahead.next_of(worker) is None:
+            self._roster.give_back(worker)
+        else:
+            self._go_on(worker, event.at)
+            self._end_running()
+
+    def _take_back(self, trials: list[int]) -> None:
+        """Put trials that were not begun in front of all others; after the end they stay as they are."""
+        if self._ending is None:
+            self._ready.extendleft(reversed(trials))
+
+    # -- ends of attempts ------------------------------------------------------------------------------------------
 
     def _settle(self, attempt: Attempt, at: float) -> None:
         """End, pause or repeat the trial of an attempt, once no worker works on it any more."""
@@ -320,6 +397,7 @@ class Scheduler:
     def _conclude(self, trial: int, conclusion: Conclusion, at: float) -> None:
         self._out.fact(conclusion.as_fact(trial, at))
         del self._live[trial]
+        self._suspects.discard(trial)
         if conclusion.state == "failed":
             self._causes[trial] = conclusion.end.alike if conclusion.end is not None else ""
         self._job_done(trial, at)
@@ -350,6 +428,13 @@ class Scheduler:
             elif attempts:
                 self._interrupt(trial, attempts, why, at)
         self._ready.clear()
+        for worker in self._ahead.holders():
+            self._out.command(ev.Recall(worker))
+        self._end_running()
+
+    def _end_running(self) -> None:
+        assert self._ending is not None
+        why = self._ending[1].partition("\n")[0].rstrip(":")
         self._running.end_all(why, for_good=self._ends_for_good)
 
     @property
@@ -368,13 +453,21 @@ class Scheduler:
             self._staff()  # first: an elastic gang waits for workers that are starting
         while self._ready and (size := gangs.size_now(at)):
             self._start(self._ready.popleft(), size, at)
+        if self._ready:
+            self._give_ahead()
         if not gangs.is_complete:
             self._staff()
         if self._may_ask and len(self._ready) < roster.idle // self.plan.gang + self.plan.ask_ahead:
             self._ask()
         if self._is_over:
             self._finish(at)
-        elif roster.idle and not self._ready and self._no_more_to_come and not gangs.keeps_idle(self._running):
+        elif (
+            roster.idle
+            and not self._ready
+            and not self._ahead
+            and self._no_more_to_come
+            and not gangs.keeps_idle(self._running)
+        ):
             gangs.release_idle()
 
     def _staff(self) -> None:
@@ -399,7 +492,7 @@ class Scheduler:
 
     @property
     def _is_over(self) -> bool:
-        if self._running:
+        if self._running or self._ahead:
             return False
         return self._ending is not None or not (self._ready or self._is_asking or self._may_ask)
 

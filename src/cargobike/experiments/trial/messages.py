@@ -12,7 +12,20 @@ import msgspec
 from cargobike.core import facts
 from cargobike.core.values.numbers import FIRST_STEP, LAST_STEP
 from cargobike.workers.wire.inner import Brought, Kept, Leave
-from cargobike.workers.wire.messages import Assign, Beat, Bye, Died, Ended, Hello, Output, Quiet, Said, Tell, Used
+from cargobike.workers.wire.messages import (
+    Assign,
+    Beat,
+    Bye,
+    Died,
+    Ended,
+    Hello,
+    Output,
+    Quiet,
+    Returned,
+    Said,
+    Tell,
+    Used,
+)
 
 Outcome = Literal["completed", "stopped", "paused", "failed", "lost"]
 
@@ -91,7 +104,7 @@ class AttemptEnd(msgspec.Struct, frozen=True, array_like=True):
     """How an attempt went on one worker, as its runner says.
 
     `alike` is equal for failures with the same cause. A symptom is one that another member of the gang has caused.
-    `extras` is what was returned besides numbers, as plain data.
+    `extras` is what was returned besides numbers, as plain data. `took_s` is how long the runner was busy with it.
     """
 
     outcome: Outcome
@@ -102,6 +115,7 @@ class AttemptEnd(msgspec.Struct, frozen=True, array_like=True):
     peak_memory_bytes: int | None = None
     is_symptom: bool = False
     extras: dict[str, Any] = {}
+    took_s: float | None = None
 
 
 FromTrial = Point | Saved | KeptModel | Drawn | Published | Wanted
@@ -176,7 +190,7 @@ class Gathered(TrialMessage, frozen=True, tag="gathered", gc=True):
 
 ToTrial = Verdict | Confirmed | Gathered
 
-FromWorker = Hello | Beat | Said[FromTrial] | Ended[AttemptEnd] | Died | Quiet | Used | Output | Bye
+FromWorker = Hello | Beat | Said[FromTrial] | Ended[AttemptEnd] | Died | Quiet | Used | Output | Returned | Bye
 """Everything that the driver of an experiment hears from a worker."""
 ForRunner = Assign[Assignment] | Tell[ToTrial] | Kept | Brought | Leave
 """Everything that the runner of a trial hears from its agent."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import types
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
+
+import msgspec
 
 from cargobike.core.errors import InvalidInputError, nearest
 from cargobike.core.values.information import to_information, to_text
@@ -17,8 +18,7 @@ RETURNED: Final = "returned"
 """What the information of a run is called that returned no dict."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(msgspec.Struct, frozen=True):
     """What a train function achieved.
 
     Attributes:
@@ -29,11 +29,10 @@ class Outcome:
 
     value: float | None
     metrics: dict[str, float]
-    extras: dict[str, Any] = dataclasses.field(default_factory=dict)
+    extras: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class CleanExit:
+class CleanExit(msgspec.Struct, frozen=True):
     """Stands for what a train function returned that ended in good order by `sys.exit`, as programs do.
 
     Attributes:

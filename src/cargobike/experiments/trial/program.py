@@ -6,6 +6,7 @@ import importlib
 import os
 import resource
 import sys
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -82,7 +83,7 @@ class TrialProgram:
 
     def run(self, seat: Seat, packet: bytes) -> Ended[AttemptEnd]:
         """Call the train function once and say how it went."""
-        me = os.getpid()
+        me, began = os.getpid(), time.perf_counter()
         payload = self._payload
         assign = decode_assign(packet)
         trial = self._context(seat, assign)
@@ -106,7 +107,8 @@ class TrialProgram:
         if os.getpid() != me:
             end_copy(None)
         trial.settle()
-        end = msgspec.structs.replace(end, peak_memory_bytes=peak_memory_bytes())
+        took_s = time.perf_counter() - began
+        end = msgspec.structs.replace(end, peak_memory_bytes=peak_memory_bytes(), took_s=took_s)
         return Ended(assign.task, assign.attempt, end, failed=end.outcome == "failed")
 
     def _context(self, seat: Seat, assign: Assign[Assignment]) -> TrialContext:
@@ -137,7 +139,8 @@ class TrialProgram:
             # The traceback would point into our code: the message alone says what is wrong with the user's.
             return AttemptEnd("failed", error=str(error), alike="returned value")
         end = AttemptEnd("completed", value=outcome.value, metrics=outcome.metrics, extras=outcome.extras)
-        size = len(encode_message(Ended(trial.number, trial.attempt, end)))
+        is_named = outcome.metrics or outcome.extras
+        size = len(encode_message(Ended(trial.number, trial.attempt, end))) if is_named else 0
         if size > LARGEST - ROOM:
             refusal = too_large("What the train function returned", size)
             return AttemptEnd("failed", error=str(refusal), alike="returned value")

@@ -8,6 +8,7 @@ the driver can tell from the number what it has, what is missing and what takes 
 from __future__ import annotations
 
 import mmap
+import os
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -57,6 +58,25 @@ class Reports(msgspec.Struct, frozen=True):
 _Sent = tuple[int, int, int, dict[str, float]]
 
 
+class _Counters:
+    """Numbers that processes share which are forked from here; asking the kernel for each alone would take long."""
+
+    def __init__(self) -> None:
+        self._left = memoryview(b"").cast("q")
+        self._owner = 0
+
+    def next(self) -> memoryview[int]:
+        """Return a number of its own for each call, 0 at first."""
+        if not len(self._left) or self._owner != os.getpid():
+            self._owner = os.getpid()
+            self._left = memoryview(mmap.mmap(-1, mmap.PAGESIZE)).cast("q")
+        counter, self._left = self._left[:1], self._left[1:]
+        return counter
+
+
+_counters = _Counters()
+
+
 class SentReports:
     """Counts the reports of one attempt, and remembers those that the driver has not confirmed.
 
@@ -72,7 +92,7 @@ class SentReports:
 
     def __init__(self, trial: int, attempt: int, say: Callable[[Point], None], mailbox: Mailbox[ForRunner]) -> None:
         self.lock = threading.RLock()
-        self._count = memoryview(mmap.mmap(-1, 8)).cast("q")
+        self._count = _counters.next()
         self._trial = trial
         self._attempt = attempt
         self._say = say

@@ -20,6 +20,7 @@ class GridSearch(AbstractOptimizer):
     """
 
     name: ClassVar[str] = "gridsearch"
+    learns: ClassVar[bool] = False
     handles_objectives: ClassVar[bool] = True
 
     def __init__(self, counts: Mapping[str, int] | None = None) -> None:

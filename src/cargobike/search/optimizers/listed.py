@@ -24,6 +24,7 @@ class Listed(AbstractOptimizer):
     """
 
     name: ClassVar[str] = "listed"
+    learns: ClassVar[bool] = False
     handles_objectives: ClassVar[bool] = True
 
     def __init__(self, params: Iterable[Mapping[str, Any]]) -> None:

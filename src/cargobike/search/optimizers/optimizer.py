@@ -87,6 +87,9 @@ class AbstractOptimizer(ABC):
     objectives: Mapping[str, Direction] = MappingProxyType({})
     """Several objectives with their directions, by metric name; empty for a search after one number."""
 
+    learns: ClassVar[bool] = True
+    """Whether what it suggests depends on what became of trials; if not, trials may be handed out before their time."""
+
     is_endless: ClassVar[bool] = False
     """Whether it goes on for ever unless the number of trials or the time is limited."""
 

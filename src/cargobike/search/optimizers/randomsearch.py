@@ -35,6 +35,7 @@ class RandomSearch(AbstractOptimizer):
     """
 
     name: ClassVar[str] = "randomsearch"
+    learns: ClassVar[bool] = False
     handles_objectives: ClassVar[bool] = True
     is_endless: ClassVar[bool] = True
 

@@ -96,6 +96,7 @@ class Sobol(RandomSearch):
     """
 
     name: ClassVar[str] = "sobol"
+    learns: ClassVar[bool] = False
 
     def initialize(self) -> None:
         """Begin a new sequence."""

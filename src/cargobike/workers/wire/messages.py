@@ -30,7 +30,7 @@ class Message(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Hello(Message, frozen=True, tag="hello"):
-    """An agent introduces itself, after every (re)connect."""
+    """An agent introduces itself, after every (re)connect; one that `holds` assignments takes some ahead."""
 
     worker: str
     pid: int
@@ -39,6 +39,7 @@ class Hello(Message, frozen=True, tag="hello"):
     cargobike: str
     protocol: int = PROTOCOL
     gpus: tuple[str, ...] = ()
+    holds: bool = False
 
 
 class Beat(Message, frozen=True, tag="beat"):
@@ -128,11 +129,17 @@ class Output(Message, frozen=True, tag="output"):
     data: bytes
 
 
+class Returned(Message, frozen=True, tag="returned"):
+    """The agent returns assignments that were not begun, and never will be; what is not among them was begun."""
+
+    tasks: tuple[int, ...]
+
+
 class Bye(Message, frozen=True, tag="bye"):
     """The agent has delivered everything and leaves."""
 
 
-WorkerMessage = Hello | Beat | Said[msgspec.Raw] | Ended[msgspec.Raw] | Died | Quiet | Used | Output | Bye
+WorkerMessage = Hello | Beat | Said[msgspec.Raw] | Ended[msgspec.Raw] | Died | Quiet | Used | Output | Returned | Bye
 
 
 # -- driver to worker ------------------------------------------------------------------------------------------------
@@ -187,11 +194,15 @@ class Halt(Message, frozen=True, tag="halt"):
     stack: bool = False
 
 
+class Recall(Message, frozen=True, tag="recall"):
+    """Return the assignments that were not begun; answered by `Returned`."""
+
+
 class Release(Message, frozen=True, tag="release"):
     """Deliver everything and leave."""
 
 
-DriverMessage = Assign[msgspec.Raw] | Tell[msgspec.Raw] | Halt | Release
+DriverMessage = Assign[msgspec.Raw] | Tell[msgspec.Raw] | Halt | Recall | Release
 
 
 NoMessage = UNDECODABLE

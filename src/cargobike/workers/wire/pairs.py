@@ -12,7 +12,6 @@ import select
 import socket
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -146,13 +145,12 @@ class Packets:
         self._socket.close()
 
 
-@dataclass(slots=True)
-class _Peer:
+class _Peer(msgspec.Struct):
     name: str
     packets: Packets
     theirs: socket.socket | None
     descriptor: int
-    outbox: list[bytes] = field(default_factory=list)
+    outbox: list[bytes] = msgspec.field(default_factory=list)
     is_full: bool = False
 
 

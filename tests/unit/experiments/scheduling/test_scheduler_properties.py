@@ -17,6 +17,8 @@ from support.scheduler_world import World
 def plans(draw: st.DrawFn) -> Plan:
     gang = draw(st.integers(1, 4))
     servers = draw(st.sampled_from([0, 0, 0, 1, 2]))
+    deterministic = draw(st.booleans())
+    may_give_ahead = gang == 1 and not servers and not deterministic
     return Plan(
         workers=draw(st.integers(gang, 8)),
         gang=gang,
@@ -26,7 +28,8 @@ def plans(draw: st.DrawFn) -> Plan:
         stall_timeout_s=draw(st.none() | st.just(3.0)),
         num_trials=draw(st.none() | st.integers(1, 12)),
         ask_ahead=draw(st.integers(0, 3)),
-        deterministic=draw(st.booleans()),
+        ahead=draw(st.integers(0, 4)) if may_give_ahead else 0,
+        deterministic=deterministic,
         every_report_is_milestone=draw(st.booleans()),
         max_attempts=draw(st.integers(1, 4)),
         max_failures=draw(st.none() | st.integers(0, 3)),
