@@ -58,6 +58,7 @@ input.addEventListener("input", () => { clearTimeout(waiting); waiting = setTime
 input.addEventListener("keydown", (event) => {
   if (event.key === "ArrowDown") choose(chosen + 1);
   else if (event.key === "ArrowUp") choose(chosen - 1);
+  else if (event.key === "Escape") dialog.close(); // a search field would only be emptied by it
   else if (event.key === "Enter" && chosen >= 0) location.assign(list.children[chosen].dataset.page);
   else return;
   event.preventDefault();
