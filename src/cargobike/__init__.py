@@ -38,6 +38,7 @@ __all__ = [
 _DOORS = frozenset(
     {
         "callbacks",
+        "client",
         "compat",
         "dashboard",
         "data",

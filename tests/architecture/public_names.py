@@ -14,6 +14,7 @@ PUBLIC: dict[str, str] = {
     "cargobike.callbacks": (
         "FoldsReport KerasReport LightGBMReport LightningReport SklearnReport TransformersReport XGBoostReport"
     ),
+    "cargobike.client": "RemoteProject connect",
     "cargobike.compat": "",
     "cargobike.dashboard": "ServerState create_app",
     "cargobike.data": (
@@ -26,7 +27,8 @@ PUBLIC: dict[str, str] = {
     ),
     "cargobike.errors": (
         "AuthenticationError CargobikeError ConnectionLostError DeploymentError EngineError "
-        "ExperimentFailedError FrameError FunctionError GateError InvalidInputError MissingLibraryError NotFoundError "
+        "ExperimentFailedError ForbiddenError FrameError FunctionError GateError InvalidInputError "
+        "MissingLibraryError NotFoundError "
         "OptimizerError PredictionError ProgramError RecordError RunCancelledError "
         "ServerRefusedError SignatureError SpaceError StepFailedError StoreError "
         "SupersededError TrialFailedError TrialPaused TrialStopped UntrustedError WaitError"

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+from cargobike.core import settings
 from cargobike.core.errors import InvalidInputError
 
 
@@ -78,7 +79,7 @@ def check_private(address: Address, *, has_token: bool, allow_http: bool) -> Non
         raise InvalidInputError(
             f"The token would travel to {address} unencrypted, readable on the way. Use https://, or an "
             "SSH tunnel (ssh -L 8520:127.0.0.1:8520 HOST, then http://127.0.0.1:8520), or allow it: allow_http=True "
-            "(CARGOBIKE_ALLOW_HTTP=1)."
+            f"({settings.ALLOW_HTTP}=1)."
         )
 
 

@@ -18,6 +18,7 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
+from cargobike.core import settings
 from cargobike.core.errors import (
     AuthenticationError,
     ConnectionLostError,
@@ -143,7 +144,7 @@ class Connection:
             self.close()
             raise AuthenticationError(
                 f"{self.address} does not prove its name: {error.verify_message}. Is it your own certificate? Give the "
-                "authority behind it with ca_file=… (CARGOBIKE_CA_FILE)."
+                f"authority behind it with ca_file=… ({settings.CA_FILE})."
             ) from error
         except (OSError, http.client.HTTPException) as error:
             self.close()

@@ -6,6 +6,7 @@ from typing import Final
 
 import msgspec
 
+from cargobike.core import settings
 from cargobike.core.errors import (
     AuthenticationError,
     CargobikeError,
@@ -33,7 +34,7 @@ def error_of(status: int, body: bytes, server: str) -> CargobikeError:
     match status:
         case 401:
             return AuthenticationError(
-                f"{server} asks for a token that it knows: give token=…, CARGOBIKE_TOKEN or CARGOBIKE_TOKEN_FILE. "
+                f"{server} asks for a token that it knows: give token=…, {settings.TOKEN} or {settings.TOKEN_FILE}. "
                 "A person who administers the project makes one with: cargobike tokens create NAME"
             )
         case 403:
