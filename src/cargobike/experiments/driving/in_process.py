@@ -63,7 +63,6 @@ class HereParts:
     callbacks: Sequence[Callback] = ()
 
 
-@dataclass(slots=True)
 class _HereSeat(Seat):
     """A seat without an agent: what the trial says goes straight to the driver."""
 
