@@ -132,8 +132,8 @@ def test_mistakes_are_told_before_anything_is_started() -> None:
 def test_it_starts_before_the_first_experiment_and_shows_it_when_it_comes(tmp_path: Path) -> None:
     project = tmp_path / "new" / ".cargobike"
     with running("--port", "0", CARGOBIKE_PROJECT=str(project)) as (_, address):
-        page = httpx.get(address, timeout=PATIENCE_S).text
-        assert "No experiments yet" in page
+        assert "No experiments yet" in httpx.get(address, timeout=PATIENCE_S).text
+        page = httpx.get(f"{address.rstrip('/')}/experiments", timeout=PATIENCE_S).text
         assert str(project.parent) in page
         assert not project.exists()
         builder = JournalBuilder(ProjectFolder(project), "20270101-000000-aaaa", name="the-first")

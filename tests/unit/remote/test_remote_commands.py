@@ -243,8 +243,9 @@ class TestDesk:
             desk.receive(call.id, "link", b"x", 0)
 
     def test_a_command_that_is_not_read_any_more_is_interrupted(self, desk: Desk) -> None:
-        call = desk.prepare("read")
-        process = desk.start(call.id, ["logs", "20270115-080002-runs", "--follow"]).process
+        call = desk.prepare("run")
+        desk.receive(call.id, "waiting.py", b"import time\n\n\ndef train():\n    time.sleep(600)\n", 0)
+        process = desk.start(call.id, ["run", "in/waiting.py:train", "--quiet"]).process
         assert process is not None
         give_up_at = time.monotonic() + 60
         while not process.has_ended:
