@@ -15,7 +15,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import tables
 from rig import findings, machine, processes, table
-from rig.measuring import ROOT, Case, Figures, Measurement, Samples, Target, compile_own_code, measure, show
+from rig.findings import at_least, at_most
+from rig.measuring import ROOT, Case, Figures, Measurement, Samples, Target, compile_own_code, measure
 from rig.processes import Run
 
 OURS = "Cargobike"
@@ -84,16 +85,17 @@ def _comparison(shape: str, order: str, folder: str, only: list[str] | None, rou
         times = 8 if order == "shuffled" else 2
         if shape == "higgs":
             text = f"{order}: at least {times} × petastorm's batched loader ({best})"
-            judged.append(_at_least(text, against, times, " ×"))
+            judged.append(at_least(text, against, times, " ×", gate=True))
             cpu = samples.ratio(best, OURS, "cpu_s_per_million")
-            judged.append(_at_least(f"{order}: the same in processor time", cpu, times, " ×"))
+            judged.append(at_least(f"{order}: the same in processor time", cpu, times, " ×", gate=True))
         rates = {label: samples.median(label, "krows_s") or 0.0 for label in samples.runs if label != OURS}
         ours = samples.median(OURS, "krows_s")
         if rates and ours:
             nearest = max(rates, key=lambda label: rates[label])
-            judged.append(_at_least(f"{order}: faster than every peer ({nearest})", ours / rates[nearest], 1, " ×"))
+            text = f"{order}: faster than every peer ({nearest})"
+            judged.append(at_least(text, ours / rates[nearest], 1, " ×", gate=True))
         if shape == "mnist":
-            judged.append(_at_least(f"bytes, {order}: at least 1,100 krows/s", ours, 1100, " krows/s", "information"))
+            judged.append(at_least(f"bytes, {order}: at least 1,100 krows/s", ours, 1100, " krows/s"))
         return judged
 
     return Measurement(
@@ -119,10 +121,10 @@ def _own(folder: str, rounds: int) -> Measurement:
             return samples.median(OURS, figure)
 
         return [
-            _at_most("first batch within 0.3 s of an imported library", middle("first_s"), 0.3, " s"),
-            _at_most("memory grown by at most 4 row groups", middle("grown_groups"), 4, " groups"),
-            _at_most("resumed at any point, first batch included, in 50 ms", middle("resumed_ms"), 50, " ms"),
-            _at_most("eight ranks work at most 5 % more than one", middle("eight_to_one"), 1.05, " ×"),
+            at_most("first batch within 0.3 s of an imported library", middle("first_s"), 0.3, " s"),
+            at_most("memory grown by at most 4 row groups", middle("grown_groups"), 4, " groups"),
+            at_most("resumed at any point, first batch included, in 50 ms", middle("resumed_ms"), 50, " ms"),
+            at_most("eight ranks work at most 5 % more than one", middle("eight_to_one"), 1.05, " ×"),
         ]
 
     return Measurement(
@@ -146,16 +148,6 @@ def _own(folder: str, rounds: int) -> Measurement:
 
 def _read(_: Case, run: Run) -> Figures:
     return {name: float(value) for name, value in run.answer.items()}
-
-
-def _at_least(text: str, value: float | None, least: float, unit: str, kind: str = "gate") -> Target:
-    met = None if value is None else value >= least
-    return Target(text=text, found=show(value, ".3g", unit), met=met, kind=kind)  # type: ignore[arg-type]
-
-
-def _at_most(text: str, value: float | None, most: float, unit: str) -> Target:
-    met = None if value is None else value <= most
-    return Target(text=text, found=show(value, ".3g", unit), met=met, kind="information")
 
 
 if __name__ == "__main__":
