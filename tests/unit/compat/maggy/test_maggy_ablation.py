@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import keras
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -21,6 +20,8 @@ HERE: dict[str, Any] = {"workers": 0, "quiet": True, "seed": 3}
 
 
 def base_model() -> Any:
+    import keras  # takes seconds, for which a process that runs other tests need not wait
+
     return keras.Sequential(
         [
             keras.Input((4,)),
@@ -33,6 +34,8 @@ def base_model() -> Any:
 
 
 def other_model() -> Any:
+    import keras
+
     return keras.Sequential([keras.Input((4,)), keras.layers.Dense(1, name="only")])
 
 
@@ -98,6 +101,8 @@ def test_a_study_of_0_3_is_given_by_keywords_and_may_be_repeated() -> None:
 
 
 def test_the_first_and_the_last_layer_stay_and_a_wrong_name_is_told() -> None:
+    import keras
+
     assert names_of(model_without(base_model, "my_dense_one")) == ["my_dense_two", "drop", "out"]
     with pytest.raises(ValueError, match="'out' is the first or the last layer"):
         model_without(base_model, "out")

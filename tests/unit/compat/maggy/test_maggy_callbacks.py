@@ -5,14 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import keras
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from cargobike import experiment as own
-from cargobike.compat.maggy import Searchspace, callbacks, experiment
+from cargobike.compat.maggy import Searchspace, experiment
 from cargobike.compat.maggy.core.patching import MaggyDataLoader, MaggyPetastormDataLoader
 from cargobike.compat.maggy.core.reporter import Reporter
 from cargobike.compat.maggy.experiment_config import OptimizationConfig
@@ -21,6 +20,8 @@ HERE: dict[str, Any] = {"workers": 0, "quiet": True, "seed": 3}
 
 
 def fit(*given: Any) -> None:
+    import keras  # takes seconds, for which a process that runs other tests need not wait
+
     model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
     model.compile("sgd", loss="mse", metrics=["accuracy"])
     x, y = np.zeros((8, 2), "float32"), np.zeros((8, 1), "float32")
@@ -28,6 +29,8 @@ def fit(*given: Any) -> None:
 
 
 def test_the_ends_of_epochs_and_batches_are_broadcast() -> None:
+    from cargobike.compat.maggy import callbacks
+
     reporter = Reporter()
     batches = callbacks.KerasBatchEnd(reporter)
     for batch in (0, 1, 0, 1):
@@ -40,6 +43,8 @@ def test_the_ends_of_epochs_and_batches_are_broadcast() -> None:
 
 
 def test_fit_broadcasts() -> None:
+    from cargobike.compat.maggy import callbacks
+
     def train(x: float, reporter: Any) -> float:
         fit(callbacks.KerasEpochEnd(reporter, metric="val_acc"))
         return x
