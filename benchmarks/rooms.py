@@ -12,9 +12,13 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from rig import findings
 from rig.measuring import BENCHMARKS, ROOT, Target
+
+Size = Literal["usual", "brief", "quick"]
+"""How much is measured: everything, the same with fewer rounds, or only whether it works."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +31,7 @@ class RoomProgram:
         question: What it answers, with the peers that are beside us.
         program: Path below `benchmarks/`.
         usual: What it is called with.
+        brief: What it is called with for results in less time, where that differs from `usual`.
         quick: What it is called with when only a look is wanted.
         timeout_s: When to give up.
     """
@@ -36,12 +41,14 @@ class RoomProgram:
     question: str
     program: str
     usual: tuple[str, ...] = ()
+    brief: tuple[str, ...] | None = None
     quick: tuple[str, ...] = ()
     timeout_s: float = 1800.0
 
-    def run(self, *, quick: bool) -> list[Target]:
+    def run(self, size: Size) -> list[Target]:
         """Run it to its end, its output passed on; returns what it found, nothing if it failed."""
-        arguments = self.quick if quick else self.usual
+        shorter = self.usual if self.brief is None else self.brief
+        arguments = {"usual": self.usual, "brief": shorter, "quick": self.quick}[size]
         with tempfile.TemporaryDirectory(prefix="bench-") as folder:
             path = Path(folder) / "findings.json"
             paths = f"{ROOT / 'src'}{os.pathsep}{BENCHMARKS}"
@@ -64,6 +71,7 @@ ROOMS: Sequence[RoomProgram] = (
         name="loaders",
         question="How many rows a second do loaders give? Beside petastorm, torch, tf.data, Hugging Face, Ray Data.",
         program="data/compare_loaders.py",
+        brief=("--rounds", "1"),
         quick=("--rounds", "1", "--table", "higgs", "--only", "torch"),
         timeout_s=3600.0,
     ),
@@ -72,6 +80,7 @@ ROOMS: Sequence[RoomProgram] = (
         name="feature-groups",
         question="How fast do groups take rows?",
         program="features/groups.py",
+        brief=("--rounds", "1"),
         quick=("--rows", "100000", "--large", "200000", "--rounds", "1"),
     ),
     RoomProgram(
@@ -79,6 +88,7 @@ ROOMS: Sequence[RoomProgram] = (
         name="joins",
         question="What does a join that is right in time cost? Beside bare DuckDB and Feast.",
         program="features/join.py",
+        brief=("--rounds", "2"),
         quick=("--rows", "100000", "--labels", "20000", "--rounds", "1", "--feast-rounds", "0"),
     ),
     RoomProgram(
@@ -86,6 +96,7 @@ ROOMS: Sequence[RoomProgram] = (
         name="look-ups",
         question="How long does an online look-up take, in each store? Beside Feast.",
         program="features/online.py",
+        brief=("--rounds", "1"),
         quick=("--keys", "20000", "--stores", "sqlite", "--rounds", "1"),
     ),
     RoomProgram(
@@ -100,6 +111,10 @@ ROOMS: Sequence[RoomProgram] = (
         question="How many requests a second, and at what cost? Beside FastAPI, MLServer, LitServe and BentoML.",
         program="serving/http_load.py",
         usual=("--servers", "ours", "ours-without-log", "fastapi", "mlserver", "litserve", "bentoml"),
+        brief=(
+            *("--servers", "ours", "ours-without-log", "fastapi", "mlserver", "litserve", "bentoml"),
+            *("--rounds", "1", "--seconds", "6"),
+        ),
         quick=("--servers", "ours", "ours-without-log", "--callers", "16", "--seconds", "3", "--rounds", "1"),
     ),
     RoomProgram(
@@ -107,6 +122,7 @@ ROOMS: Sequence[RoomProgram] = (
         name="rolls",
         question="Does a request fail while versions change under load?",
         program="serving/rolls.py",
+        brief=("--rolls", "25", "--steps", "3"),
         quick=("--rolls", "3", "--steps", "1"),
     ),
     RoomProgram(
@@ -114,6 +130,7 @@ ROOMS: Sequence[RoomProgram] = (
         name="shift",
         question="Is a shift seen, how often falsely, at what cost? Beside alibi-detect, frouros, evidently and river.",
         program="monitoring/shift.py",
+        brief=("--windows", "300", "--large", "30", "--peer-windows", "20"),
         quick=("--windows", "60", "--large", "5", "--no-peers"),
     ),
     RoomProgram(
@@ -125,10 +142,27 @@ ROOMS: Sequence[RoomProgram] = (
         quick=("--steps", "50", "--all-steps", "500"),
     ),
     RoomProgram(
+        room="dashboard",
+        name="dashboards",
+        question="How soon is a page of 10,000 trials there? Beside MLflow and optuna-dashboard.",
+        program="ui/dashboards.py",
+        brief=("--rounds", "2"),
+        quick=("--quick", "--rounds", "1"),
+    ),
+    RoomProgram(
+        room="dashboard",
+        name="many-objects",
+        question="How long do pages take with 10,000 things of each kind?",
+        program="ui/many_objects.py",
+        brief=("--rounds", "3"),
+        quick=("--count", "300", "--rounds", "2"),
+    ),
+    RoomProgram(
         room="sharing",
         name="transfers",
         question="How fast are transfers on one machine? Beside libtorrent.",
         program="sharing/speed.py",
+        brief=("--mb", "300"),
         quick=("--mb", "50"),
     ),
 )

@@ -1,4 +1,4 @@
-"""Measure all rooms of Cargobike beside their peers: `python benchmarks/run.py [--only NAME] [--quick] [--keep]`.
+"""Measure all rooms of Cargobike beside their peers: `python benchmarks/run.py [--only NAME] [--brief] [--keep]`.
 
 See README.md in this folder for what the figures mean and what can mislead.
 """
@@ -17,10 +17,11 @@ from typing import Any
 from measurements import ALL
 from rig import findings, machine, processes, table, venvs
 from rig.measuring import BENCHMARKS, ROOT, Measurement, Target, compile_own_code, measure
-from rooms import ROOMS
+from rooms import ROOMS, Size
 
 EXPERIMENTS = "experiments"
 FIGURES = BENCHMARKS / "figures.json"
+BRIEF_ROUNDS = 2
 PAGE = ROOT / "docs" / "benchmarks.md"
 
 
@@ -39,19 +40,26 @@ def main() -> int:
     }
     print(_heading(report), flush=True)
     found: dict[tuple[str, str], list[Target]] = {}
+    took: dict[str, float] = {}
+    size: Size = "quick" if arguments.quick else "brief" if arguments.brief else "usual"
     for measurement in chosen:
-        samples = measure(measurement, quick=arguments.quick)
+        began = time.monotonic()
+        samples = measure(measurement, quick=arguments.quick, most_rounds=BRIEF_ROUNDS if arguments.brief else 100)
         targets = list(measurement.targets(samples))
         found[EXPERIMENTS, measurement.name] = targets
         report["measurements"][measurement.name] = table.as_json(samples, targets)
         print(table.render(measurement, samples) + "\n", flush=True)
+        took[measurement.name] = time.monotonic() - began
     for program in ROOMS:
         if not arguments.only or program.name in arguments.only or program.room in arguments.only:
             print(f"## {program.room}: {program.question}\n", flush=True)
-            found[program.room, program.name] = program.run(quick=arguments.quick)
-            print(flush=True)
+            began = time.monotonic()
+            found[program.room, program.name] = program.run(size)
+            took[program.name] = time.monotonic() - began
+            print(f"\n{program.name} took {took[program.name]:.0f} s\n", flush=True)
     judged = [(f"{room}: {name}", target) for (room, name), targets in found.items() for target in targets]
     print(table.render_targets(judged), flush=True)
+    print(f"\nTook {sum(took.values()) / 60:.1f} min: " + ", ".join(f"{name} {s:.0f} s" for name, s in took.items()))
     if arguments.keep:
         findings.keep(FIGURES, found, report["versions"]["cargobike"])
         findings.write_page(FIGURES, PAGE)
@@ -65,6 +73,7 @@ def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Measure Cargobike beside its peers.")
     names = [one.name for one in ALL] + list(dict.fromkeys(word for one in ROOMS for word in (one.room, one.name)))
     parser.add_argument("--only", action="append", choices=names, help="one measurement, or a room; may be repeated")
+    parser.add_argument("--brief", action="store_true", help="fewer rounds: results in a fraction of the time")
     parser.add_argument("--quick", action="store_true", help="small and few: a smoke test, not a result")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write everything to a file")
     parser.add_argument("--keep", action="store_true", help="write what was found into docs/benchmarks.md")

@@ -120,11 +120,11 @@ def compile_own_code() -> None:
         compileall.compile_dir(folder, quiet=2)
 
 
-def measure(measurement: Measurement, *, quick: bool) -> Samples:
-    """Run all rounds of a measurement; a case that fails is noted and not tried again."""
+def measure(measurement: Measurement, *, quick: bool, most_rounds: int = 100) -> Samples:
+    """Run all rounds of a measurement, or fewer; a case that fails is noted and not tried again."""
     samples = Samples()
     cases = measurement.cases(quick)
-    for number in range(measurement.rounds[1 if quick else 0]):
+    for number in range(min(most_rounds, measurement.rounds[1 if quick else 0])):
         for case in cases:
             if number >= case.rounds or case.label in samples.errors:
                 continue

@@ -33,6 +33,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from data import METRIC, START_S, runs
+from rig import findings
 from rig.machine import facts as machine_facts
 from rig.venvs import python_of
 
@@ -51,6 +52,7 @@ from cargobike.testing.journals import first_fact
 HERE = Path(__file__).resolve().parent
 OURS = "20231114-221320-bigg"
 PORTS = {"cargobike": 18520, "mlflow": 18521, "optuna-dashboard": 18522}
+DATA = "data shown"
 PATIENCE_S = 120.0
 """Who has not answered by then has not answered."""
 SPACE: list[dict[str, Any]] = [
@@ -208,7 +210,7 @@ def painted(system: System) -> dict[str, float]:
         found = {"first paint": first}
         try:
             page.locator(system.shown).first.wait_for(state="visible", timeout=120_000)
-            found["data shown"] = time.perf_counter() - began
+            found[DATA] = time.perf_counter() - began
         except TimeoutError as error:
             print(f"{system.name} showed nothing: {error}", file=sys.stderr)
         browser.close()
@@ -260,8 +262,34 @@ def main() -> None:
         samples = measure(found, options.rounds)
     print(f"\n{trials:,} trials, {trials * points:,} points. {machine_facts()}\n")
     table(samples)
+    findings.hand_on("dashboards", judged(samples))
     if options.json:
         options.json.write_text(json.dumps(samples, indent=2))
+
+
+def judged(samples: dict[str, dict[str, list[float]]]) -> list[findings.Target]:
+    """Return what was found beside what is wanted: no peer answers or shows the same data sooner."""
+
+    def median(system: str, question: str) -> float | None:
+        values = samples.get(system, {}).get(question)
+        return statistics.median(values) if values else None
+
+    targets = [
+        findings.at_most("the page shows its figures at first", median("cargobike", f"page cold: {DATA}"), 5, " s"),
+        findings.at_most("the page shows its figures, later", median("cargobike", f"page warm: {DATA}"), 1.5, " s"),
+        findings.at_most("the 100 best of 10,000 trials", median("cargobike", "100 best trials"), 0.2, " s"),
+    ]  # fmt: skip
+    pairs = [
+        ("mlflow", "100 best trials", "100 best trials"),
+        ("mlflow", "curves of 100 trials", "curves of 100 trials"),
+        ("mlflow", f"page warm: {DATA}", f"page warm: {DATA}"),
+        ("optuna-dashboard", f"page warm: {DATA}", f"page warm: {DATA}"),
+    ]
+    for peer, question, theirs in pairs:
+        ours, other = median("cargobike", question), median(peer, theirs)
+        ratio = None if ours is None or other is None else other / ours
+        targets.append(findings.at_least(f"{question}: sooner than {peer}", ratio, 1, " ×", gate=True))
+    return targets
 
 
 def table(samples: dict[str, dict[str, list[float]]]) -> None:

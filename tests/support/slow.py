@@ -244,6 +244,7 @@ SLOW: dict[str, tuple[str, ...]] = {
     ),
     "unit/data/tables/test_writing.py": ("test_memory_holds_a_piece_of_a_long_stream",),
     "browser/test_tables.py": (),
+    "browser/test_every_page.py": (),
     "browser/test_start_page.py": (),
     "browser/test_lineage_walk.py": (),
     "browser/test_shipping_pages.py": (),

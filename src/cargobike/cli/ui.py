@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import webbrowser
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -37,16 +38,28 @@ def ui(
     allow_host: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="Also answer to this host name; may be repeated.")
     ] = None,
+    certificate: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Encrypt with this certificate, in PEM form, with those that signed it."),
+    ] = None,
+    key: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Its key. [default: in the file of the certificate]")
+    ] = None,
 ) -> None:
     """Show experiments in a browser, until Ctrl-C."""
     try:
         from cargobike.ui.web.access import access_for, new_token  # noqa: PLC0415 - an extra
-        from cargobike.ui.web.serving import bind, serve  # noqa: PLC0415 - an extra
+        from cargobike.ui.web.serving import Certificate, bind, check_certificate, serve  # noqa: PLC0415 - an extra
     except ImportError as error:
         raise MissingLibraryError(
             f'the dashboard needs {error.name}, which is not installed; install it with: pip install "cargobike[ui]"',
             name=error.name,
         ) from error
+    if key is not None and certificate is None:
+        raise InvalidInputError("--key was given without --certificate, the certificate that it belongs to.")
+    proof = None if certificate is None else Certificate(certificate, key or certificate)
+    if proof is not None:
+        check_certificate(proof)
     page = _find_page(experiment) if experiment else "/"
     folder = project.current()
     token = settings.take_ui_token() or (new_token() if with_token else None)
@@ -56,14 +69,14 @@ def ui(
     access = access_for(host, names=allow_host or (), token=token, most=most, book=TokenBook(folder))
     sock = bind(host, port)
     name = f"[{host}]" if ":" in host else host
-    address = f"http://{name}:{sock.getsockname()[1]}"
+    address = f"{'http' if proof is None else 'https'}://{name}:{sock.getsockname()[1]}"
     # The part after # is never sent to a server, and the page removes it from the browser's history.
     entry = f"{address}/login#{access.token}" if access.token else f"{address}{page}"
     typer.echo(f"Cargobike's dashboard of {folder.root} is at\n\n  {entry}\n")
     typer.echo("Ctrl-C ends it.", err=True)
     if open_browser:
         webbrowser.open(entry)
-    serve(folder, access, sock)
+    serve(folder, access, sock, proof)
 
 
 def _find_page(text: str) -> str:

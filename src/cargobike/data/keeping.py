@@ -19,6 +19,7 @@ from cargobike.core.values.times import on_calendar
 from cargobike.data.facts import TableRemoved, TableWritten
 from cargobike.data.kind import DATA
 from cargobike.data.sources.opening import open_source
+from cargobike.data.tables.addresses import NAME
 from cargobike.data.tables.listing import versions_in
 from cargobike.data.tables.opening import open_in
 from cargobike.data.tables.removing import remove_version
@@ -97,6 +98,14 @@ def list_tables(project: ProjectFolder, *, with_removed: bool = False) -> list[K
     return [table for table in tables if with_removed or table.removed_at is None]
 
 
+def versions_of(project: ProjectFolder, table: KeptTable) -> list[KeptTable]:
+    """Return all versions of the name of a table, the newest first, removed ones too; none if it has only an id."""
+    if not table.name:
+        return []
+    found = [_with_manifest(*one) for one in versions_in(project, table.name)]
+    return sorted(found, key=lambda one: (-one.header.at, one.id))
+
+
 def kept(table: Table) -> KeptTable:
     """Return a table as lists show it."""
     manifest = table.manifest
@@ -147,6 +156,16 @@ def find_table(project: ProjectFolder, text: str) -> KeptTable:
     """
     if "/" in text:
         return kept(open_in(text, project))
+    name, _, version = text.partition(":")
+    if (
+        text != "last" and NAME.fullmatch(name) and not DATA.id.fullmatch(name)
+    ):  # most often; the others need not be listed for it
+        named = [_with_manifest(*one) for one in versions_in(project, name)]
+        there = [table for table in named if table.removed_at is None] or named
+        if version and (fitting := [table for table in named if table.id == text]):
+            return fitting[0]
+        if there and not version:
+            return there[-1]
     tables = list_tables(project, with_removed=True)
     if text == "last" and tables:
         return tables[0]

@@ -7,20 +7,16 @@ from collections.abc import Iterator
 from cargobike.core.errors import StoreError
 from cargobike.core.layout import ProjectFolder
 from cargobike.core.registering.tracing import Edge, Thing
-from cargobike.monitoring.record import all_folders, read_record
+from cargobike.monitoring.following import RECORDS
 
 
 def edges(project: ProjectFolder) -> Iterator[Edge]:
     """Yield what the monitors of a project watch and compare with."""
-    for folder in all_folders(project):
-        try:
-            record = read_record(folder)
-        except StoreError:
+    for name, record in RECORDS.all(project):
+        if isinstance(record, StoreError):
             continue  # `cargobike monitor show` says what is wrong with it
-        if record is None:
-            continue
-        made, watched = Thing("monitor", folder.id), record.watched
+        made, watched = Thing("monitor", name), record.watched
         yield Edge(made, Thing(watched.kind, watched.subject), detail="watches")
-        kind, name, version = watched.reference_thing
+        kind, *reference = watched.reference_thing
         if kind:
-            yield Edge(made, Thing(kind, name, version), detail="compares with")
+            yield Edge(made, Thing(kind, *reference), detail="compares with")

@@ -37,8 +37,8 @@ from cargobike.pipelines.kind import RUNS
 from cargobike.pipelines.values.value import Value
 from cargobike.store.files.locking import is_held
 from cargobike.store.files.mirror import refresh
-from cargobike.store.files.things import folders_of
 from cargobike.store.journal.journal import JournalReader
+from cargobike.store.journal.remembering import journals_of
 
 
 class RunFolder(ThingFolder, frozen=True):
@@ -255,10 +255,9 @@ def state_of(record: RunRecord) -> RunState:
 def run_folders(project: ProjectFolder) -> Iterator[RunFolder]:
     """Yield the folders of all runs, in the order of their names."""
     refresh(project)
-    for path in folders_of(RUNS, project.root):
-        folder = RunFolder(path)
-        if RUNS.id.fullmatch(path.name) and folder.journal.is_file():
-            yield folder
+    root = project.root / RUNS.folder
+    for name, _, _ in journals_of(RUNS, project.root):
+        yield RunFolder(root / name)
 
 
 def list_runs(project: ProjectFolder, pipeline: str = "") -> list[RunRecord]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
@@ -27,6 +28,7 @@ from cargobike.serving.kind import DEPLOYMENTS
 from cargobike.serving.specification import Specification
 from cargobike.store.files.things import folders_of
 from cargobike.store.journal.journal import JournalReader
+from cargobike.store.journal.remembering import Remembered
 
 
 class DeploymentFolder(ThingFolder, frozen=True):
@@ -190,6 +192,24 @@ def find_record(project: ProjectFolder, name: str) -> DeploymentRecord:
             nearest=nearest_names(name, names),
         )
     return record
+
+
+def all_records(project: ProjectFolder) -> Iterator[tuple[str, DeploymentRecord | StoreError]]:
+    """Yield what the journals of all deployments say, by name, or why one cannot be read.
+
+    Journals that have not changed since this process read them are not opened; the records are not to be changed.
+    """
+    return _REMEMBERED.all(DEPLOYMENTS, project.root)
+
+
+def _read_whole(name: str, journal: Path) -> DeploymentRecord:
+    record = fold(JournalReader(journal, SERVING_FACTS, of=name).read_new())
+    if record is None:
+        raise StoreError(f"The journal {journal} has no whole line yet.")
+    return record
+
+
+_REMEMBERED: Final = Remembered(_read_whole)
 
 
 def all_folders(project: ProjectFolder) -> Iterator[DeploymentFolder]:

@@ -7,19 +7,15 @@ from collections.abc import Iterator
 from cargobike.core.errors import StoreError
 from cargobike.core.layout import ProjectFolder
 from cargobike.core.registering.tracing import Edge, Thing
-from cargobike.serving.record import DeploymentRecord, all_folders, read_record
+from cargobike.serving.record import DeploymentRecord, all_records
 from cargobike.serving.supervising.finding import model_name
 
 
 def edges(project: ProjectFolder) -> Iterator[Edge]:
     """Yield the versions of models, and the views, that the deployments of a project serve or may go back to."""
-    for folder in all_folders(project):
-        try:
-            record = read_record(folder)
-        except StoreError:
-            continue  # `cargobike deployments show` says what is wrong with it
-        if record is not None:
-            yield from _edges_of(folder.id, record)
+    for name, record in all_records(project):
+        if not isinstance(record, StoreError):  # `cargobike deployments show` says what is wrong with it
+            yield from _edges_of(name, record)
 
 
 def _edges_of(name: str, record: DeploymentRecord) -> Iterator[Edge]:

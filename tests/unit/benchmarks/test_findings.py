@@ -75,7 +75,7 @@ def test_the_page_of_the_documentation_shows_the_figures_that_are_kept() -> None
 
 def test_a_program_that_fails_finds_nothing(capfd: pytest.CaptureFixture[str]) -> None:
     program = RoomProgram(room="data", name="none", question="?", program="data/is_not_there.py")
-    assert program.run(quick=True) == []
+    assert program.run("quick") == []
     assert "none ended with 2" in capfd.readouterr().err
 
 

@@ -5,30 +5,35 @@ from __future__ import annotations
 from collections.abc import Iterator
 from urllib.parse import quote
 
-from cargobike.core.layout import ProjectFolder
 from cargobike.core.values.times import on_calendar
 from cargobike.data.keeping import KeptTable, list_tables
 from cargobike.ui.web.overview.cards import MOST_ENTRIES, Card, Entry, Glance
 from cargobike.ui.web.overview.searching import Document
+from cargobike.ui.web.state import ServerState
 
 
-def data_card(project: ProjectFolder) -> Card:
+def all_tables(state: ServerState) -> list[KeptTable]:
+    """Return all versions of all tables, the newest first, removed ones too; not to be changed."""
+    return state.lately("data.tables", lambda: list_tables(state.project, with_removed=True))
+
+
+def data_card(state: ServerState) -> Card:
     """Make the card of the newest tables."""
     return Card(
         name="data",
         title="Newest data",
         address="/data",
         place=60,
-        look=lambda: _look(project),
+        look=lambda: _look(state),
         empty="No tables yet. Write one:",
         command="cargobike data write rows.csv points",
     )
 
 
-def documents(project: ProjectFolder) -> Iterator[Document]:
+def documents(state: ServerState) -> Iterator[Document]:
     """List all tables for search, each in its newest version."""
     seen: set[str] = set()
-    for table in list_tables(project):
+    for table in _there(state):
         if (name := table.name or table.id) in seen:
             continue
         seen.add(name)
@@ -43,8 +48,12 @@ def documents(project: ProjectFolder) -> Iterator[Document]:
         )
 
 
-def _look(project: ProjectFolder) -> Glance:
-    tables = list_tables(project)
+def _there(state: ServerState) -> list[KeptTable]:
+    return [table for table in all_tables(state) if table.removed_at is None]
+
+
+def _look(state: ServerState) -> Glance:
+    tables = _there(state)
     return Glance(entries=[_entry(table) for table in tables[:MOST_ENTRIES]], total=len(tables))
 
 

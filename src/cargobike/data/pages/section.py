@@ -10,9 +10,9 @@ from starlette.responses import Response
 
 from cargobike.core.errors import CargobikeError, NotFoundError
 from cargobike.core.values.times import on_calendar
-from cargobike.data.keeping import KeptTable, find_table, head_of, list_tables
+from cargobike.data.keeping import KeptTable, find_table, head_of, versions_of
 from cargobike.data.pages.answers import Table, TableDetails, TableFile, TablePage
-from cargobike.data.pages.glancing import data_card, documents
+from cargobike.data.pages.glancing import all_tables, data_card, documents
 from cargobike.data.tables.samples import as_texts
 from cargobike.store.history.environment import without_credentials
 from cargobike.ui.web.answering import REFUSALS, sends
@@ -23,6 +23,7 @@ from cargobike.ui.web.templates import Pages
 
 Offset = Annotated[int, Query(ge=0, le=2**31 - 1, description="How many to skip.")]
 Limit = Annotated[int, Query(ge=1, le=1000, description="How many to return at most.")]
+Words = Annotated[str, Query(max_length=200, description="Only tables in whose name, columns or source this occurs.")]
 
 _SAMPLE_ROWS = 20
 
@@ -32,15 +33,15 @@ api = APIRouter(tags=["data"], responses=REFUSALS)
 
 @api.get("/data")
 @sends
-def tables(state: Server, offset: Offset = 0, limit: Limit = 50) -> TablePage:
-    """Return the tables that were written into the project, the newest first."""
-    return _listed(state, offset, limit)
+def tables(state: Server, words: Words = "", offset: Offset = 0, limit: Limit = 50) -> TablePage:
+    """Return the tables that were written into the project in all their versions, the newest first."""
+    return _listed(state, words, offset, limit)
 
 
 @pages.get("/data")
-def page(state: Server, templates: Pages, offset: Offset = 0, limit: Limit = 100) -> Response:
+def page(state: Server, templates: Pages, words: Words = "", offset: Offset = 0, limit: Limit = 100) -> Response:
     """Return the page with the list of tables."""
-    return templates.page("data/tables.html", listed=_listed(state, offset, limit))
+    return templates.page("data/tables.html", listed=_listed(state, words, offset, limit), words=words)
 
 
 @api.get("/data/{table}")
@@ -65,10 +66,15 @@ def data_section(server: ServerState) -> Section:
         pages=pages,
         api=api,
         package="cargobike.data.pages",
-        cards=(data_card(server.project),),
-        documents=lambda: documents(server.project),
+        cards=(data_card(server),),
+        documents=lambda: documents(server),
+        prepare=lambda: _prepare(server),
         filters={"bytes": size_text},
     )
+
+
+def _prepare(server: ServerState) -> None:
+    all_tables(server)
 
 
 def size_text(size_bytes: int) -> str:
@@ -86,8 +92,10 @@ def size_text(size_bytes: int) -> str:
     return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
 
 
-def _listed(state: ServerState, offset: int, limit: int) -> TablePage:
-    tables = list_tables(state.project, with_removed=True)
+def _listed(state: ServerState, words: str, offset: int, limit: int) -> TablePage:
+    tables = all_tables(state)
+    if wanted := words.strip().lower():
+        tables = [one for one in tables if wanted in _words(one)]
     shown = [_described(table) for table in tables[offset : offset + limit]]
     return TablePage(tables=shown, total=len(tables), offset=offset, limit=limit)
 
@@ -95,7 +103,6 @@ def _listed(state: ServerState, offset: int, limit: int) -> TablePage:
 def _details(state: ServerState, text: str) -> TableDetails:
     if "/" in text:
         raise NotFoundError(f"There is no table {text!r} in this project.", wanted=text)
-    tables = list_tables(state.project, with_removed=True)
     found = find_table(state.project, text)
     sample, problem = [], found.problem
     if found.removed_at is None:
@@ -109,7 +116,7 @@ def _details(state: ServerState, text: str) -> TableDetails:
         url="" if found.table is None else without_credentials(found.table.url),
         user=found.header.user,
         host=found.header.host,
-        versions=[_described(one) for one in tables if found.name and one.name == found.name],
+        versions=[_described(one) for one in versions_of(state.project, found)],
         parts=[
             TableFile(
                 path=path,
@@ -122,6 +129,10 @@ def _details(state: ServerState, text: str) -> TableDetails:
         sample=sample,
         problem=problem,
     )
+
+
+def _words(table: KeptTable) -> str:
+    return " ".join((table.id, table.header.source, *table.header.columns)).lower()
 
 
 def _described(table: KeptTable) -> Table:

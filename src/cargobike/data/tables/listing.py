@@ -5,64 +5,64 @@ from __future__ import annotations
 import builtins
 import re
 from collections.abc import Iterator
+from functools import partial
+from typing import Final
 
 from cargobike.core import layout
 from cargobike.core.errors import StoreError
 from cargobike.core.layout import ProjectFolder
-from cargobike.data.tables.addresses import FILE, NAME, Address, named
-from cargobike.data.tables.manifest import Manifest
+from cargobike.data.tables.addresses import FILE, NAME, named
 from cargobike.data.tables.table import Table
 from cargobike.data.tables.versions import read_version
 from cargobike.store.files import project
+from cargobike.store.files.remembering import ReadOnce
 from cargobike.store.files.storages import storage_of
 
 _MANIFEST = re.compile(rf"{layout.DATA}/(?P<name>{NAME.pattern})/(?P<version>[1-9][0-9]{{0,8}})/{re.escape(FILE)}")
-
-_MOST_KEPT = 10_000
 
 
 def tables_in(folder: ProjectFolder) -> dict[str, builtins.list[int]]:
     """Return the names of the tables of a project, in order, each with the numbers of its versions."""
     names: dict[str, builtins.list[int]] = {}
-    for name, version, _ in _manifests(folder):
+    for name, version, *_ in _manifests(folder):
         names.setdefault(name, []).append(version)
     return names
 
 
-def versions_in(folder: ProjectFolder) -> Iterator[tuple[str, int, Table | StoreError]]:
-    """Yield all versions of all tables of a project, removed ones too; with the problem if one cannot be read."""
-    for name, version, token in _manifests(folder):
-        address = named(name, folder)
+def versions_in(folder: ProjectFolder, name: str = "") -> Iterator[tuple[str, int, Table | StoreError]]:
+    """Yield all versions of all tables of a project, removed ones too; with the problem if one cannot be read.
+
+    Args:
+        folder: The project.
+        name: Only versions of this table.
+    """
+    storage = storage_of(folder)
+    for table, version, path, token in _manifests(folder, name):
         try:
-            manifest = _read(address, version, token)
+            found = _read_before.get(storage, path, token, partial(_read, folder, table, version))
         except StoreError as error:
-            yield name, version, error
+            yield table, version, error
             continue
-        if manifest is not None:
-            yield name, version, Table(address, manifest)
+        if found is not None:
+            yield table, version, found
 
 
-def _manifests(folder: ProjectFolder) -> builtins.list[tuple[str, int, str]]:
-    """Return name and version of each manifest of a project, and what differs after every change of it."""
-    entries = storage_of(folder).list(layout.DATA, deep=True)
+def _manifests(folder: ProjectFolder, name: str = "") -> builtins.list[tuple[str, int, str, str]]:
+    """Return name, version and path of each manifest of a project, and what differs after every change of it."""
+    entries = storage_of(folder).list(f"{layout.DATA}/{name}" if name else layout.DATA, deep=True)
     matches = ((entry, _MANIFEST.fullmatch(entry.path)) for entry in entries)
-    return sorted((match["name"], int(match["version"]), entry.token) for entry, match in matches if match is not None)
+    return sorted(
+        (match["name"], int(match["version"]), entry.path, entry.token) for entry, match in matches if match is not None
+    )
 
 
-_read_before: dict[tuple[str, int, str], Manifest] = {}
+_read_before: Final = ReadOnce[Table | None]()
 
 
-def _read(address: Address, version: int, token: str) -> Manifest | None:
-    """Read a manifest, unless this process has read it as it is: a dashboard lists them again and again."""
-    key = (address.storage.url, version, token)
-    if key not in _read_before:
-        manifest = read_version(address.storage, version)
-        if manifest is None:
-            return None
-        if len(_read_before) >= _MOST_KEPT:
-            _read_before.clear()
-        _read_before[key] = manifest
-    return _read_before.get(key)
+def _read(folder: ProjectFolder, name: str, version: int) -> Table | None:
+    address = named(name, folder)
+    manifest = read_version(address.storage, version)
+    return None if manifest is None else Table(address, manifest)
 
 
 def list() -> builtins.list[Table]:

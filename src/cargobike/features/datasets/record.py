@@ -7,12 +7,14 @@ not seen by anything.
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Any, Final
 
 import msgspec
 
 from cargobike.core.errors import InvalidInputError, NotFoundError, StoreError, nearest, nearest_names
 from cargobike.features.views.record import NAME, check_name
+from cargobike.store.files.remembering import ReadOnce
 from cargobike.store.files.storage import Storage
 
 FOLDER: Final = "datasets"
@@ -80,6 +82,9 @@ class DatasetRecord(msgspec.Struct, frozen=True, kw_only=True):
     step: str = ""
 
 
+_read_before: Final = ReadOnce[DatasetRecord]()
+
+
 def folder_of(name: str, version: int) -> str:
     """Return where a version lies in its project."""
     return f"{FOLDER}/{name}/{version}"
@@ -136,8 +141,15 @@ def versions_of_dataset(storage: Storage, name: str) -> list[int]:
 
 def read_datasets(storage: Storage) -> list[DatasetRecord]:
     """Return all training datasets of a project in all versions, by name and version."""
-    matches = [match for entry in storage.list(FOLDER, deep=True) if (match := _MANIFEST.fullmatch(entry.path))]
-    return [_read(storage, *place) for place in sorted((match["name"], int(match["version"])) for match in matches)]
+    places = sorted(
+        (match["name"], int(match["version"]), entry.token)
+        for entry in storage.list(FOLDER, deep=True)
+        if (match := _MANIFEST.fullmatch(entry.path))
+    )
+    return [
+        _read_before.get(storage, manifest_of(name, version), token, partial(_read, storage, name, version))
+        for name, version, token in places
+    ]
 
 
 def _versions(storage: Storage, name: str, file: str) -> list[tuple[str, int]]:

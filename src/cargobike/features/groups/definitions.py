@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -15,13 +16,12 @@ from cargobike.core.errors import StoreError
 from cargobike.features.definition import Definition
 from cargobike.features.delta.schemas import type_of
 from cargobike.features.groups.naming import FOLDER, find_definitions, folder_of_rows
+from cargobike.store.files.remembering import ReadOnce
 from cargobike.store.files.storage import Storage
-
-_MOST_KEPT: Final = 10_000
 
 _log = logging.getLogger(__name__)
 
-_read_before: dict[tuple[str, str, str], Definition] = {}
+_read_before: Final = ReadOnce[Definition]()
 
 
 def table_folder(definition: Definition) -> str:
@@ -37,7 +37,7 @@ def all_definitions(storage: Storage) -> list[Definition]:
     definitions = []
     for _, (_, path, token) in sorted(find_definitions(storage).items()):
         try:
-            definitions.append(_read_once(storage, path, token))
+            definitions.append(_read_before.get(storage, path, token, partial(_read, storage, path)))
         except StoreError as error:
             _log.warning("A feature group is left out: %s", error)
     return definitions
@@ -78,17 +78,11 @@ def _path(definition: Definition) -> str:
     return f"{FOLDER}/{definition.name}.v{definition.version}.{definition.revision}.json"
 
 
-def _read_once(storage: Storage, path: str, token: str) -> Definition:
-    """Read a definition, unless this process has read it: one that was written never changes."""
-    key = (storage.url, path, token)
-    if key not in _read_before:
-        if len(_read_before) >= _MOST_KEPT:
-            _read_before.clear()
-        data = storage.read(path)
-        if data is None:
-            raise StoreError(f"{storage}/{path} was deleted while the groups of the project were listed.")
-        _read_before[key] = _decode(data, f"{storage}/{path}")
-    return _read_before[key]
+def _read(storage: Storage, path: str) -> Definition:
+    data = storage.read(path)
+    if data is None:
+        raise StoreError(f"{storage}/{path} was deleted while the groups of the project were listed.")
+    return _decode(data, f"{storage}/{path}")
 
 
 def _decode(data: bytes, where: str) -> Definition:

@@ -69,7 +69,7 @@ def search(text: str, folder: ProjectFolder | None = None) -> list[tuple[Group, 
     wanted = text.strip().lower()
     matches = []
     for one in list_groups(folder):
-        places = [place for place, words in _words(one.definition) if wanted in words.lower()]
+        places = [place for place, words in words_of(one.definition) if wanted in words.lower()]
         if places:
             matches.append((one, places))
     return matches
@@ -99,7 +99,8 @@ def named_rows(name: str, folder: ProjectFolder) -> Named | None:
     return Named(table.read(), Thing("table", name.partition(":")[0], str(table.version)))
 
 
-def _words(definition: Definition) -> list[tuple[str, str]]:
+def words_of(definition: Definition) -> list[tuple[str, str]]:
+    """Return the words by which a group is found, each with where it stands."""
     said = [("name", definition.name), ("description", definition.description), ("owner", definition.owner)]
     said += [("tag", tag) for tag in definition.tags]
     return said + [(f"feature {name}", name) for name in (*definition.key, *definition.features)]

@@ -21,14 +21,13 @@ from cargobike.core.values.numbers import describe
 from cargobike.features.definition import Definition
 from cargobike.features.groups.naming import FOLDER, NAME
 from cargobike.features.groups.rows.incoming import is_query
+from cargobike.store.files.remembering import ReadOnce
 from cargobike.store.files.storage import Storage
 from cargobike.store.history.environment import without_credentials
 
 _FILE: Final = re.compile(
     rf"{FOLDER}/(?P<name>{NAME.pattern})\.v(?P<version>[1-9]\d{{0,5}})\.from\.(?P<digest>[0-9a-f]{{32}})\.json"
 )
-_MOST_KEPT: Final = 50_000
-_read_before: dict[tuple[str, str, str], GroupOrigin] = {}
 
 
 class GroupOrigin(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,6 +42,9 @@ class GroupOrigin(msgspec.Struct, frozen=True, kw_only=True):
     def thing(self) -> Thing:
         """What lineage calls it."""
         return Thing(self.kind, self.name, self.version)
+
+
+_read_before: Final = ReadOnce[GroupOrigin]()
 
 
 class Named(NamedTuple):
@@ -125,12 +127,9 @@ def _path(definition: Definition, thing: Thing) -> str:
 
 def _read_once(storage: Storage, path: str, token: str) -> GroupOrigin | None:
     """Read a file, unless this process has read it: one that was written never changes."""
-    key = storage.url, path, token
-    if key not in _read_before:
-        if len(_read_before) >= _MOST_KEPT:
-            _read_before.clear()
-        try:
-            _read_before[key] = msgspec.json.decode(storage.read(path) or b"", type=GroupOrigin)
-        except msgspec.DecodeError:
-            return None
-    return _read_before[key]
+    try:
+        return _read_before.get(
+            storage, path, token, lambda: msgspec.json.decode(storage.read(path) or b"", type=GroupOrigin)
+        )
+    except msgspec.DecodeError:
+        return None

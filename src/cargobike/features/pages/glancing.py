@@ -4,33 +4,55 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cargobike.core.layout import ProjectFolder
 from cargobike.core.values.times import on_calendar
 from cargobike.features.datasets.record import DatasetRecord, read_datasets
+from cargobike.features.definition import Definition
 from cargobike.features.groups.definitions import all_definitions
-from cargobike.features.views.record import read_views
+from cargobike.features.views.record import ViewRecord, read_views
 from cargobike.store.files.storages import storage_of
 from cargobike.ui.web.overview.cards import MOST_ENTRIES, Card, Entry, Glance
 from cargobike.ui.web.overview.searching import Document
+from cargobike.ui.web.state import ServerState
 
 
-def features_card(project: ProjectFolder) -> Card:
+def all_groups(state: ServerState) -> list[Definition]:
+    """Return the newest version of each group, by name; not to be changed."""
+    return state.lately(
+        "features.groups", lambda: list({one.name: one for one in all_definitions(storage_of(state.project))}.values())
+    )
+
+
+def all_views(state: ServerState) -> list[ViewRecord]:
+    """Return the newest version of each view, by name; not to be changed."""
+    return state.lately(
+        "features.views", lambda: list({one.name: one for one in read_views(storage_of(state.project))}.values())
+    )
+
+
+def all_datasets(state: ServerState) -> list[DatasetRecord]:
+    """Return all versions of all training datasets, the newest first; not to be changed."""
+    return state.lately(
+        "features.datasets",
+        lambda: sorted(read_datasets(storage_of(state.project)), key=lambda one: (-one.at, one.name, -one.version)),
+    )
+
+
+def features_card(state: ServerState) -> Card:
     """Make the card of features: the newest training datasets, and how many groups there are."""
     return Card(
         name="features",
         title="Features and training data",
         address="/features",
         place=65,
-        look=lambda: _look(project),
+        look=lambda: _look(state),
         empty="No feature groups yet. From Python:",
         command='features.create_group("teams", key="team_id", event_time="at")',
     )
 
 
-def documents(project: ProjectFolder) -> Iterator[Document]:
+def documents(state: ServerState) -> Iterator[Document]:
     """List groups, views and training datasets for search, each in its newest version."""
-    storage = storage_of(project)
-    for definition in {one.name: one for one in all_definitions(storage)}.values():
+    for definition in all_groups(state):
         yield Document(
             kind="group",
             name=definition.name,
@@ -40,7 +62,7 @@ def documents(project: ProjectFolder) -> Iterator[Document]:
             columns=(*definition.key, *definition.features),
             words=definition.owner,
         )
-    for view in {one.name: one for one in read_views(storage)}.values():
+    for view in all_views(state):
         yield Document(
             kind="view",
             name=view.name,
@@ -50,7 +72,10 @@ def documents(project: ProjectFolder) -> Iterator[Document]:
             words=view.user,
             at=view.at,
         )
-    for dataset in {one.name: one for one in read_datasets(storage)}.values():
+    newest: dict[str, DatasetRecord] = {}
+    for dataset in all_datasets(state):
+        newest.setdefault(dataset.name, dataset)
+    for dataset in newest.values():
         yield Document(
             kind="dataset",
             name=dataset.name,
@@ -61,12 +86,10 @@ def documents(project: ProjectFolder) -> Iterator[Document]:
         )
 
 
-def _look(project: ProjectFolder) -> Glance:
-    storage = storage_of(project)
-    newest = sorted(read_datasets(storage), key=lambda one: (-one.at, one.name))
-    groups = {one.name: one for one in all_definitions(storage)}
-    entries = [_entry(dataset) for dataset in newest[:MOST_ENTRIES]]
-    for group in list(groups.values())[: max(0, MOST_ENTRIES - len(entries))]:
+def _look(state: ServerState) -> Glance:
+    groups = all_groups(state)
+    entries = [_entry(dataset) for dataset in all_datasets(state)[:MOST_ENTRIES]]
+    for group in groups[: max(0, MOST_ENTRIES - len(entries))]:
         count = len(group.features)
         words = f"group, {count} {'feature' if count == 1 else 'features'}{', online' if group.online else ''}"
         entries.append(Entry(title=group.name, address=f"/features/{group.name}", text=words))

@@ -12,7 +12,7 @@ from cargobike.core.errors import CargobikeError, NotFoundError
 from cargobike.core.registering.tracing import Edge, Thing, page_of
 from cargobike.features.groups.definitions import all_definitions
 from cargobike.features.groups.describing import described, listed
-from cargobike.features.groups.finding import group, list_groups, search
+from cargobike.features.groups.finding import group, make_group, words_of
 from cargobike.features.groups.group import Group
 from cargobike.features.groups.naming import NAME
 from cargobike.features.pages import views
@@ -27,7 +27,7 @@ from cargobike.features.pages.answers import (
     GroupUse,
     Histogram,
 )
-from cargobike.features.pages.glancing import documents, features_card
+from cargobike.features.pages.glancing import all_datasets, all_groups, all_views, documents, features_card
 from cargobike.store.files.storages import storage_of
 from cargobike.ui.web.answering import REFUSALS, sends
 from cargobike.ui.web.section import Link, Section
@@ -106,10 +106,16 @@ def features_section(server: ServerState) -> Section:
         pages=pages,
         api=api,
         package="cargobike.features.pages",
-        cards=(features_card(server.project),),
-        documents=lambda: documents(server.project),
+        cards=(features_card(server),),
+        documents=lambda: documents(server),
+        prepare=lambda: _prepare(server),
         filters={"share": lambda value: "–" if value is None else f"{value:.2f}"},
     )
+
+
+def _prepare(server: ServerState) -> None:
+    for read in (all_groups, all_views, all_datasets):
+        read(server)
 
 
 def _use(edge: Edge) -> GroupUse:
@@ -124,8 +130,11 @@ def _found(state: ServerState, name: str, version: int | None) -> Group:
 
 
 def _listed(state: ServerState, words: str, offset: int, limit: int) -> GroupPage:
-    found = [one for one, _ in search(words, state.project)] if words.strip() else list_groups(state.project)
-    lines = [GroupLine(**listed(one)) for one in found[offset : offset + limit]]
+    found = all_groups(state)
+    if wanted := words.strip().lower():
+        found = [one for one in found if any(wanted in said.lower() for _, said in words_of(one))]
+    shown = [make_group(one, state.project) for one in found[offset : offset + limit]]
+    lines = [GroupLine(**listed(one)) for one in shown]
     return GroupPage(groups=lines, total=len(found), offset=offset, limit=limit)
 
 

@@ -11,7 +11,8 @@ from cargobike.core.errors import NotFoundError
 from cargobike.core.registering.tracing import Thing
 from cargobike.features.datasets.describing import described as described_dataset
 from cargobike.features.datasets.describing import listed as listed_dataset
-from cargobike.features.datasets.record import find_dataset, read_datasets
+from cargobike.features.datasets.record import find_dataset, versions_of_dataset
+from cargobike.features.pages.glancing import all_datasets, all_views
 from cargobike.features.pages.view_answers import (
     DatasetDetails,
     DatasetLine,
@@ -25,7 +26,7 @@ from cargobike.features.pages.view_answers import (
 )
 from cargobike.features.views.describing import described as described_view
 from cargobike.features.views.describing import listed as listed_view
-from cargobike.features.views.record import NAME, find_view, read_views
+from cargobike.features.views.record import NAME, ViewRecord, find_view
 from cargobike.store.files.storages import storage_of
 from cargobike.ui.web.answering import REFUSALS, sends
 from cargobike.ui.web.start import Server
@@ -36,6 +37,7 @@ from cargobike.ui.web.tracing.lineage import uses_of
 Offset = Annotated[int, Query(ge=0, le=2**31 - 1, description="How many to skip.")]
 Limit = Annotated[int, Query(ge=1, le=1000, description="How many to return at most.")]
 Version = Annotated[int | None, Query(ge=1, le=10**6, description="The version; by default the newest.")]
+Words = Annotated[str, Query(max_length=200, description="Only those in whose words this occurs.")]
 
 pages = APIRouter()
 api = APIRouter(tags=["features"], responses=REFUSALS)
@@ -43,15 +45,15 @@ api = APIRouter(tags=["features"], responses=REFUSALS)
 
 @api.get("/feature-views")
 @sends
-def views(state: Server, offset: Offset = 0, limit: Limit = 50) -> ViewPage:
+def views(state: Server, words: Words = "", offset: Offset = 0, limit: Limit = 50) -> ViewPage:
     """Return the views of the project by name, each in its newest version."""
-    return _views(state, offset, limit)
+    return _views(state, words, offset, limit)
 
 
 @pages.get("/feature-views")
-def views_page(state: Server, templates: Pages, offset: Offset = 0, limit: Limit = 100) -> Response:
+def views_page(state: Server, templates: Pages, words: Words = "", offset: Offset = 0, limit: Limit = 100) -> Response:
     """Return the page with the list of views."""
-    return templates.page("features/views.html", listed=_views(state, offset, limit))
+    return templates.page("features/views.html", listed=_views(state, words, offset, limit), words=words)
 
 
 @api.get("/feature-views/{name}")
@@ -69,15 +71,17 @@ def view_page(state: Server, templates: Pages, name: str, version: Version = Non
 
 @api.get("/training-datasets")
 @sends
-def datasets(state: Server, offset: Offset = 0, limit: Limit = 50) -> DatasetPage:
+def datasets(state: Server, words: Words = "", offset: Offset = 0, limit: Limit = 50) -> DatasetPage:
     """Return the training datasets of the project in all versions, the newest first."""
-    return _datasets(state, offset, limit)
+    return _datasets(state, words, offset, limit)
 
 
 @pages.get("/training-datasets")
-def datasets_page(state: Server, templates: Pages, offset: Offset = 0, limit: Limit = 100) -> Response:
+def datasets_page(
+    state: Server, templates: Pages, words: Words = "", offset: Offset = 0, limit: Limit = 100
+) -> Response:
     """Return the page with the list of training datasets."""
-    return templates.page("features/datasets.html", listed=_datasets(state, offset, limit))
+    return templates.page("features/datasets.html", listed=_datasets(state, words, offset, limit), words=words)
 
 
 @api.get("/training-datasets/{name}")
@@ -93,10 +97,17 @@ def dataset_page(state: Server, templates: Pages, name: str, version: Version = 
     return templates.page("features/dataset.html", shown=_dataset(state, name, version))
 
 
-def _views(state: ServerState, offset: int, limit: int) -> ViewPage:
-    newest = {record.name: record for record in read_views(storage_of(state.project))}
-    lines = [ViewLine(**listed_view(record)) for record in list(newest.values())[offset : offset + limit]]
+def _views(state: ServerState, words: str, offset: int, limit: int) -> ViewPage:
+    newest = all_views(state)
+    if wanted := words.strip().lower():
+        newest = [one for one in newest if wanted in _words_of_view(one)]
+    lines = [ViewLine(**listed_view(record)) for record in newest[offset : offset + limit]]
     return ViewPage(views=lines, total=len(newest), offset=offset, limit=limit)
+
+
+def _words_of_view(view: ViewRecord) -> str:
+    taken = (text for one in view.features for text in (one.group, one.feature, one.column))
+    return " ".join((view.name, view.label, view.description, *taken, *view.on_demand)).lower()
 
 
 def _view(state: ServerState, name: str, version: int | None) -> ViewDetails:
@@ -113,8 +124,10 @@ def _view(state: ServerState, name: str, version: int | None) -> ViewDetails:
     )
 
 
-def _datasets(state: ServerState, offset: int, limit: int) -> DatasetPage:
-    records = sorted(read_datasets(storage_of(state.project)), key=lambda one: (-one.at, one.name, -one.version))
+def _datasets(state: ServerState, words: str, offset: int, limit: int) -> DatasetPage:
+    records = all_datasets(state)
+    if wanted := words.strip().lower():
+        records = [one for one in records if wanted in f"{one.name}:{one.version} {one.view} {one.label}".lower()]
     lines = [DatasetLine(**listed_dataset(record)) for record in records[offset : offset + limit]]
     return DatasetPage(datasets=lines, total=len(records), offset=offset, limit=limit)
 
@@ -124,10 +137,10 @@ def _dataset(state: ServerState, name: str, version: int | None) -> DatasetDetai
     record = find_dataset(storage, _checked("training dataset", name), version)
     facts = described_dataset(storage, record)
     own: dict[str, Any] = {field: facts[field] for field in DatasetLine.__struct_fields__}
-    same = [one for one in read_datasets(storage) if one.name == record.name]
+    same = [find_dataset(storage, record.name, version) for version in versions_of_dataset(storage, record.name)]
     return DatasetDetails(
         dataset=DatasetLine(**own),
-        versions=[DatasetLine(**listed_dataset(one)) for one in reversed(same)],
+        versions=[DatasetLine(**listed_dataset(one)) for one in same],
         split=facts["split"],
         seed=facts["seed"],
         by=facts["by"],

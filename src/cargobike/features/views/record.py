@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Any, Final
 
 import msgspec
 
 from cargobike.core.errors import InvalidInputError, NotFoundError, StoreError, nearest, nearest_names
 from cargobike.store.assets.numbering import create_next
+from cargobike.store.files.remembering import ReadOnce
 from cargobike.store.files.storage import Storage
 
 FOLDER: Final = "views"
@@ -55,6 +57,9 @@ class ViewRecord(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, version=other.version, at=other.at, user=other.user) == other
 
 
+_read_before: Final = ReadOnce[ViewRecord]()
+
+
 def check_name(kind: str, name: str) -> None:
     """Refuse what can be no name of a view or a training dataset.
 
@@ -70,9 +75,15 @@ def check_name(kind: str, name: str) -> None:
 
 def read_views(storage: Storage) -> list[ViewRecord]:
     """Return all views of a project in all versions, by name and version."""
-    matches = [match for entry in storage.list(FOLDER, deep=True) if (match := _FILE.fullmatch(entry.path))]
-    places = sorted((match["name"], int(match["version"])) for match in matches)
-    return [read_view(storage, name, version) for name, version in places]
+    places = sorted(
+        (match["name"], int(match["version"]), entry.token)
+        for entry in storage.list(FOLDER, deep=True)
+        if (match := _FILE.fullmatch(entry.path))
+    )
+    return [
+        _read_before.get(storage, _path(name, version), token, partial(read_view, storage, name, version))
+        for name, version, token in places
+    ]
 
 
 def read_view(storage: Storage, name: str, version: int) -> ViewRecord:

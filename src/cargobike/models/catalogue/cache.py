@@ -92,6 +92,14 @@ class Cache:
         query = "SELECT version, summary FROM versions WHERE name = ? AND born = ? AND version >= ? ORDER BY version"
         return self._connection.execute(query, (name, born, first)).fetchall()
 
+    def all_summaries(self) -> dict[tuple[str, str], list[bytes]]:
+        """Return the encoded summaries of all versions of all models, by name and token, the oldest first."""
+        found: dict[tuple[str, str], list[bytes]] = {}
+        query = "SELECT name, born, summary FROM versions ORDER BY name, born, version"
+        for name, born, summary in self._connection.execute(query):
+            found.setdefault((name, born), []).append(summary)
+        return found
+
     def summary(self, name: str, born: str, version: int) -> bytes | None:
         """Return the encoded summary of one version."""
         query = "SELECT summary FROM versions WHERE name = ? AND born = ? AND version = ?"

@@ -118,12 +118,14 @@ class Catalogue:
 
     def all_summaries(self) -> Iterator[tuple[Model, Summary]]:
         """Yield all versions of all models, removed ones too."""
-        for name in self.names():
-            try:
-                model, summaries = self.summaries(name)
-            except NotFoundError:
-                continue  # its first version is being written
-            for _, data in summaries:
+
+        def read(cache: Cache) -> list[tuple[Model, list[bytes]]]:
+            models = [model for model, _, _ in self._newest(cache)]
+            known = cache.all_summaries()
+            return [(model, known.get((model.name, model.born), [])) for model in models]
+
+        for model, summaries in with_cache(self.project.models_index, read):
+            for data in summaries:
                 yield model, decode_summary(data)
 
     def manifest(self, name: str, version: int) -> Manifest:

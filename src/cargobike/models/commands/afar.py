@@ -10,7 +10,9 @@ AFAR: Final = {
     "models ls": Afar(),
     "models show": Afar(),
     "models verify": Afar(),
-    "models register": Afar(role="run", sends=("files", "example"), texts=("description", "trial"), keeps=True),
+    "models register": Afar(
+        role="run", sends=("model", "factory", "files", "example"), texts=("description", "trial"), keeps=True
+    ),
     "models promote": Afar(role="run", texts=("when",)),
     "models compare": Afar(),
     "models export": Afar(brings=("path",)),

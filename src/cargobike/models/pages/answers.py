@@ -61,6 +61,17 @@ class ModelDetails(Answer):
     moves: Annotated[list[AliasMove], Field(description="The newest first, 100 at most.")]
 
 
+class Promoted(Answer):
+    """What a promotion did."""
+
+    name: str
+    alias: str
+    version: Annotated[int, Field(ge=1, description="The version that the alias points at now.")]
+    before: Annotated[int | None, Field(description="The version that it pointed at before; `null` if it is new.")]
+    figures: Annotated[dict[str, float | None], Field(description="What the gate compared, by name.")]
+    remark: Annotated[str, Field(description="What there is to say about the gate.")]
+
+
 class ModelFile(Answer):
     """A file of a version."""
 
@@ -95,6 +106,13 @@ class NoteAnswer(Answer):
     at: str
     by: str
     text: str
+
+
+class VersionRemarks(Answer):
+    """What people said about a version: its tags, and its notes, the oldest first."""
+
+    tags: list[str]
+    notes: list[NoteAnswer]
 
 
 class VersionDetails(Answer):

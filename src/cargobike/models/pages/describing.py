@@ -21,20 +21,24 @@ from cargobike.models.pages.answers import (
     ModelPage,
     ModelSource,
     NoteAnswer,
+    Promoted,
     SignatureField,
     VersionDetails,
     VersionLine,
+    VersionRemarks,
 )
 from cargobike.models.version import ModelVersion
 
 _MOVES = 100
 
 
-def listed(project: ProjectFolder, words: str, offset: int, limit: int) -> ModelPage:
+def listed(models: Sequence[tuple[Model, int, bytes]], words: str, offset: int, limit: int) -> ModelPage:
     """Return a part of the models in whose words a text occurs, each in its newest version, by name."""
-    lines = [_line(model, decode_summary(data)) for model, _, data in Catalogue(project).newest()]
-    wanted = words.strip().lower()
-    fitting = sorted((line for line in lines if wanted in _words(line)), key=lambda line: line.name)
+    if not (wanted := words.strip().lower()):
+        shown = [_line(model, decode_summary(data)) for model, _, data in models[offset : offset + limit]]
+        return ModelPage(shown, len(models), offset, limit)
+    lines = (_line(model, decode_summary(data)) for model, _, data in models)
+    fitting = [line for line in lines if wanted in _words(line)]
     return ModelPage(fitting[offset : offset + limit], len(fitting), offset, limit)
 
 
@@ -76,13 +80,7 @@ def version_details(project: ProjectFolder, name: str, number: int, users: Seque
     Raises:
         NotFoundError: If there is no such version.
     """
-    catalogue = Catalogue(project)
-    model = catalogue.model(checked(name))
-    if not 1 <= number <= model.versions:
-        raise NotFoundError(
-            f"The model {name} has no version {number}; it has 1 to {model.versions}.", wanted=f"{name}:{number}"
-        )
-    version = ModelVersion(catalogue, model, number)
+    version, model = _version(project, name, number)
     signature = version.signature
     return VersionDetails(
         model=_line(model, version.summary),
@@ -99,6 +97,43 @@ def version_details(project: ProjectFolder, name: str, number: int, users: Seque
         is_card_edited=version.is_card_edited,
         versions=[other for other in (number - 1, number + 1) if 1 <= other <= model.versions],
     )
+
+
+def promoted(project: ProjectFolder, name: str, number: int, alias: str, when: str) -> Promoted:
+    """Let an alias point at a version, if it passes a gate; return what was done.
+
+    Raises:
+        NotFoundError: If there is no such version.
+        GateError: If it does not pass.
+    """
+    done = _version(project, name, number)[0].promote(alias, when=when)
+    return Promoted(name, done.alias, done.version, done.before, dict(done.figures), done.remark)
+
+
+def annotated(
+    project: ProjectFolder, name: str, number: int, *, add: Sequence[str], remove: Sequence[str], note: str
+) -> VersionRemarks:
+    """Add tags and a note to a version, take tags away; return what is said about it then.
+
+    Raises:
+        NotFoundError: If there is no such version.
+    """
+    version, _ = _version(project, name, number)
+    if add or remove:
+        version.tag(*add, remove=remove)
+    if note.strip():
+        version.note(note)
+    return VersionRemarks(list(version.tags), [NoteAnswer(_iso(one.at), one.by, one.text) for one in version.notes])
+
+
+def _version(project: ProjectFolder, name: str, number: int) -> tuple[ModelVersion, Model]:
+    catalogue = Catalogue(project)
+    model = catalogue.model(checked(name))
+    if not 1 <= number <= model.versions:
+        raise NotFoundError(
+            f"The model {name} has no version {number}; it has 1 to {model.versions}.", wanted=f"{name}:{number}"
+        )
+    return ModelVersion(catalogue, model, number), model
 
 
 def checked(name: str) -> str:

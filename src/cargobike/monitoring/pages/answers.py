@@ -14,7 +14,9 @@ class MonitorLine(Answer):
     """One monitor, as lists show it."""
 
     name: str
-    state: Annotated[str, Field(description="`watching`, `stopped`, or `lost` if its process was killed.")]
+    state: Annotated[
+        str, Field(description="`watching`, `stopped`, `lost` if its process was killed, or `unreadable`.")
+    ]
     subject: str
     kind: Annotated[str, Field(description="What the subject is: `deployment`, `group`, …")]
     windows: Count

@@ -7,10 +7,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from cargobike.core.errors import NotFoundError
+from cargobike.core.errors import NotFoundError, StoreError
 from cargobike.core.layout import ProjectFolder
 from cargobike.core.values.times import on_calendar
 from cargobike.monitoring.facts import WindowJudged
+from cargobike.monitoring.following import Records
 from cargobike.monitoring.handle import Monitor
 from cargobike.monitoring.judgement import Judgement
 from cargobike.monitoring.pages import drawing
@@ -25,7 +26,6 @@ from cargobike.monitoring.pages.answers import (
     WindowAnswer,
     WindowPage,
 )
-from cargobike.monitoring.pages.following import Records
 from cargobike.monitoring.record import Alarm, MonitorRecord, folder_of
 from cargobike.monitoring.records import Comparison
 from cargobike.monitoring.showing.text import before_and_after
@@ -38,11 +38,14 @@ _COLUMNS = 24
 
 def listed(records: Records, project: ProjectFolder, words: str, offset: int, limit: int) -> MonitorPage:
     """Return a part of the monitors in whose name or subject a text occurs, those with open alarms first."""
-    lines = [_line(project, records.find(project, name)) for name in records.names(project)]
     wanted = words.strip().lower()
-    fitting = [line for line in lines if wanted in f"{line.name} {line.subject}".lower()]
-    fitting.sort(key=lambda line: (-line.open_alarms, line.name))
-    return MonitorPage(fitting[offset : offset + limit], len(fitting), offset, limit)
+    fitting = [(name, record) for name, record in records.all(project) if wanted in _said(name, record)]
+    fitting.sort(key=lambda one: (-num_open_alarms(one[1]), one[0]))
+    shown = [
+        _unreadable(name, record) if isinstance(record, StoreError) else _line(project, record)
+        for name, record in fitting[offset : offset + limit]
+    ]
+    return MonitorPage(shown, len(fitting), offset, limit)
 
 
 def details(records: Records, project: ProjectFolder, name: str, *, may_change: bool) -> MonitorDetails:
@@ -139,6 +142,31 @@ def acknowledge(records: Records, project: ProjectFolder, name: str, alarm: str,
     records.find(project, name)
     Monitor(name, project).acknowledge(alarm, note=note)
     return _alarm(records.find(project, name).alarm(alarm))
+
+
+def num_open_alarms(record: MonitorRecord | StoreError) -> int:
+    """Return how many alarms need a look."""
+    return 0 if isinstance(record, StoreError) or not record.alarms else len(record.open_alarms)
+
+
+def _said(name: str, record: MonitorRecord | StoreError) -> str:
+    return (name if isinstance(record, StoreError) else f"{name} {record.watched.subject}").lower()
+
+
+def _unreadable(name: str, error: StoreError) -> MonitorLine:
+    words = " ".join(str(error).split())[:200]
+    return MonitorLine(
+        name=name,
+        state="unreadable",
+        subject="",
+        kind="",
+        windows=0,
+        unusual=False,
+        open_alarms=0,
+        is_drifting=False,
+        last_at="",
+        trouble=words,
+    )
 
 
 def _line(project: ProjectFolder, record: MonitorRecord) -> MonitorLine:

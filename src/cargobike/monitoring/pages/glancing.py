@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from cargobike.core.errors import StoreError
 from cargobike.core.layout import ProjectFolder
 from cargobike.core.values.times import on_calendar
+from cargobike.monitoring.following import Records
 from cargobike.monitoring.pages import describing
-from cargobike.monitoring.pages.following import Records
 from cargobike.ui.web.overview.cards import MOST_ENTRIES, Card, Entry, Glance
 from cargobike.ui.web.overview.searching import Document
 
@@ -27,22 +28,19 @@ def alarm_card(records: Records, project: ProjectFolder) -> Card:
 
 def documents(records: Records, project: ProjectFolder) -> Iterator[Document]:
     """List all monitors for search."""
-    for name in records.names(project):
-        record = records.find(project, name)
-        yield Document(
-            kind="monitor",
-            name=name,
-            address=f"/monitors/{name}",
-            text=f"watches the {record.watched.kind} {record.watched.subject}",
-            at=record.started_at,
-        )
+    for name, record in records.all(project):
+        if isinstance(record, StoreError):
+            yield Document("monitor", name, f"/monitors/{name}", text=str(record)[:200])
+            continue
+        text = f"watches the {record.watched.kind} {record.watched.subject}"
+        yield Document("monitor", name, f"/monitors/{name}", text=text, at=record.started_at)
 
 
 def _look(records: Records, project: ProjectFolder) -> Glance:
-    lines = describing.listed(records, project, "", 0, 10**9).monitors
-    alarms = sum(line.open_alarms for line in lines)
+    page = describing.listed(records, project, "", 0, MOST_ENTRIES)
+    alarms = sum(describing.num_open_alarms(record) for _, record in records.all(project))
     entries = []
-    for line in lines[:MOST_ENTRIES]:
+    for line in page.monitors:
         opened = records.find(project, line.name).open_alarms if line.open_alarms else []
         newest = opened[-1].raised if opened else None
         watched = f"{line.windows:,} windows, the last {'unusual' if line.unusual else 'usual'}"
@@ -51,7 +49,7 @@ def _look(records: Records, project: ProjectFolder) -> Glance:
                 title=line.name,
                 address=f"/monitors/{line.name}",
                 state="alarm" if opened else line.state,
-                text=newest.text if newest else watched if line.windows else "no windows yet",
+                text=newest.text if newest else watched if line.windows else line.trouble or "no windows yet",
                 at=on_calendar(newest.at).isoformat(timespec="seconds") if newest else "",
             )
         )
@@ -60,5 +58,5 @@ def _look(records: Records, project: ProjectFolder) -> Glance:
         headline=alarms,
         words="open alarm" if alarms == 1 else "open alarms",
         is_urgent=alarms > 0,
-        total=len(lines),
+        total=page.total,
     )

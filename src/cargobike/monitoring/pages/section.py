@@ -7,9 +7,9 @@ from typing import Annotated
 from fastapi import APIRouter, Body, Path, Query, Request
 from starlette.responses import Response
 
+from cargobike.monitoring.following import RECORDS, Records
 from cargobike.monitoring.pages import describing
 from cargobike.monitoring.pages.answers import AlarmAnswer, ErrorPage, MonitorDetails, MonitorPage, WindowPage
-from cargobike.monitoring.pages.following import Records
 from cargobike.monitoring.pages.glancing import alarm_card, documents
 from cargobike.ui.web.answering import REFUSALS, sends
 from cargobike.ui.web.permissions import CHANGES, Caller, needs
@@ -95,7 +95,7 @@ def monitor_page(request: Request, state: Server, caller: Caller, templates: Pag
 
 def monitoring_section(server: ServerState) -> Section:
     """Make the section of monitors of one server."""
-    records, project = Records(), server.project
+    records, project = RECORDS, server.project
     return Section(
         name="monitoring",
         holds="monitors",

@@ -7,13 +7,13 @@ import time
 from pathlib import Path
 from typing import Final
 
-from cargobike.core.errors import NotFoundError
+from cargobike.core.errors import NotFoundError, nearest, nearest_names
 from cargobike.core.layout import ProjectFolder
 from cargobike.core.registering.tracing import page_of
-from cargobike.pipelines.facts import RunState, StepState
+from cargobike.pipelines.facts import RunStarted, RunState, StepState
 from cargobike.pipelines.kind import RUNS
 from cargobike.pipelines.pages.answers import RunDetails, StepDetails, StepLine, StepOutput, ValueAnswer
-from cargobike.pipelines.pages.listing import iso, last_line, line_of, settled
+from cargobike.pipelines.pages.listing import Runs, iso, last_line, line_of, settled
 from cargobike.pipelines.record import RunRecord, StepRecord, folder_of, read_run, state_of
 from cargobike.pipelines.things import needs_of, thing_of
 from cargobike.pipelines.values.value import Value
@@ -32,6 +32,24 @@ def found(project: ProjectFolder, run: str) -> RunRecord:
     if folder is None or not folder.journal.is_file():
         raise NotFoundError(f"There is no run {run!r} in this project.", wanted=run)
     return settled(read_run(folder))
+
+
+def newest_of(runs: Runs, pipeline: str) -> RunStarted:
+    """Return how the newest run of a pipeline was begun.
+
+    Raises:
+        NotFoundError: If it never ran in this project; names the nearest.
+    """
+    begun = runs.started()
+    for one in begun:
+        if one.pipeline == pipeline:
+            return one
+    names = sorted({one.pipeline for one in begun if one.pipeline})
+    raise NotFoundError(
+        f"No pipeline {pipeline!r} has run in this project.{nearest(pipeline, names)}",
+        wanted=pipeline,
+        nearest=nearest_names(pipeline, names),
+    )
 
 
 def details(record: RunRecord, offset: int, limit: int, *, may_change: bool) -> RunDetails:

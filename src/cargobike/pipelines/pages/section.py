@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import time
-from typing import Annotated
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, HTTPException, Path, Query, Request
+from fastapi import APIRouter, Body, Depends, HTTPException, Path, Query, Request
 from starlette.responses import Response
 
 from cargobike.core.errors import CargobikeError
+from cargobike.core.values.exact import unpack_exactly
 from cargobike.pipelines.pages import describing
-from cargobike.pipelines.pages.answers import Change, RunDetails, RunPage, ScheduleList, StepDetails, StepOutput
+from cargobike.pipelines.pages.answers import (
+    Change,
+    RunDetails,
+    RunPage,
+    ScheduleLine,
+    ScheduleList,
+    StepDetails,
+    StepOutput,
+)
 from cargobike.pipelines.pages.drawing import MOST_BARS, gantt, graph
 from cargobike.pipelines.pages.glancing import documents, pipeline_card
 from cargobike.pipelines.pages.listing import Runs
-from cargobike.pipelines.pages.timetable import all_schedules
+from cargobike.pipelines.pages.timetable import all_schedules, line_of_schedule, schedule_in
 from cargobike.pipelines.running import start
 from cargobike.store.files.mirror import share_stop
 from cargobike.ui.web.answering import REFUSALS, answer, sends
-from cargobike.ui.web.permissions import FAILING_CHANGES, Caller, needs
+from cargobike.ui.web.permissions import CHANGES, FAILING_CHANGES, Caller, needs
 from cargobike.ui.web.roles import Role
 from cargobike.ui.web.section import Link, Section
 from cargobike.ui.web.start import Server
@@ -31,6 +40,11 @@ Words = Annotated[str, Query(max_length=200, description="Only runs in whose id 
 Pipeline = Annotated[str, Query(max_length=200, description="Only runs of this pipeline.")]
 Run = Annotated[str, Path(max_length=150, description="The run's id.")]
 Number = Annotated[int, Path(ge=0, le=10**9, description="The step, from 1.")]
+PipelineName = Annotated[str, Body(embed=True, max_length=200, description="The pipeline: the function's name.")]
+Arguments = Annotated[
+    dict[str, Any] | None, Body(embed=True, description="What it is called with, where that is not as before.")
+]
+ScheduleName = Annotated[str, Path(max_length=150, description="The schedule's name.")]
 Fragment = Annotated[bool, Query(description="Only what changes while it runs.")]
 
 _SHOWN = 50
@@ -81,6 +95,54 @@ def step_output(state: Server, run: Run, step: Number) -> StepOutput:
 def schedules(state: Server) -> ScheduleList:
     """Return what sets off which pipeline, and the last times that it did."""
     return all_schedules(state.project)
+
+
+@api.post("/pipelines/runs", status_code=202, response_model=Change, responses=FAILING_CHANGES)
+@needs(Role.RUN)
+def run_again(state: Server, runs: Listed, pipeline: PipelineName, arguments: Arguments = None) -> Response:
+    """Run a pipeline that has run before, by its name, in a process of its own.
+
+    Its function is the one that the newest run of it was begun with, on the machine of this server; what it is called
+    with is what that run was, with `arguments` instead of those that they name. A pipeline that never ran here is sent
+    with its first run: `cargobike --server … pipelines run file.py:function`. Needs `Content-Type: application/json`
+    and a header `X-Cargobike`, which no page of another origin can send.
+    """
+    newest = describing.newest_of(runs, pipeline)
+    if not newest.function:
+        raise HTTPException(409, f"The function of {pipeline} is in no file, so another process cannot run it.")
+    given = unpack_exactly(newest.params) | (arguments or {})
+    try:
+        started = start(newest.function, params=given, project=state.project, folder=newest.folder)
+    except (CargobikeError, OSError) as error:
+        raise HTTPException(409, str(error)) from error
+    runs.keep(started.process)
+    return answer(Change(started.run_id, "starting"), status=202)
+
+
+@api.post("/pipelines/schedules/{schedule}/pause", response_model=ScheduleLine, responses=CHANGES)
+@needs(Role.RUN)
+@sends
+def pause_schedule(state: Server, schedule: ScheduleName) -> ScheduleLine:
+    """Let nothing set a schedule off until it is resumed; a run that is at work goes on."""
+    return line_of_schedule(schedule_in(state.project, schedule).pause())
+
+
+@api.post("/pipelines/schedules/{schedule}/resume", response_model=ScheduleLine, responses=CHANGES)
+@needs(Role.RUN)
+@sends
+def resume_schedule(state: Server, schedule: ScheduleName) -> ScheduleLine:
+    """Go on with a schedule that was paused: what came in between does not count."""
+    return line_of_schedule(schedule_in(state.project, schedule).resume())
+
+
+@api.post("/pipelines/schedules/{schedule}/remove", response_model=ScheduleLine, responses=CHANGES)
+@needs(Role.ADMINISTER)
+@sends
+def remove_schedule(state: Server, schedule: ScheduleName) -> ScheduleLine:
+    """Delete a schedule; a run that is at work goes on."""
+    found = schedule_in(state.project, schedule)
+    found.remove()
+    return line_of_schedule(found)
 
 
 @api.post("/pipelines/runs/{run}/cancel", status_code=202, response_model=Change, responses=FAILING_CHANGES)

@@ -21,10 +21,20 @@ def all_schedules(project: ProjectFolder) -> ScheduleList:
         states = Book(storage_of(project)).schedules()
     except (CargobikeError, OSError) as error:
         return ScheduleList([], str(error))
-    return ScheduleList([_line(Schedule(state, project)) for state in states], "")
+    return ScheduleList([line_of_schedule(Schedule(state, project)) for state in states], "")
 
 
-def _line(schedule: Schedule) -> ScheduleLine:
+def schedule_in(project: ProjectFolder, name: str) -> Schedule:
+    """Return a schedule.
+
+    Raises:
+        NotFoundError: If there is none of that name; says which there are.
+    """
+    return Schedule(Book(storage_of(project)).schedule(name), project)
+
+
+def line_of_schedule(schedule: Schedule) -> ScheduleLine:
+    """Return a schedule as lists show it."""
     plan, due = schedule.state.plan, schedule.next_time
     return ScheduleLine(
         schedule=schedule.name,

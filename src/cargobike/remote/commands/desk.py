@@ -12,7 +12,7 @@ import secrets
 import shutil
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Final
@@ -126,12 +126,20 @@ class Desk:
         call.num_bytes += len(content)
         return offset + len(content)
 
-    def start(self, name: str, arguments: Sequence[str], *, detached: bool = False, columns: int = 0) -> Call:
+    def start(
+        self,
+        name: str,
+        arguments: Sequence[str],
+        *,
+        detached: bool = False,
+        columns: int = 0,
+        known: Collection[str] = (),
+    ) -> Call:
         """Start the command of a call, if its caller may do that; see `rules.allowed`."""
         call = self.find(name)
         if call.process is not None:
             raise InvalidInputError("The command has started already.")
-        checked = allowed(arguments, call.role)
+        checked = allowed(arguments, call.role, known)
         call.detached, call.keeps = detached, checked.afar.keeps
         with self._lock:
             if self._closing.is_set():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import PurePosixPath
 from typing import Final, NamedTuple
 
@@ -56,8 +56,13 @@ def declaration(parsed: Parsed) -> Afar:
     return afar
 
 
-def allowed(arguments: Sequence[str], caller: RoleName) -> Allowed:
+def allowed(arguments: Sequence[str], caller: RoleName, known: Collection[str] = ()) -> Allowed:
     """Check a command line that a caller asks for.
+
+    Args:
+        arguments: The command line.
+        caller: The caller's role.
+        known: Parameters whose values do not come from the caller, but from what the project itself keeps.
 
     Raises:
         NotFoundError: If there is no such command.
@@ -76,7 +81,7 @@ def allowed(arguments: Sequence[str], caller: RoleName) -> Allowed:
         f"{parameter}: {text!r} {why}"
         for parameter, texts in parsed.values.items()
         for text in texts
-        if (why := _problem(afar, parameter, text))
+        if parameter not in known and (why := _problem(afar, parameter, text))
     ]
     if mistakes:
         raise InvalidInputError(f"`cargobike {parsed.name}` cannot be run from afar like this:", mistakes)

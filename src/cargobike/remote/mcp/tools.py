@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Annotated, Any, Final, Literal, NamedTuple
 
@@ -17,9 +17,10 @@ LONGEST_TEXT: Final = 60_000
 _READ_S: Final = 120.0
 _FIRST_S: Final = 15.0
 _TAIL_LINES: Final = 60
+_MOST_HITS: Final = 20
 
 LISTS: Final = {
-    "experiments": ("ls", "--json"),
+    "experiments": ("ls", "--limit=0", "--json"),
     "tables": ("data", "ls", "--json"),
     "feature_groups": ("features", "ls", "--json"),
     "feature_views": ("features", "views", "--json"),
@@ -27,7 +28,7 @@ LISTS: Final = {
     "models": ("models", "ls", "--json"),
     "deployments": ("deployments", "ls", "--json"),
     "monitors": ("monitor", "ls", "--json"),
-    "pipeline_runs": ("pipelines", "ls", "--json"),
+    "pipeline_runs": ("pipelines", "ls", "--all", "--json"),
     "schedules": ("pipelines", "schedules", "ls", "--json"),
 }
 READS: Final = {
@@ -68,9 +69,12 @@ Text = Annotated[str, msgspec.Meta(min_length=1, max_length=2000)]
 
 
 class ListObjects(msgspec.Struct, forbid_unknown_fields=True):
-    """List what the project has of one kind, the newest or by name."""
+    """List what the project has of one kind, the newest first or by name: `total`, and `items` from `offset` on."""
 
     kind: Annotated[Lists, msgspec.Meta(description="What to list.")]
+    words: Annotated[str, msgspec.Meta(max_length=2000, description="Only those in which all words occur.")] = ""
+    offset: Annotated[int, msgspec.Meta(ge=0, description="How many to skip.")] = 0
+    limit: Annotated[int, msgspec.Meta(ge=1, le=500, description="How many to return at most.")] = 25
 
 
 class Search(msgspec.Struct, forbid_unknown_fields=True):
@@ -225,36 +229,54 @@ def shortened(text: str) -> str:
     return f"{text[:half]}\n… {len(text) - LONGEST_TEXT} characters left out …\n{text[-half:]}"
 
 
-def _printed(runner: Runner, arguments: Sequence[str], cancelled: threading.Event) -> str:
+def _printed(runner: Runner, arguments: Sequence[str], cancelled: threading.Event, fine: Collection[int] = (0,)) -> str:
     finished = runner.run(arguments, timeout_s=_READ_S, cancelled=cancelled)
-    if finished.exit_code:
+    if finished.exit_code not in fine:
         said = (finished.err + finished.out).strip()
         raise InvalidInputError(said or f"`cargobike {' '.join(arguments)}` ended with exit code {finished.exit_code}.")
     return finished.out
 
 
 def _list(given: ListObjects, runner: Runner, cancelled: threading.Event) -> str:
-    return _printed(runner, LISTS[given.kind], cancelled)
+    words = given.words.lower().split()
+    items = [item for item in _items(runner, given.kind, cancelled) if _fits(item, words)]
+    shown = items[given.offset : given.offset + given.limit]
+    return _as_json({"total": len(items), "offset": given.offset, "items": shown})
+
+
+def _items(runner: Runner, kind: str, cancelled: threading.Event) -> list[Any]:
+    listed = msgspec.json.decode(_printed(runner, LISTS[kind], cancelled))
+    return listed if isinstance(listed, list) else next((x for x in listed.values() if isinstance(x, list)), [])
+
+
+def _fits(item: Any, words: Sequence[str]) -> bool:
+    text = str(item).lower() if words else ""
+    return all(word in text for word in words)
+
+
+def _as_json(value: object) -> str:
+    return msgspec.json.format(msgspec.json.encode(value)).decode()
 
 
 def _search(given: Search, runner: Runner, cancelled: threading.Event) -> str:
     words = given.words.lower().split()
 
-    def found(kind: str) -> list[Any] | str:
+    def found(kind: str) -> dict[str, Any] | str:
         try:
-            listed = msgspec.json.decode(_printed(runner, LISTS[kind], cancelled))
+            items = [item for item in _items(runner, kind, cancelled) if _fits(item, words)]
         except (CargobikeError, msgspec.MsgspecError) as error:
             return f"cannot be searched: {error}"
-        items = listed if isinstance(listed, list) else next((x for x in listed.values() if isinstance(x, list)), [])
-        return [item for item in items if all(word in str(item).lower() for word in words)]
+        return {"total": len(items), "items": items[:_MOST_HITS]} if items else {}
 
     with ThreadPoolExecutor(3) as pool:
         answers = dict(zip(LISTS, pool.map(found, LISTS), strict=True))
-    return msgspec.json.format(msgspec.json.encode({kind: items for kind, items in answers.items() if items})).decode()
+    return _as_json({kind: items for kind, items in answers.items() if items})
 
 
 def _read(given: ReadObject, runner: Runner, cancelled: threading.Event) -> str:
-    return _printed(runner, [*READS[given.kind], "--json", "--", given.name], cancelled)
+    # A monitor with an open alarm ends with 3: that is news, not a failure.
+    fine = (0, 3) if given.kind == "monitor" else (0,)
+    return _printed(runner, [*READS[given.kind], "--json", "--", given.name], cancelled, fine)
 
 
 def _trial(given: ReadTrial, runner: Runner, cancelled: threading.Event) -> str:

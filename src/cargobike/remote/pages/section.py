@@ -7,32 +7,28 @@ import base64
 import binascii
 import os
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Body, Depends, HTTPException, Path, Query, Request
+from fastapi import APIRouter, Body, Path, Query
 from starlette.responses import Response
 
-from cargobike.core.errors import ForbiddenError, InvalidInputError, NotFoundError, ServerRefusedError
+from cargobike.core.errors import ForbiddenError, InvalidInputError, NotFoundError
 from cargobike.core.plain_files import open_plain
-from cargobike.core.registering.afar import RoleName
 from cargobike.remote.answers import (
     CallOpened,
     CommandRule,
     CommandRules,
     CommandState,
-    FileMade,
     FileReceived,
-    FrameAnswer,
 )
-from cargobike.remote.commands.desk import Call, Desk
+from cargobike.remote.commands.desk import Desk
 from cargobike.remote.commands.rules import MADE, declared
+from cargobike.remote.pages import steering
+from cargobike.remote.pages.calls import Caller, Commands, command_state, in_words
 from cargobike.ui.web.answering import REFUSALS, answer, sends
-from cargobike.ui.web.permissions import FAILING_CHANGES, needs, role_in
+from cargobike.ui.web.permissions import FAILING_CHANGES, needs
 from cargobike.ui.web.roles import Role
 from cargobike.ui.web.section import Section
-from cargobike.ui.web.start import Server
 from cargobike.ui.web.state import ServerState
 
 _LONGEST_WAIT_S: Final = 20.0
@@ -45,31 +41,11 @@ WaitS = Annotated[float, Query(ge=0, le=_LONGEST_WAIT_S, description="For how ma
 Offset = Annotated[int, Query(ge=0, le=2**53, description="Where to begin.")]
 InnerPath = Annotated[str, Query(min_length=1, max_length=4000, description="One of `files` of the command.")]
 
-api = APIRouter(tags=["commands"], responses=REFUSALS)
+api = APIRouter(responses=REFUSALS)
+commands = APIRouter(tags=["commands"], responses=REFUSALS)
 
 
-async def _desk(request: Request) -> Desk:
-    desk: Desk = request.app.state.sections["remote"]
-    return desk
-
-
-async def _caller(request: Request, state: Server) -> RoleName:
-    """Return what a caller may have done: without a token of its own, nothing but reading.
-
-    A cookie does not count, so that no page in a browser can run anything; nor does being on the same machine, where
-    other users are, too: what a command runs is code.
-    """
-    scheme, _, _ = request.headers.get("authorization", "").partition(" ")
-    if scheme.lower() != "bearer" or not state.access.has_tokens:
-        return "read"
-    return role_in(request.scope).value
-
-
-Commands = Annotated[Desk, Depends(_desk)]
-Caller = Annotated[RoleName, Depends(_caller)]
-
-
-@api.get("/command-rules")
+@commands.get("/command-rules")
 @sends
 def all_commands() -> CommandRules:
     """Return which commands can be run for callers on other machines, and the role that each needs."""
@@ -81,7 +57,7 @@ def all_commands() -> CommandRules:
     )
 
 
-@api.post("/commands", status_code=202, response_model=CommandState, responses=FAILING_CHANGES)
+@commands.post("/commands", status_code=202, response_model=CommandState, responses=FAILING_CHANGES)
 @needs(Role.READ)  # each command has a role of its own
 def start(
     desk: Commands,
@@ -98,22 +74,24 @@ def start(
     is no shell. Needs `Content-Type: application/json` and a header `X-Cargobike`; what does more than read needs a
     token, sent as `Authorization: Bearer`.
     """
-    with _in_words():
+    with in_words():
         opened = call or desk.prepare(caller).id
-        return answer(_state(desk, desk.start(opened, arguments, detached=detached, columns=columns), 0), status=202)
+        return answer(
+            command_state(desk, desk.start(opened, arguments, detached=detached, columns=columns), 0), status=202
+        )
 
 
-@api.post("/commands/calls", status_code=201, response_model=CallOpened, responses=FAILING_CHANGES)
+@commands.post("/commands/calls", status_code=201, response_model=CallOpened, responses=FAILING_CHANGES)
 @needs(Role.READ)
 def open_call(desk: Commands, caller: Caller) -> Response:
     """Open a call, to send files to before its command starts; needs the role `run`."""
-    with _in_words():
+    with in_words():
         if caller == "read":
             raise ForbiddenError("Sending files needs a token with the role 'run'.")
         return answer(CallOpened(desk.prepare(caller).id), status=201)
 
 
-@api.post("/commands/calls/{call}/files", response_model=FileReceived, responses=FAILING_CHANGES)
+@commands.post("/commands/calls/{call}/files", response_model=FileReceived, responses=FAILING_CHANGES)
 @needs(Role.READ)
 def receive(
     desk: Commands,
@@ -124,7 +102,7 @@ def receive(
     offset: Annotated[int, Body(ge=0, le=2**53, description="Where the piece begins.")] = 0,
 ) -> Response:
     """Write a piece of a file that a command is to have; pieces come in order."""
-    with _in_words():
+    with in_words():
         try:
             piece = base64.b64decode(content, validate=True)
         except (binascii.Error, ValueError) as error:
@@ -132,7 +110,7 @@ def receive(
         return answer(FileReceived(path, desk.receive(call, path, piece, offset)))
 
 
-@api.get("/commands/{call}", response_model=CommandState)
+@commands.get("/commands/{call}", response_model=CommandState)
 async def follow(desk: Commands, call: Id, after: After = 0, wait_s: WaitS = 0.0) -> Response:
     """Return what a command printed since the last question, at once or when there is something; and its end."""
     one = desk.find(call)
@@ -144,11 +122,11 @@ async def follow(desk: Commands, call: Id, after: After = 0, wait_s: WaitS = 0.0
         has_ended = one.process.has_ended
         frames, _ = one.process.frames(after)
         if frames or has_ended or time.monotonic() >= give_up_at:
-            return answer(_state(desk, one, after))
+            return answer(command_state(desk, one, after))
         await asyncio.sleep(_LOOK_S)
 
 
-@api.post("/commands/{call}/cancel", status_code=202, response_model=CommandState, responses=FAILING_CHANGES)
+@commands.post("/commands/{call}/cancel", status_code=202, response_model=CommandState, responses=FAILING_CHANGES)
 @needs(Role.READ)
 def cancel(desk: Commands, call: Id) -> Response:
     """Interrupt a command, as Ctrl-C would; its state shows when it has ended."""
@@ -156,10 +134,10 @@ def cancel(desk: Commands, call: Id) -> Response:
     if one.process is None:
         raise NotFoundError("The command of this call has not started.", wanted=call)
     one.process.cancel()
-    return answer(_state(desk, one, 0), status=202)
+    return answer(command_state(desk, one, 0), status=202)
 
 
-@api.get(
+@commands.get(
     "/commands/{call}/file",
     response_class=Response,
     responses={200: {"content": {"application/octet-stream": {}}}},
@@ -174,6 +152,10 @@ def read_file(desk: Commands, call: Id, path: InnerPath, offset: Offset = 0) -> 
     return Response(part, media_type="application/octet-stream")
 
 
+api.include_router(steering.api)
+api.include_router(commands)
+
+
 def remote_section(server: ServerState) -> Section:
     """Make the section of commands of one server."""
     desk = Desk(server.project)
@@ -185,27 +167,3 @@ def remote_section(server: ServerState) -> Section:
         state=desk,
         close=desk.close,
     )
-
-
-def _state(desk: Desk, call: Call, after: int) -> CommandState:
-    assert call.process is not None
-    code = call.process.exit_code
-    frames, number = call.process.frames(after)
-    return CommandState(
-        id=call.id,
-        frames=[FrameAnswer(frame.stream, frame.text) for frame in frames],
-        next=number,
-        exit_code=code,
-        is_cancelled=call.process.is_cancelled,
-        files=[FileMade(path, size) for path, size in desk.made(call.id)] if code is not None else [],
-    )
-
-
-@contextmanager
-def _in_words() -> Iterator[None]:
-    try:
-        yield
-    except ForbiddenError as error:
-        raise HTTPException(403, str(error)) from error
-    except ServerRefusedError as error:
-        raise HTTPException(409, str(error)) from error

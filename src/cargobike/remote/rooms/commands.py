@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
 
 from cargobike.core.errors import ServerRefusedError, WaitError
 from cargobike.remote.answers import CommandRules, CommandState
+from cargobike.remote.asking.connection import Connection
 from cargobike.remote.rooms.room import Room
 
 _WAIT_S = 10.0
@@ -61,16 +62,38 @@ class Commands(Room):
             ForbiddenError: If the role of the token does not allow it.
         """
         state = self._connection.post(["commands"], CommandState, {"arguments": list(arguments)})
-        give_up_at, printed = time.monotonic() + timeout_s, {"out": "", "err": ""}
-        while True:
-            for frame in state.frames:
-                printed[frame.stream] += frame.text
-            if state.exit_code is not None:
-                return Finished(state.exit_code, printed["out"], printed["err"])
-            left_s = give_up_at - time.monotonic()
-            if left_s <= 0:
-                self._connection.post(["commands", state.id, "cancel"], CommandState)
-                words = " ".join(arguments)[:100]
-                raise WaitError(f"`cargobike {words}` has not ended after {timeout_s:g} s and was interrupted.")
-            query = {"after": state.next, "wait_s": min(_WAIT_S, left_s)}
-            state = self._connection.get(["commands", state.id], CommandState, **query)
+        return finished(self._connection, state, " ".join(arguments)[:100], timeout_s)
+
+
+def asked(connection: Connection, path: Sequence[str | int], body: Mapping[str, object], timeout_s: float) -> None:
+    """Ask for something that a command of the server does, and wait until it is done.
+
+    Raises:
+        WaitError: If it takes longer; it was interrupted.
+        ServerRefusedError: If it failed; says why.
+    """
+    given = {name: value for name, value in body.items() if value not in (None, "", [], ())}
+    state = connection.post(path, CommandState, given)
+    done = finished(connection, state, "/".join(map(str, path)), timeout_s)
+    if done.exit_code:
+        raise ServerRefusedError(done.err.strip() or f"The command ended with exit code {done.exit_code}.")
+
+
+def finished(connection: Connection, state: CommandState, words: str, timeout_s: float) -> Finished:
+    """Wait until a command has ended, and return what it printed; it is interrupted when the time is up.
+
+    Raises:
+        WaitError: If it takes longer.
+    """
+    give_up_at, printed = time.monotonic() + timeout_s, {"out": "", "err": ""}
+    while True:
+        for frame in state.frames:
+            printed[frame.stream] += frame.text
+        if state.exit_code is not None:
+            return Finished(state.exit_code, printed["out"], printed["err"])
+        left_s = give_up_at - time.monotonic()
+        if left_s <= 0:
+            connection.post(["commands", state.id, "cancel"], CommandState)
+            raise WaitError(f"`cargobike {words}` has not ended after {timeout_s:g} s and was interrupted.")
+        query = {"after": state.next, "wait_s": min(_WAIT_S, left_s)}
+        state = connection.get(["commands", state.id], CommandState, **query)

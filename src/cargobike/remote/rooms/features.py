@@ -22,17 +22,17 @@ class Features(Room):
         """Return statistics of the rows of a group, now or at an earlier time."""
         return self._connection.get(["features", name, "statistics"], GroupStatistics, version=version, as_of=as_of)
 
-    def list_views(self, *, offset: int = 0, limit: int = 50) -> ViewPage:
+    def list_views(self, words: str = "", *, offset: int = 0, limit: int = 50) -> ViewPage:
         """Return feature views."""
-        return self._connection.get(["feature-views"], ViewPage, offset=offset, limit=limit)
+        return self._connection.get(["feature-views"], ViewPage, words=words, offset=offset, limit=limit)
 
     def view(self, name: str, *, version: int | None = None) -> ViewDetails:
         """Return a view: its features, its label, and what uses it."""
         return self._connection.get(["feature-views", name], ViewDetails, version=version)
 
-    def list_training_datasets(self, *, offset: int = 0, limit: int = 50) -> DatasetPage:
+    def list_training_datasets(self, words: str = "", *, offset: int = 0, limit: int = 50) -> DatasetPage:
         """Return training datasets."""
-        return self._connection.get(["training-datasets"], DatasetPage, offset=offset, limit=limit)
+        return self._connection.get(["training-datasets"], DatasetPage, words=words, offset=offset, limit=limit)
 
     def training_dataset(self, name: str, *, version: int | None = None) -> DatasetDetails:
         """Return a training dataset: its parts, the commits that it was made of, and what uses it."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from cargobike.models.pages.answers import ModelDetails, ModelPage, VersionDetails
+import builtins
+from collections.abc import Iterable, Mapping
+
+from cargobike.models.pages.answers import ModelDetails, ModelPage, Promoted, VersionDetails, VersionRemarks
 from cargobike.remote.rooms.room import Room
 
 
@@ -20,3 +23,22 @@ class Models(Room):
     def get(self, name: str, version: int) -> VersionDetails:
         """Return a version: its metrics, signature, files, card, what it was made from and what uses it."""
         return self._connection.get(["models", name, version], VersionDetails)
+
+    def promote(self, name: str, version: int, alias: str, *, when: str = "") -> Promoted:
+        """Let an alias point at a version, if it passes a gate: `accuracy >= champion.accuracy`.
+
+        Raises:
+            ServerRefusedError: If it does not pass; with the figures.
+        """
+        return self._connection.post(["models", name, version, "promote"], Promoted, {"alias": alias, "when": when})
+
+    def tag(self, name: str, version: int, *tags: str, remove: Iterable[str] = ()) -> VersionRemarks:
+        """Add tags to a version, and take some away."""
+        return self._annotate(name, version, {"add": tags, "remove": builtins.list(remove)})
+
+    def note(self, name: str, version: int, text: str) -> VersionRemarks:
+        """Write something down about a version."""
+        return self._annotate(name, version, {"note": text})
+
+    def _annotate(self, name: str, version: int, body: Mapping[str, object]) -> VersionRemarks:
+        return self._connection.post(["models", name, version, "annotations"], VersionRemarks, body)

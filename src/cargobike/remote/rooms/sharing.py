@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from cargobike.remote.asking.connection import Value
+from cargobike.remote.rooms.commands import asked
 from cargobike.remote.rooms.room import Room
 from cargobike.sharing.pages.answers import Changed, NetworkDetails, NetworkList, PublicationDetails
 
@@ -54,3 +57,34 @@ class Sharing(Room):
     def limit(self, network: str, *, send: str | None = None, receive: str | None = None) -> Changed:
         """Limit how fast the daemon sends and receives: `20MB/s`, or `none`."""
         return self._connection.post(["sharing", network, "limits"], Changed, send=send, receive=receive)
+
+    def publish(
+        self,
+        network: str,
+        name: str,
+        source: str,
+        *,
+        description: str = "",
+        license: str = "",
+        tags: Sequence[str] = (),
+        sample_rows: int | None = None,
+        redact: Sequence[str] = (),
+        timeout_s: float = 3600.0,
+    ) -> PublicationDetails:
+        """Publish something of that project in a network: it becomes visible to all members.
+
+        Args:
+            network: The network.
+            name: What others call it.
+            source: `table:NAME`, `dataset:NAME:VERSION` or `model:NAME:VERSION`.
+            description: A sentence or more.
+            license: What others may do with it: `CC-BY-4.0`.
+            tags: Words that it is found by.
+            sample_rows: How many rows others may look at.
+            redact: Columns that are left out of these rows.
+            timeout_s: How long it may take; all its bytes are read once.
+        """
+        body: dict[str, object] = {"name": name, "source": source, "description": description, "tags": [*tags]}
+        body |= {"license": license, "sample_rows": sample_rows, "redact": [*redact]}
+        asked(self._connection, ["sharing", network, "publications"], body, timeout_s)
+        return self.publication(network, name)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
+
 import msgspec
 
-from cargobike.core.errors import CargobikeError, NotFoundError
+from cargobike.core.errors import CargobikeError, NotFoundError, StoreError
 from cargobike.core.layout import ProjectFolder
 from cargobike.core.values.times import on_calendar
 from cargobike.serving.handle import Deployment
@@ -21,9 +23,10 @@ from cargobike.serving.pages.answers import (
     TrafficAnswer,
     VersionAnswer,
 )
-from cargobike.serving.record import all_folders, find_record
+from cargobike.serving.record import DeploymentRecord, all_records, find_record, folder_of
 from cargobike.serving.status import Status, Traffic
 from cargobike.serving.supervising.finding import model_name
+from cargobike.store.files.locking import holds_lock
 
 _MOMENTS = 100
 _NO_TRAFFIC = Traffic()
@@ -43,11 +46,10 @@ def found(project: ProjectFolder, name: str) -> Deployment:
 
 def listed(project: ProjectFolder, words: str, offset: int, limit: int) -> DeploymentPage:
     """Return a part of the deployments in whose name or model a text occurs, by name."""
-    lines = [_line_of(project, folder.id) for folder in all_folders(project)]
     wanted = words.strip().lower()
-    fitting = [line for line in lines if wanted in f"{line.name} {line.model}".lower()]
-    fitting.sort(key=lambda line: line.name)
-    return DeploymentPage(fitting[offset : offset + limit], len(fitting), offset, limit)
+    fitting = [(name, record) for name, record in all_records(project) if wanted in _words(name, record)]
+    shown = [line_of(project, name, record) for name, record in fitting[offset : offset + limit]]
+    return DeploymentPage(shown, len(fitting), offset, limit)
 
 
 def details(project: ProjectFolder, name: str, *, may_change: bool) -> DeploymentDetails:
@@ -102,12 +104,34 @@ def last_requests(project: ProjectFolder, name: str, limit: int) -> LastRequests
     return LastRequests(lines, "")
 
 
-def _line_of(project: ProjectFolder, name: str) -> DeploymentLine:
+def line_of(project: ProjectFolder, name: str, record: DeploymentRecord | StoreError) -> DeploymentLine:
+    """Return a deployment as lists show it; its supervisor is asked only if there may be one."""
     try:
+        if isinstance(record, StoreError):
+            raise record
+        if record.is_stopped or not _may_run(project, name):
+            return _at_rest(name, record)
         return _line(Deployment(name, project).status())
     except (CargobikeError, OSError) as error:
         words = " ".join(str(error).split())[:200]
         return DeploymentLine(name, "unreadable", words, 0, "", 0, 0, _traffic(_NO_TRAFFIC))
+
+
+def _may_run(project: ProjectFolder, name: str) -> bool:
+    folder = folder_of(project, name)
+    # Most of many deployments have no lock; to see that costs a tenth of trying to take it.
+    return os.path.exists(f"{folder.root}/{folder.lock.name}") and holds_lock(folder)
+
+
+def _at_rest(name: str, record: DeploymentRecord) -> DeploymentLine:
+    state = "stopped" if record.is_stopped else "lost"
+    return DeploymentLine(
+        name, state, record.specification.model, record.current, record.url, 0, 0, _traffic(_NO_TRAFFIC)
+    )
+
+
+def _words(name: str, record: DeploymentRecord | StoreError) -> str:
+    return (name if isinstance(record, StoreError) else f"{name} {record.specification.model}").lower()
 
 
 def _line(status: Status) -> DeploymentLine:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cargobike.core.errors import CargobikeError
+from cargobike.core.errors import StoreError
 from cargobike.core.layout import ProjectFolder
 from cargobike.serving.pages import describing
 from cargobike.serving.pages.answers import DeploymentLine
-from cargobike.serving.record import all_folders, find_record
+from cargobike.serving.record import all_records
 from cargobike.ui.web.overview.cards import MOST_ENTRIES, Card, Entry, Glance
 from cargobike.ui.web.overview.searching import Document
 
@@ -31,18 +31,17 @@ def deployment_card(project: ProjectFolder) -> Card:
 
 def documents(project: ProjectFolder) -> Iterator[Document]:
     """List all deployments for search."""
-    for folder in all_folders(project):
-        try:
-            record = find_record(project, folder.id)
-        except CargobikeError as error:
-            yield Document("deployment", folder.id, f"/deployments/{folder.id}", text=str(error)[:200])
+    for name, record in all_records(project):
+        if isinstance(record, StoreError):
+            yield Document("deployment", name, f"/deployments/{name}", text=str(record)[:200])
             continue
         model, view = record.specification.model, record.specification.view
-        yield Document("deployment", folder.id, f"/deployments/{folder.id}", text=f"serves {model}", words=view)
+        text, words = f"serves {model}", f"{view} {'stopped' if record.is_stopped else ''}".strip()
+        yield Document("deployment", name, f"/deployments/{name}", text=text, words=words, at=record.started_at)
 
 
 def _look(project: ProjectFolder) -> Glance:
-    lines = describing.listed(project, "", 0, 10**9).deployments
+    lines = [describing.line_of(project, name, record) for name, record in all_records(project)]
     lines.sort(key=lambda line: (_ORDER.index(line.state), -line.traffic.per_s, line.name))
     serving = sum(line.state in _AT_WORK for line in lines)
     lost = sum(line.state == "lost" for line in lines)

@@ -24,6 +24,7 @@ Offset = Annotated[int, Query(ge=0, le=2**31 - 1, description="How many to skip.
 Limit = Annotated[int, Query(ge=1, le=1000, description="How many to return at most.")]
 Words = Annotated[str, Query(max_length=200, description="Only deployments in whose name or model this occurs.")]
 Name = Annotated[str, Path(max_length=100, description="Its name.")]
+Replicas = Annotated[int, Body(embed=True, ge=0, le=10_000, description="A number of replicas.")]
 Reference = Annotated[str, Body(embed=True, max_length=200, description="A version of its model: `digits:4`.")]
 
 
@@ -88,6 +89,41 @@ def rollback(state: Server, name: Name) -> Response:
     """
     handle = describing.found(state.project, name)
     return _released(state, name, lambda: handle.rollback(reason="asked for in the dashboard"))
+
+
+@api.post("/deployments/{name}/promote", status_code=202, response_model=Release, responses=FAILING_CHANGES)
+@needs(Role.RUN)
+def promote(state: Server, name: Name) -> Response:
+    """Give all requests to the version that is watched, as `cargobike deployments promote` does.
+
+    Needs `Content-Type: application/json` and a header `X-Cargobike`, which no page of another origin can send.
+    """
+    handle = describing.found(state.project, name)
+    return _released(state, name, handle.promote)
+
+
+@api.post("/deployments/{name}/scale", status_code=202, response_model=Release, responses=FAILING_CHANGES)
+@needs(Role.RUN)
+def scale(state: Server, name: Name, least: Replicas, most: Replicas) -> Response:
+    """Change how many replicas there are: the fewest and the most, as `cargobike deployments scale` does.
+
+    Needs `Content-Type: application/json` and a header `X-Cargobike`, which no page of another origin can send.
+    """
+    if least > most or not most:
+        raise HTTPException(422, f"The fewest ({least}) are at most the most ({most}), which are at least 1.")
+    handle = describing.found(state.project, name)
+    return _released(state, name, lambda: handle.scale((least, most)))
+
+
+@api.post("/deployments/{name}/stop", status_code=202, response_model=Release, responses=FAILING_CHANGES)
+@needs(Role.RUN)
+def stop(state: Server, name: Name) -> Response:
+    """Answer what is there and end all its processes, as `cargobike deployments stop` does.
+
+    Needs `Content-Type: application/json` and a header `X-Cargobike`, which no page of another origin can send.
+    """
+    handle = describing.found(state.project, name)
+    return _released(state, name, handle.stop)
 
 
 @pages.get("/deployments/{name}")

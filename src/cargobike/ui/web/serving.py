@@ -7,11 +7,14 @@ import os
 import resource
 import signal
 import socket
+import ssl
+import sys
 import threading
 import time
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from pathlib import Path
+from typing import Any, Final, NamedTuple
 
 import uvicorn
 
@@ -27,8 +30,16 @@ from cargobike.ui.web.static import load_plotly
 DEFAULT_PORT: Final = 8520
 _LOOK_EVERY_S: Final = 0.5
 _MOST_CONNECTIONS: Final = 1000
+_SWITCH_S: Final = 0.0005
 
 _log = logging.getLogger(__name__)
+
+
+class Certificate(NamedTuple):
+    """What a server proves its name with: a certificate, with those that signed it, and its key, in PEM form."""
+
+    file: Path
+    key: Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +70,7 @@ class DashboardServer(uvicorn.Server):
     Clients that take too long to send a request or to read its answer are not waited for, least of all when many do.
     """
 
-    def __init__(self, state: ServerState, sections: Sequence[Section]) -> None:
+    def __init__(self, state: ServerState, sections: Sequence[Section], certificate: Certificate | None = None) -> None:
         soft_limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         config = uvicorn.Config(
             create_app(state, sections),
@@ -70,6 +81,8 @@ class DashboardServer(uvicorn.Server):
             server_header=False,
             limit_concurrency=min(_MOST_CONNECTIONS, soft_limit // 2),
             ws="none",
+            ssl_certfile=certificate.file if certificate is not None else None,
+            ssl_keyfile=certificate.key if certificate is not None else None,
         )
         super().__init__(config)
         self._state = state
@@ -118,11 +131,41 @@ def bind(host: str, port: int | None) -> socket.socket:
     raise AssertionError("one of the two was returned or raised")
 
 
-def serve(project: ProjectFolder, access: Access, sock: socket.socket) -> None:
+def check_certificate(certificate: Certificate) -> None:
+    """Check that a server can use a certificate.
+
+    Raises:
+        InvalidInputError: If a file cannot be read, is not in PEM form, or the key belongs to another certificate.
+    """
+    try:
+        # An encrypted key would be asked for at a terminal, which a server need not have.
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(*certificate, password=_no_password)
+    except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
+        raise InvalidInputError(
+            f"The certificate {certificate.file} cannot be used with the key {certificate.key}: {error}. Give files in "
+            "PEM form, the certificate with those that signed it, and its key without a password."
+        ) from error
+
+
+def _no_password() -> str:
+    raise ValueError("the key needs a password")
+
+
+def _share_the_interpreter() -> None:
+    """Let threads that answer requests wait less for those that list things.
+
+    A thread that looks at ten thousand files gives up the interpreter at each of them, and would get it back only
+    after the usual 5 ms while another thread computes.
+    """
+    sys.setswitchinterval(_SWITCH_S)
+
+
+def serve(project: ProjectFolder, access: Access, sock: socket.socket, certificate: Certificate | None = None) -> None:
     """Answer requests until Ctrl-C, a termination signal, or the end of the process that started this one."""
+    _share_the_interpreter()
     state = ServerState.of(project, access)
     sections = registered_sections(state)
-    server = DashboardServer(state, sections)
+    server = DashboardServer(state, sections, certificate)
     threading.Thread(target=_warm_up, args=(sections,), name="cargobike-ui-warm-up", daemon=True).start()
     stop_watching = threading.Event()
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # under nohup it stays when its owner is gone

@@ -15,7 +15,7 @@ from cargobike.core.errors import StoreError
 from cargobike.core.layout import ProjectFolder
 from cargobike.ui.web.app import create_app
 from cargobike.ui.web.overview.cards import Card, Entry, Glance
-from cargobike.ui.web.overview.refreshed import Refreshed
+from cargobike.ui.web.overview.refreshed import Lately, Refreshed
 from cargobike.ui.web.overview.searching import Document, Search
 from cargobike.ui.web.section import Section
 from cargobike.ui.web.state import ServerState
@@ -152,3 +152,39 @@ def test_addresses_of_the_list_of_experiments_still_lead_there(tmp_path: Path, q
     with client_of(sample_project(tmp_path)) as client:
         answer = client.get(f"/?{query}", follow_redirects=False)
         assert (answer.status_code, answer.headers["location"]) == (303, f"/experiments?{query}")
+
+
+def test_a_list_is_new_while_it_is_quick_and_kept_when_it_is_not() -> None:
+    numbers, goes_on = itertools.count(), threading.Event()
+    goes_on.set()
+
+    def make() -> int:
+        goes_on.wait(PATIENCE_S)
+        return next(numbers)
+
+    lately = Lately(make, quick_s=60.0)
+    assert [lately.get(), lately.get()] == [0, 1]
+    slow = Lately(make, quick_s=0.0)  # everything takes longer
+    assert slow.get() == 2
+    goes_on.clear()
+    assert [slow.get(), slow.get()] == [2, 2]
+    goes_on.set()
+    give_up_at = time.monotonic() + PATIENCE_S
+    while slow.get() == 2:
+        assert time.monotonic() < give_up_at
+        time.sleep(0.01)
+
+
+def test_a_list_that_was_slow_once_is_new_again_when_it_is_quick() -> None:
+    numbers, is_slow = itertools.count(), [True]
+
+    def make() -> int:
+        if is_slow.pop() if is_slow else False:
+            time.sleep(0.3)
+        return next(numbers)
+
+    lately = Lately(make, quick_s=0.2)
+    assert lately.get() == 0
+    seen = [lately.get() for _ in range(4)]
+    assert seen == sorted(set(seen)), "each answer is newer than the one before"
+    assert min(seen) > 0

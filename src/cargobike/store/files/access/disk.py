@@ -90,7 +90,7 @@ class DiskAccess(Access):
         while pending:
             inner = pending.pop()
             try:
-                children = list(os.scandir(self._root / inner))
+                children = list(os.scandir(self._below + inner))
             except OSError as error:
                 if error.errno in _ABSENT:
                     continue

@@ -1,4 +1,4 @@
-"""Answers that are made in the background and kept for a while, so that a page can show the last one at once."""
+"""Answers that are kept for a while, so that a page can show the last one at once, and made in the background."""
 
 from __future__ import annotations
 
@@ -11,8 +11,12 @@ from typing import Final, Generic, TypeVar
 from cargobike.core.errors import CargobikeError
 
 _T = TypeVar("_T")
-_SHARE: Final = 5.0
-"""The share of time that making an answer may take: one that took a second is not repeated for five."""
+_SHARE: Final = 8.0
+"""The share of time that making an answer may take: one that took a second is not repeated for eight."""
+_TURNS: Final = threading.Lock()
+"""What takes long is made one after the other, so that pages, which share the interpreter with it, need not wait."""
+_BRIEF_S: Final = 0.05
+_TURN_S: Final = 30.0
 
 _log = logging.getLogger(__name__)
 
@@ -33,6 +37,8 @@ class Refreshed(Generic[_T]):
         self._rest_until = 0.0
         self.last: _T | None = None
         """The last answer; `None` before the first."""
+        self.took_s: float | None = None
+        """How long the last one took; `None` before the first that was made here."""
         self.problem = ""
         """Why the last attempt failed; empty if it did not."""
 
@@ -55,6 +61,8 @@ class Refreshed(Generic[_T]):
         return self.wake().wait(patience_s)
 
     def _refresh(self, waiting: threading.Event) -> None:
+        # The first one is wanted now; one that is brief is in the way of nothing.
+        waits = self.took_s is not None and self.took_s > _BRIEF_S and _TURNS.acquire(timeout=_TURN_S)
         began = time.monotonic()
         try:
             self.last, self.problem = self._make(), ""
@@ -65,7 +73,54 @@ class Refreshed(Generic[_T]):
             _log.exception("A part of the start page or of search cannot be made")
         finally:
             now = time.monotonic()
+            if waits:
+                _TURNS.release()
+            self.took_s = now - began
             with self._lock:
                 self._rest_until = now + max(self._rest_s, _SHARE * (now - began))
                 self._round = None
             waiting.set()
+
+
+class Lately(Generic[_T]):
+    """What a function returns now; if that takes long, what it returned a moment ago. May be used by several threads.
+
+    While the function is quick, every caller gets an answer that was begun after it asked. One that takes long, since
+    there is very much to list, is made in the background, and callers get the last one.
+
+    Args:
+        make: Returns the answer.
+        quick_s: What counts as quick, and how long a caller waits for an answer that is new.
+    """
+
+    def __init__(self, make: Callable[[], _T], *, quick_s: float = 0.1) -> None:
+        self._make = make
+        self._quick_s = quick_s
+        self._lock = threading.Lock()
+        self._slow: Refreshed[_T] | None = None
+
+    def get(self) -> _T:
+        """Return the answer.
+
+        Raises:
+            CargobikeError: What the function raised, if there is no answer yet.
+        """
+        slow = self._slow
+        if slow is None:
+            with self._lock:
+                if self._slow is None:
+                    return self._made()
+                slow = self._slow  # another caller has found out that it takes long, and has just made one
+        else:
+            slow.wait(self._quick_s)
+            if slow.took_s is not None and slow.took_s <= self._quick_s and not slow.problem:
+                self._slow = None  # the first one had to load libraries, or the machine was busy
+        return self._made() if slow.last is None else slow.last
+
+    def _made(self) -> _T:
+        began = time.monotonic()
+        answer = self._make()
+        if time.monotonic() - began > self._quick_s:
+            self._slow = Refreshed(self._make, rest_s=self._quick_s)
+            self._slow.last = answer
+        return answer

@@ -6,10 +6,9 @@ from typing import Final, NamedTuple
 
 from cargobike.core.layout import ProjectFolder
 from cargobike.core.registering.tracing import Edge, Thing, all_edges, titles_of
-from cargobike.ui.web.overview.refreshed import Refreshed
+from cargobike.ui.web.overview.refreshed import Lately
 
-_REST_S: Final = 0.3
-_PATIENCE_S: Final = 60.0
+_QUICK_S: Final = 0.2
 
 
 class KnownEdges(NamedTuple):
@@ -33,13 +32,11 @@ class EdgeBook:
 
     def __init__(self, project: ProjectFolder) -> None:
         self._project = project
-        self._known = Refreshed(self._read, rest_s=_REST_S)
+        self._known = Lately(self._read, quick_s=_QUICK_S)
 
     def known(self) -> KnownEdges:
         """Return all edges; those of a moment ago if reading them takes long."""
-        # An answer that was made in the last moment counts; one that takes longer is only waited for without another.
-        self._known.wait(_PATIENCE_S if self._known.last is None else _REST_S)
-        return self._known.last or KnownEdges([], {}, {}, [self._known.problem] if self._known.problem else [])
+        return self._known.get()
 
     def uses_of(self, thing: Thing) -> list[Edge]:
         """Return the edges that lead from a thing to what was directly made from it, or serves it."""
