@@ -86,7 +86,8 @@ def test_a_host_that_stands_still_is_replaced(monkeypatch: pytest.MonkeyPatch) -
 
 def test_when_all_die_the_experiment_is_given_up_with_the_last_reason() -> None:
     engine = DeadlyEngine(_the_agent, times=1000)
-    with pytest.raises(ExperimentFailedError, match=r"workers were lost in a row(.|\n)*SIGKILL"):
+    # On a busy machine some of them live long enough to be given a trial.
+    with pytest.raises(ExperimentFailedError, match=r"(workers were lost in a row|lost attempts)(.|\n)*SIGKILL"):
         experiment.launch(lambda x: x, {"x": [0, 1, 2, 3]}, workers=2, engine=engine, quiet=True)
 
 

@@ -75,7 +75,9 @@ def test_few_files_are_here_at_once_and_what_was_sent_is_not_fetched_again(
     with pytest.raises(StoreError, match="The storage is gone"):
         begin(seeder, url, tmp_path)
     storage, given = open_storage(url), seeder.pieces_given
-    assert {entry.path for entry in storage.list()} == {f"part-{number}.bin" for number in range(4)}
+    sent = {entry.path for entry in storage.list()}
+    assert len(sent) == 4
+    assert sent <= {f"part-{number}.bin" for number in range(6)}, "two come at a time, and either may be whole first"
     assert given <= 6 * 3, "files whose turn has not come are not asked for"
     monkeypatch.setattr(_Watched, "left", 4)
     arrival = begin(seeder, url, tmp_path)
