@@ -12,8 +12,10 @@ from playwright.sync_api import Browser, expect, sync_playwright
 from starlette.routing import Route
 
 from cargobike.core.layout import ProjectFolder
-from cargobike.ui.web.app import create_app
+from cargobike.ui.web.overview import routes as overview
+from cargobike.ui.web.section import registered_sections
 from cargobike.ui.web.state import ServerState
+from cargobike.ui.web.tracing import lineage
 from support import programs
 from support.dashboard_site import started_server
 from support.everything_site import everything
@@ -21,19 +23,16 @@ from support.page_checks import check_pages
 
 pytestmark = pytest.mark.timeout(600)
 
-NOT_WALKED = {"/login", "/healthz", "/shared/{reference}"}
-"""What is no page to read: the way in, the sign of life, and an address that only leads on."""
+NOT_WALKED = {"/shared/{reference}"}
+"""An address that only leads on."""
 
 
 def page_patterns(project: ProjectFolder) -> dict[str, re.Pattern[str]]:
     """Return the pages that a server has, each with what its address looks like."""
-    paths = {
-        str(route.path)
-        for route in _routes(create_app(ServerState.of(project)))
-        if isinstance(route, Route)
-        and "GET" in (route.methods or ())
-        and not route.path.startswith(("/api/", "/static"))
-    }
+    sections = registered_sections(ServerState.of(project))
+    routers = [section.pages for section in sections if section.pages] + [overview.pages, lineage.pages]
+    paths = {str(one.path) for router in routers for one in _routes(router) if isinstance(one, Route)}
+    assert len(paths) > 20
     return {path: re.compile(re.sub(r"{[^}]+}", "[^/]+", path.replace(":path", ""))) for path in sorted(paths)}
 
 

@@ -142,7 +142,12 @@ def find_things(edges: Sequence[Edge], name: str, kind: str = "") -> list[Thing]
             wanted=name,
             nearest=nearest_names(name, names),
         )
-    return sorted(wanted, key=lambda thing: (thing.kind, thing.name, _counted(thing.version)))
+    return in_order(wanted)
+
+
+def in_order(things: Iterable[Thing]) -> list[Thing]:
+    """Return things by kind, name and version, the newest of a name last."""
+    return sorted(things, key=lambda thing: (thing.kind, thing.name, _counted(thing.version)))
 
 
 def reached_from(edges: Sequence[Edge], things: Sequence[Thing]) -> Lineage:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -13,12 +14,14 @@ from cargobike.core.seen import SpaceChanged
 from cargobike.core.values.exact import unpack_exactly
 from cargobike.experiments.index.index import ExperimentRow, TrialRow
 
+_MOST_HEADERS: Final = 20_000
+
 
 def experiment_row(row: Mapping[str, Any]) -> ExperimentRow:
     """Turn a row into the record that callers see."""
     return ExperimentRow(
         id=row["id"],
-        header=decode_header(row["header"]),
+        header=_header(row["header"]),
         state=ExperimentState(row["state"]),
         reason=row["reason"],
         metric=row["objective"] or None,
@@ -37,6 +40,10 @@ def experiment_row(row: Mapping[str, Any]) -> ExperimentRow:
         torn_bytes=max(0, row["journal_bytes"] - row["read_bytes"]),
         problem=row["problem"],
     )
+
+
+_header = functools.lru_cache(_MOST_HEADERS)(decode_header)
+"""Headers never change; a dashboard lists ten thousand of them again and again."""
 
 
 def space_changes(row: Mapping[str, Any]) -> list[SpaceChanged]:

@@ -18,6 +18,7 @@ from cargobike.experiments.index.index import ExperimentRow, ExperimentSort, Ind
 from cargobike.experiments.index.opening import open_index
 from cargobike.store.files.locking import is_held
 from cargobike.store.journal.journal import read_header
+from cargobike.ui.web.overview.refreshed import Lately
 
 _REST_S: Final = 1.0
 _SHARE: Final = 10.0
@@ -60,6 +61,7 @@ class Listing:
         self._index: Index | None = None
         self._rest_until = 0.0
         self._syncing: _Sync | None = None
+        self._kept: dict[tuple[ExperimentSort, bool], Lately[list[ExperimentRow]]] = {}
         self._progress: dict[str, tuple[float, list[float] | None]] = {}
 
     def experiments(
@@ -73,13 +75,21 @@ class Listing:
     ) -> list[ExperimentRow]:
         """Return experiments whose name, id, function, description or optimizer holds all words."""
         is_complete = self.catch_up(patience_s)
-        rows = self._opened().experiments(states=states, sort=sort, descending=descending)
+        rows = self._rows(states, sort, descending=descending)
         if not is_complete and not states:
             rows = [*self._unknown(rows), *rows]
         parts = words.lower().split()
         if not parts:
             return rows
         return [row for row in rows if all(word in _text(row) for word in parts)]
+
+    def _rows(
+        self, states: Sequence[ExperimentState], sort: ExperimentSort, *, descending: bool
+    ) -> list[ExperimentRow]:
+        def read() -> list[ExperimentRow]:
+            return self._opened().experiments(states=states, sort=sort, descending=descending)
+
+        return read() if states else self._kept.setdefault((sort, descending), Lately(read)).get()
 
     def known(self, experiment_id: str) -> ExperimentRow | None:
         """Return what the index has already read of an experiment; `None` if it never saw it."""

@@ -15,11 +15,21 @@ from cargobike.ui.web.overview.searching import Document
 from cargobike.ui.web.state import ServerState
 
 
+def all_versions(state: ServerState) -> dict[str, list[Definition]]:
+    """Return all versions of each group, by name, the oldest first; not to be changed."""
+
+    def read() -> dict[str, list[Definition]]:
+        groups: dict[str, list[Definition]] = {}
+        for one in all_definitions(storage_of(state.project)):
+            groups.setdefault(one.name, []).append(one)
+        return groups
+
+    return state.lately("features.groups", read)
+
+
 def all_groups(state: ServerState) -> list[Definition]:
-    """Return the newest version of each group, by name; not to be changed."""
-    return state.lately(
-        "features.groups", lambda: list({one.name: one for one in all_definitions(storage_of(state.project))}.values())
-    )
+    """Return the newest version of each group, by name."""
+    return [versions[-1] for versions in all_versions(state).values()]
 
 
 def all_views(state: ServerState) -> list[ViewRecord]:

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from cargobike.core.errors import CargobikeError, NotFoundError
 from cargobike.core.registering.tracing import Edge, Thing, page_of
-from cargobike.features.groups.definitions import all_definitions
+from cargobike.features.groups.definitions import newest_revision
 from cargobike.features.groups.describing import described, listed
 from cargobike.features.groups.finding import group, make_group, words_of
 from cargobike.features.groups.group import Group
@@ -27,7 +27,14 @@ from cargobike.features.pages.answers import (
     GroupUse,
     Histogram,
 )
-from cargobike.features.pages.glancing import all_datasets, all_groups, all_views, documents, features_card
+from cargobike.features.pages.glancing import (
+    all_datasets,
+    all_groups,
+    all_versions,
+    all_views,
+    documents,
+    features_card,
+)
 from cargobike.store.files.storages import storage_of
 from cargobike.ui.web.answering import REFUSALS, sends
 from cargobike.ui.web.section import Link, Section
@@ -126,7 +133,10 @@ def _use(edge: Edge) -> GroupUse:
 def _found(state: ServerState, name: str, version: int | None) -> Group:
     if not NAME.fullmatch(name):
         raise NotFoundError(f"There is no feature group {name!r} in this project.", wanted=name)
-    return group(name, version, folder=state.project)
+    for one in reversed(all_versions(state).get(name, ())):
+        if version in (None, one.version):
+            return make_group(newest_revision(storage_of(state.project), one), state.project)
+    return group(name, version, folder=state.project)  # made a moment ago; else says which names are near
 
 
 def _listed(state: ServerState, words: str, offset: int, limit: int) -> GroupPage:
@@ -140,7 +150,7 @@ def _listed(state: ServerState, words: str, offset: int, limit: int) -> GroupPag
 
 def _details(state: ServerState, found: Group) -> GroupDetails:
     facts = described(found)
-    versions = [one.version for one in all_definitions(storage_of(state.project)) if one.name == found.name]
+    versions = [one.version for one in all_versions(state).get(found.name, ())] or [found.version]
     uses = state.edges.uses_of(Thing("group", found.name, str(found.version)))
     own: dict[str, Any] = {name: facts[name] for name in GroupLine.__struct_fields__}
     return GroupDetails(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -31,15 +32,18 @@ from cargobike.monitoring.records import Comparison
 from cargobike.monitoring.showing.text import before_and_after
 from cargobike.store.files.locking import holder, is_held
 
+Known = tuple[str, MonitorRecord | StoreError]
+"""The name of a monitor, and what its journal says, or why it cannot be read."""
+
 _ALARMS = 100
 _ERRORS = 1000
 _COLUMNS = 24
 
 
-def listed(records: Records, project: ProjectFolder, words: str, offset: int, limit: int) -> MonitorPage:
+def listed(project: ProjectFolder, known: Sequence[Known], words: str, offset: int, limit: int) -> MonitorPage:
     """Return a part of the monitors in whose name or subject a text occurs, those with open alarms first."""
     wanted = words.strip().lower()
-    fitting = [(name, record) for name, record in records.all(project) if wanted in _said(name, record)]
+    fitting = [(name, record) for name, record in known if wanted in _said(name, record)]
     fitting.sort(key=lambda one: (-num_open_alarms(one[1]), one[0]))
     shown = [
         _unreadable(name, record) if isinstance(record, StoreError) else _line(project, record)

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from cargobike.monitoring.following import RECORDS, Records
 from cargobike.monitoring.pages import describing
 from cargobike.monitoring.pages.answers import AlarmAnswer, ErrorPage, MonitorDetails, MonitorPage, WindowPage
-from cargobike.monitoring.pages.glancing import alarm_card, documents
+from cargobike.monitoring.pages.glancing import alarm_card, documents, known_monitors
 from cargobike.ui.web.answering import REFUSALS, sends
 from cargobike.ui.web.permissions import CHANGES, Caller, needs
 from cargobike.ui.web.roles import Role
@@ -40,9 +40,9 @@ def _records(request: Request) -> Records:
 
 @api.get("/monitors")
 @sends
-def monitors(request: Request, state: Server, words: Words = "", offset: Offset = 0, limit: Limit = 50) -> MonitorPage:
+def monitors(state: Server, words: Words = "", offset: Offset = 0, limit: Limit = 50) -> MonitorPage:
     """Return the monitors of the project: those with open alarms first."""
-    return describing.listed(_records(request), state.project, words, offset, limit)
+    return describing.listed(state.project, known_monitors(state), words, offset, limit)
 
 
 @api.get("/monitors/{name}")
@@ -78,9 +78,9 @@ def acknowledge(request: Request, state: Server, name: Name, alarm: AlarmId, not
 
 
 @pages.get("/monitors")
-def monitors_page(request: Request, state: Server, templates: Pages, words: Words = "", offset: Offset = 0) -> Response:
+def monitors_page(state: Server, templates: Pages, words: Words = "", offset: Offset = 0) -> Response:
     """Return the page with the list of monitors."""
-    shown = describing.listed(_records(request), state.project, words, offset, _LISTED)
+    shown = describing.listed(state.project, known_monitors(state), words, offset, _LISTED)
     return templates.page("monitoring/monitors.html", listed=shown, words=words)
 
 
@@ -95,7 +95,6 @@ def monitor_page(request: Request, state: Server, caller: Caller, templates: Pag
 
 def monitoring_section(server: ServerState) -> Section:
     """Make the section of monitors of one server."""
-    records, project = RECORDS, server.project
     return Section(
         name="monitoring",
         holds="monitors",
@@ -103,9 +102,9 @@ def monitoring_section(server: ServerState) -> Section:
         pages=pages,
         api=api,
         package="cargobike.monitoring.pages",
-        state=records,
-        cards=(alarm_card(records, project),),
-        documents=lambda: documents(records, project),
+        state=RECORDS,
+        cards=(alarm_card(server),),
+        documents=lambda: documents(server),
         filters={
             "chance": lambda value: "under 0.1 %" if value < 0.001 else f"{value:.1%}",
             "lasting": _lasting,

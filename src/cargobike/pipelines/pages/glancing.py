@@ -62,17 +62,24 @@ def _look(runs: Runs, project: ProjectFolder) -> Glance:
     due.sort(key=lambda one: one[0])
     entries = [_entry(line) for line in [*running, *failed]]
     entries += [
-        Entry(line.schedule, "/pipelines#schedules-title", "waiting", f"next run of {line.pipeline}", next_at)
+        Entry(line.schedule, "/pipelines#schedules-title", "waiting", f"next run of {_short(line.pipeline)}", next_at)
         for next_at, line in due[:2]
     ]
     entries += [_entry(line) for line in rest[:MOST_ENTRIES]]
+    running_words = "pipeline runs" if len(running) == 1 else "pipelines run"
+    failed_words = "pipeline failed" if len(failed) == 1 else "pipelines failed"
     return Glance(
         entries=entries,
-        headline=len(running),
-        words="pipeline runs" if len(running) == 1 else "pipelines run",
+        headline=len(failed) if failed and not running else len(running),
+        words=failed_words if failed and not running else running_words,
         is_urgent=bool(failed),
         total=page.total,
     )
+
+
+def _short(function: str) -> str:
+    """Return a function without the folders of its file: `retrain.py:retrain`."""
+    return function.rpartition("/")[2]
 
 
 def _entry(line: RunLine) -> Entry:

@@ -11,9 +11,12 @@ from cargobike.core.errors import CargobikeError
 from cargobike.core.layout import ProjectFolder
 from cargobike.core.values.times import on_calendar
 from cargobike.pipelines.facts import RUN_FACTS, RunStarted, RunState, StepState
+from cargobike.pipelines.kind import RUNS
 from cargobike.pipelines.pages.answers import PipelineLine, RunLine, RunPage
-from cargobike.pipelines.record import RunFolder, RunRecord, read_run, run_folders, state_of
+from cargobike.pipelines.record import RunFolder, RunRecord, folder_of, read_run, state_of
+from cargobike.store.files.mirror import refresh
 from cargobike.store.journal.journal import read_header
+from cargobike.store.journal.remembering import thing_names
 
 _MOST_KEPT: Final = 2000
 
@@ -49,16 +52,16 @@ class Runs:
         runs = self._all()
         wanted = words.strip().lower()
         fitting = [
-            (started, folder)
-            for started, folder in runs
+            started
+            for started in runs
             if (not pipeline or started.pipeline == pipeline) and wanted in f"{started.id} {started.pipeline}".lower()
         ]
-        lines = [self._line(started, folder) for started, folder in fitting[offset : offset + limit]]
+        lines = [self._line(one, folder_of(self._project, one.id)) for one in fitting[offset : offset + limit]]
         return RunPage(lines, _pipelines(runs), len(fitting), offset, limit)
 
     def started(self) -> list[RunStarted]:
         """Return the first lines of all runs, the newest first."""
-        return [started for started, _ in self._all()]
+        return self._all()
 
     def warm(self) -> None:
         """Read what the first list needs."""
@@ -76,21 +79,28 @@ class Runs:
             if driver.poll() is None:
                 driver.returncode = 0
 
-    def _all(self) -> list[tuple[RunStarted, RunFolder]]:
+    def _all(self) -> list[RunStarted]:
+        refresh(self._project)
         with self._lock:
             runs = []
-            for folder in run_folders(self._project):
-                started = self._started.get(folder.id)
-                if started is None:
-                    try:
-                        started = read_header(folder.journal, RUN_FACTS)
-                    except CargobikeError:
-                        started = None
-                    started = started or RunStarted(at=_changed_at(folder), id=folder.id, pipeline="")
-                    self._started[folder.id] = started
-                runs.append((started, folder))
-        runs.sort(key=lambda run: (run[0].at, run[0].id), reverse=True)
+            for name in thing_names(RUNS, self._project.root):
+                started = self._started.get(name) or self._read_first(name)
+                if started is not None:
+                    runs.append(started)
+        runs.sort(key=lambda started: (started.at, started.id), reverse=True)
         return runs
+
+    def _read_first(self, name: str) -> RunStarted | None:
+        folder = folder_of(self._project, name)
+        if not folder.journal.is_file():
+            return None
+        try:
+            started = read_header(folder.journal, RUN_FACTS)
+        except CargobikeError:
+            started = None
+        started = started or RunStarted(at=_changed_at(folder), id=name, pipeline="")
+        self._started[name] = started
+        return started
 
     def _line(self, started: RunStarted, folder: RunFolder) -> RunLine:
         try:
@@ -160,11 +170,13 @@ def _changed_at(folder: RunFolder) -> float:
         return 0.0
 
 
-def _pipelines(runs: list[tuple[RunStarted, RunFolder]]) -> list[PipelineLine]:
+def _pipelines(runs: list[RunStarted]) -> list[PipelineLine]:
     lines: dict[str, PipelineLine] = {}
-    for started, _ in runs:  # the newest first
+    for started in runs:  # the newest first
         if not started.pipeline:
             continue
-        line = lines.setdefault(started.pipeline, PipelineLine(started.pipeline, 0, started.id, iso(started.at)))
+        line = lines.get(started.pipeline)
+        if line is None:
+            line = lines[started.pipeline] = PipelineLine(started.pipeline, 0, started.id, iso(started.at))
         line.runs += 1
     return sorted(lines.values(), key=lambda line: line.pipeline)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 import msgspec
 
@@ -23,10 +24,13 @@ from cargobike.serving.pages.answers import (
     TrafficAnswer,
     VersionAnswer,
 )
-from cargobike.serving.record import DeploymentRecord, all_records, find_record, folder_of
+from cargobike.serving.record import DeploymentRecord, find_record, folder_of
 from cargobike.serving.status import Status, Traffic
 from cargobike.serving.supervising.finding import model_name
 from cargobike.store.files.locking import holds_lock
+
+Known = tuple[str, DeploymentRecord | StoreError]
+"""The name of a deployment, and what its journal says, or why it cannot be read."""
 
 _MOMENTS = 100
 _NO_TRAFFIC = Traffic()
@@ -44,10 +48,10 @@ def found(project: ProjectFolder, name: str) -> Deployment:
     return Deployment(name, project)
 
 
-def listed(project: ProjectFolder, words: str, offset: int, limit: int) -> DeploymentPage:
+def listed(project: ProjectFolder, known: Sequence[Known], words: str, offset: int, limit: int) -> DeploymentPage:
     """Return a part of the deployments in whose name or model a text occurs, by name."""
     wanted = words.strip().lower()
-    fitting = [(name, record) for name, record in all_records(project) if wanted in _words(name, record)]
+    fitting = [(name, record) for name, record in known if wanted in _words(name, record)]
     shown = [line_of(project, name, record) for name, record in fitting[offset : offset + limit]]
     return DeploymentPage(shown, len(fitting), offset, limit)
 

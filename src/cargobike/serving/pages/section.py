@@ -10,7 +10,7 @@ from starlette.responses import Response
 from cargobike.core.errors import DeploymentError
 from cargobike.serving.pages import describing
 from cargobike.serving.pages.answers import DeploymentDetails, DeploymentPage, LastRequests, Release, Tail
-from cargobike.serving.pages.glancing import deployment_card, documents
+from cargobike.serving.pages.glancing import deployment_card, documents, known_deployments
 from cargobike.serving.pages.releasing import begin
 from cargobike.ui.web.answering import REFUSALS, answer, sends
 from cargobike.ui.web.permissions import FAILING_CHANGES, Caller, needs
@@ -38,13 +38,13 @@ api = APIRouter(tags=["deployments"], responses=REFUSALS)
 @sends
 def deployments(state: Server, words: Words = "", offset: Offset = 0, limit: Limit = 50) -> DeploymentPage:
     """Return the deployments of the project by name, and how they are doing."""
-    return describing.listed(state.project, words, offset, limit)
+    return describing.listed(state.project, known_deployments(state), words, offset, limit)
 
 
 @pages.get("/deployments")
 def deployments_page(state: Server, templates: Pages, words: Words = "", offset: Offset = 0) -> Response:
     """Return the page with the list of deployments."""
-    shown = describing.listed(state.project, words, offset, _LISTED)
+    shown = describing.listed(state.project, known_deployments(state), words, offset, _LISTED)
     return templates.page("serving/deployments.html", listed=shown, words=words)
 
 
@@ -144,8 +144,8 @@ def serving_section(server: ServerState) -> Section:
         pages=pages,
         api=api,
         package="cargobike.serving.pages",
-        cards=(deployment_card(server.project),),
-        documents=lambda: documents(server.project),
+        cards=(deployment_card(server),),
+        documents=lambda: documents(server),
         filters={
             "ms": lambda value: "–" if value is None else f"{value:.1f} ms",
             "percent": lambda value: f"{value:.0%}",

@@ -62,9 +62,13 @@ def _look(project: ProjectFolder) -> Glance:
         moving += rate > 0
         total += line.publications
         given = sum(member.given_bytes for member in members)
-        words = [f"{line.publications:,} publications", f"{line.members} members"]
+        words = [_counted(line.publications, "publication"), _counted(line.members, "member")]
         words += [f"giving {size_words(int(rate))}/s"] if rate else []
         words += [f"{size_words(given)} given"] if given else []
         state = "paused" if line.is_paused else "serving" if line.is_served else "stopped"
         entries.append(Entry(name, f"/sharing/{name}", state, " · ".join(words)))
     return Glance(entries=entries, total=total)
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"

@@ -37,20 +37,23 @@ def mark_of(path: str | Path) -> Mark | None:
     return Mark(status.st_ino, status.st_size, status.st_mtime_ns) if stat.S_ISREG(status.st_mode) else None
 
 
-def journals_of(kind: Kind, project_root: Path) -> Iterator[tuple[str, str, Mark]]:
-    """Yield name, journal and its mark of all things of a kind that have a journal, by name.
+def thing_names(kind: Kind, project_root: Path) -> list[str]:
+    """Return the names of all folders that can be things of a kind, sorted; for journals is not looked.
 
     What begins with a dot is being made or removed; a name that is not text cannot be an id.
     """
+    try:
+        names = os.listdir(os.path.join(project_root, kind.folder))
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    return sorted(name for name in names if not name.startswith(".") and kind.id.fullmatch(name))
+
+
+def journals_of(kind: Kind, project_root: Path) -> Iterator[tuple[str, str, Mark]]:
+    """Yield name, journal and its mark of all things of a kind that have a journal, by name."""
     # Paths as text: ten thousand objects of pathlib take longer than the look at the files.
     folder = os.path.join(project_root, kind.folder)
-    try:
-        names = sorted(os.listdir(folder))
-    except (FileNotFoundError, NotADirectoryError):
-        return
-    for name in names:
-        if name.startswith(".") or not kind.id.fullmatch(name):
-            continue
+    for name in thing_names(kind, project_root):
         path = f"{folder}/{name}/{kind.journal}"
         mark = mark_of(path)
         if mark is not None:

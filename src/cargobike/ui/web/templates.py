@@ -53,7 +53,8 @@ class Templates:
 
     def error_page(self, status: int, why: str) -> Response:
         """Return a page that says what went wrong."""
-        return HTMLResponse(self._render("error.html", {"project": "", "status": status, "why": why}), status)
+        words = "There is no page at this address." if why == "Not Found" else why
+        return HTMLResponse(self._render("error.html", {"project": "", "status": status, "why": words}), status)
 
     def _render(self, name: str, context: dict[str, Any]) -> str:
         shown = {"caller": self._caller, **context}

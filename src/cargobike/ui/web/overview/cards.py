@@ -11,6 +11,7 @@ from cargobike.ui.web.overview.refreshed import Refreshed
 
 MOST_ENTRIES: Final = 6
 _REST_S: Final = 1.5
+_QUICK_S: Final = 0.1
 
 
 class Entry(NamedTuple):
@@ -99,8 +100,10 @@ class Cards:
     def shown(self, patience_s: float) -> list[ShownCard]:
         """Return all cards; those that take longer than all may together show what they showed last."""
         deadline = time.monotonic() + patience_s
-        rounds = [last.wake() for _, last in self._cards]
-        for one in rounds:
-            one.wait(max(0.0, deadline - time.monotonic()))
+        rounds = [(last, last.wake()) for _, last in self._cards]
+        for last, one in rounds:
+            # One that takes long is only waited for if there is nothing to show instead.
+            is_quick = last.took_s is None or last.took_s < _QUICK_S
+            one.wait(max(0.0, deadline - time.monotonic()) if is_quick else 0.0)
         shown = [ShownCard(card, last.last, last.problem) for card, last in self._cards]
         return sorted(shown, key=_weight)

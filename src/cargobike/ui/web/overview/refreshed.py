@@ -38,7 +38,7 @@ class Refreshed(Generic[_T]):
         self.last: _T | None = None
         """The last answer; `None` before the first."""
         self.took_s: float | None = None
-        """How long the last one took; `None` before the first that was made here."""
+        """How long the last one took; `None` before the first one."""
         self.problem = ""
         """Why the last attempt failed; empty if it did not."""
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from cargobike.core.errors import NotFoundError
 from cargobike.core.layout import ProjectFolder
-from cargobike.core.registering.tracing import Edge, Thing, all_edges, titles_of
+from cargobike.core.registering.tracing import Edge, Thing, all_edges, in_order, titles_of
 from cargobike.ui.web.overview.refreshed import Lately
 
 _QUICK_S: Final = 0.2
@@ -17,14 +19,37 @@ class KnownEdges(NamedTuple):
     Attributes:
         edges: All edges.
         titles: What people call things whose names are ids.
-        uses: The edges that lead away from each thing.
+        uses: The edges that lead from each thing to what was made from it.
+        sources: The edges that lead from each thing to what it came from.
+        called: The things that a name means, and those that a name with a version does.
         problems: Why not everything is known.
     """
 
     edges: list[Edge]
     titles: dict[Thing, str]
     uses: dict[Thing, list[Edge]]
+    sources: dict[Thing, list[Edge]]
+    called: dict[str, list[Thing]]
     problems: list[str]
+
+    def find(self, name: str, kind: str) -> list[Thing]:
+        """Return the things of a kind that a name means, with a version or without, in order.
+
+        Raises:
+            NotFoundError: If there is none.
+        """
+        things = [thing for thing in self.called.get(name, ()) if thing.kind == kind]
+        if not things:
+            raise NotFoundError(
+                f"No {kind} called {name!r} was made from anything, or is used by anything.", wanted=name
+            )
+        return in_order(things)
+
+    def around(self, things: Sequence[Thing]) -> list[Edge]:
+        """Return the edges that can be reached from things, in either direction: all that their lineage is made of."""
+        up = _reached(self.sources, things, lambda edge: edge.source)
+        down = _reached(self.uses, things, lambda edge: edge.made)
+        return list(dict.fromkeys([*up, *down]))
 
 
 class EdgeBook:
@@ -46,6 +71,22 @@ class EdgeBook:
         problems: list[str] = []
         edges = list(all_edges(self._project, problems))
         uses: dict[Thing, list[Edge]] = {}
+        sources: dict[Thing, list[Edge]] = {}
+        called: dict[str, list[Thing]] = {}
         for edge in edges:
             uses.setdefault(edge.source, []).append(edge)
-        return KnownEdges(edges, titles_of(edges), uses, problems)
+            sources.setdefault(edge.made, []).append(edge)
+        for thing in uses.keys() | sources.keys():
+            for name in {thing.name, thing.id}:
+                called.setdefault(name, []).append(thing)
+        return KnownEdges(edges, titles_of(edges), uses, sources, called, problems)
+
+
+def _reached(steps: Mapping[Thing, list[Edge]], begin: Iterable[Thing], end: Callable[[Edge], Thing]) -> list[Edge]:
+    seen, found, front = set(begin), [], list(begin)
+    while front:
+        edges = [edge for thing in front for edge in steps.get(thing, ())]
+        found += edges
+        front = [thing for thing in dict.fromkeys(map(end, edges)) if thing not in seen]
+        seen.update(front)
+    return found

@@ -41,16 +41,19 @@ api = APIRouter(tags=["lineage"], responses=REFUSALS)
 @sends
 def lineage(state: Server, kind: Kind, name: Name, version: Version = "", limit: Limit = 1000) -> LineageAnswer:
     """Return what something came from, and what came from it, over all products."""
-    edges, titles, _, problems = state.edges.known()
-    things = find_things(edges, Thing(kind, name, version).id, kind)
-    found = reached_from(edges, things)
+    known = state.edges.known()
+    try:
+        things = known.find(Thing(kind, name, version).id, kind)
+    except NotFoundError:
+        things = find_things(known.edges, Thing(kind, name, version).id, kind)  # says which names are near
+    found, titles = reached_from(known.around(things), things), known.titles
     return LineageAnswer(
         things=[kept_thing(thing, titles.get(thing, "")) for thing in things],
         came_from=[_step(edge, titles) for edge in found.sources[:limit]],
         used_by=[_step(edge, titles) for edge in found.uses[:limit]],
         total_came_from=len(found.sources),
         total_used_by=len(found.uses),
-        problems=problems,
+        problems=known.problems,
     )
 
 
@@ -64,20 +67,21 @@ def lineage_page(state: Server, templates: Pages, kind: Kind, name: Name, versio
     problems = list(known.problems)
     wanted = Thing(kind, name, version)
     try:
-        things = find_things(known.edges, wanted.id, kind)
+        things = known.find(wanted.id, kind)
     except NotFoundError as error:
         things = [wanted]
         problems.append(str(error))
     middle = things[-1]  # the newest version
-    found = reached_from(known.edges, [middle])
+    edges = known.around(things[-_MOST_TREES:])
+    found = reached_from(edges, [middle])
     return templates.page(
         "lineage.html",
         wanted=wanted,
         middle=middle,
-        graph=draw(graph_of(known.edges, middle), middle, known.titles),
+        graph=draw(graph_of(edges, middle), middle, known.titles),
         inputs=_by_kind(edge.source for edge in found.sources),
         affected=_by_kind(edge.made for edge in found.uses),
-        trees=trees_of(known.edges, things[-_MOST_TREES:]),
+        trees=trees_of(edges, things[-_MOST_TREES:]),
         others=things[:-1],
         titles=known.titles,
         page_of=page_of,
