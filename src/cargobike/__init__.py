@@ -10,7 +10,7 @@ import importlib
 import sys
 from typing import TYPE_CHECKING, Any
 
-from cargobike.core.light import load_msgspec
+from cargobike.core.package import load_msgspec
 from cargobike.core.version import __version__
 
 if TYPE_CHECKING:

@@ -15,8 +15,7 @@ import sys
 import time
 
 from cargobike.core.errors import EngineError
-from cargobike.core.light import load_msgspec
-from cargobike.core.package import PACKAGE_PARENT
+from cargobike.core.package import PACKAGE_PARENT, load_msgspec
 from cargobike.core.running.descriptors import (
     go_back_to,
     is_out_of_descriptors,
