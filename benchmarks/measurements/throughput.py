@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Sequence
 
 from rig.measuring import Case, Figures, Measurement, Samples, Target, show
@@ -10,12 +11,14 @@ from rig.processes import Run
 OURS_POWER = "Cargobike, reuse, power"
 OURS_PROCESS = "Cargobike, reuse, process"
 OURS_FRESH = "Cargobike, fresh"
+OURS_FEW_FRESH = "Cargobike, fresh, few"
 FLOOR_POWER = "floor, power"
 FLOOR_PROCESS = "floor, process"
 OPTUNA = "Optuna journal, 2 processes"
 RAY_REUSE = "Ray Tune, reused actors"
 RAY_FRESH = "Ray Tune, fresh actors"
 SYNE = "Syne Tune, poll 50 ms"
+FRESH, FEW_FRESH = 400, 10
 
 
 def _cases(quick: bool) -> Sequence[Case]:
@@ -38,7 +41,8 @@ def _cases(quick: bool) -> Sequence[Case]:
         floor(FLOOR_POWER, "power"),
         ours(OURS_POWER, many, "reuse", "power"),
         Case(label=OPTUNA, program="peers/optuna_tasks.py", arguments=("throughput", some), venv="optuna"),
-        ours(OURS_FRESH, str(400 // share), "fresh", "process"),
+        ours(OURS_FRESH, str(FRESH // share), "fresh", "process"),
+        ours(OURS_FEW_FRESH, str(FEW_FRESH), "fresh", "process"),
         ray(RAY_REUSE, 120, "reuse"),
         ray(RAY_FRESH, 16, "fresh"),
         Case(
@@ -57,13 +61,22 @@ def _read(case: Case, run: Run) -> Figures:
         "per_s": trials / run.answer["seconds"],
         "per_s_of_call": trials / run.answer["call_s"],
         "cpu_ms": run.cpu_s / trials * 1e3,
+        "cpu_s": run.cpu_s,
+        "trials": trials,
     }
+
+
+def _cpu_ms_of_more(samples: Samples, many: str, few: str) -> float | None:
+    """Return what one trial more costs: the difference between many and few, so that start-up does not count."""
+    rounds = zip(*(samples.of(label, figure) for label in (many, few) for figure in ("cpu_s", "trials")), strict=False)
+    costs = [(more_s - less_s) / (more - less) * 1e3 for more_s, more, less_s, less in rounds]
+    return statistics.median(costs) if costs else None
 
 
 def _targets(samples: Samples) -> Sequence[Target]:
     power = samples.ratio(OURS_POWER, OPTUNA, "per_s")
     process = samples.ratio(OURS_PROCESS, FLOOR_PROCESS, "per_s")
-    fresh_ms = samples.median(OURS_FRESH, "cpu_ms")
+    fresh_ms = _cpu_ms_of_more(samples, OURS_FRESH, OURS_FEW_FRESH)
     fresh = samples.ratio(OURS_FRESH, RAY_FRESH, "per_s")
     return [
         Target(
@@ -77,7 +90,7 @@ def _targets(samples: Samples) -> Sequence[Target]:
             met=None if process is None else process >= 0.4,
         ),
         Target(
-            text="a fresh process for each trial: at most 3 ms of CPU (a bare fork: 1.8)",
+            text="a fresh process for each trial: at most 3 ms of CPU, start-up left out (a bare fork: 1.8)",
             found=show(fresh_ms, ".1f", " ms"),
             met=None if fresh_ms is None else fresh_ms <= 3,
             kind="information",

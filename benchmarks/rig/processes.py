@@ -63,6 +63,7 @@ def run(
     env: Mapping[str, str],
     timeout_s: float,
     marks: Sequence[str] = (),
+    copies: Sequence[Path] = (),
 ) -> Run:
     """Run a program to its end and read its answer.
 
@@ -71,6 +72,7 @@ def run(
         env: Added to the environment; `BENCH_FOLDER` is set to a folder that is removed afterwards.
         timeout_s: Everything is killed after that long.
         marks: Names that the program marks with `answers.mark`.
+        copies: Files to copy into that folder, which is the working directory.
 
     Raises:
         RunFailed: With the end of what the program wrote.
@@ -78,6 +80,8 @@ def run(
     folder = Path(tempfile.mkdtemp(prefix="bench-"))
     cpu_before_s = cpu_of_children_s()
     try:
+        for file in copies:
+            shutil.copy(file, folder)
         with (folder / "stdout").open("wb") as stdout, (folder / "stderr").open("wb") as stderr:
             started_at = time.time()
             process = subprocess.Popen(

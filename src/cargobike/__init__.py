@@ -10,6 +10,7 @@ import importlib
 import sys
 from typing import TYPE_CHECKING, Any
 
+from cargobike.core.package import load_msgspec
 from cargobike.core.version import __version__
 
 if TYPE_CHECKING:
@@ -84,8 +85,10 @@ _NAMES = {
 
 def __getattr__(name: str) -> Any:
     if name in _DOORS:
+        load_msgspec()
         return importlib.import_module(f"cargobike.{name}")
     if name in _NAMES:
+        load_msgspec()
         return getattr(importlib.import_module(_NAMES[name]), name)
     raise AttributeError(f"module 'cargobike' has no attribute {name!r}")
 

@@ -15,17 +15,17 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from cargobike.core.errors import InvalidInputError, TrialPaused, TrialStopped, nearest
 from cargobike.core.running import member
 from cargobike.core.values.numbers import read_reported
-from cargobike.experiments.trial.context import current
 
 if TYPE_CHECKING:
     from cargobike.experiments.trial.checkpoints.checkpoint import Checkpoints
+    from cargobike.experiments.trial.context import Context
     from cargobike.experiments.trial.models import TrialModels
     from cargobike.training.collectives import Operation
 
@@ -73,6 +73,20 @@ _ATTRIBUTES = (
     "model",
     "should_stop",
 )
+
+_find: Callable[[], Context] | None = None
+
+
+def current() -> Context:
+    """Return what surrounds the train function that runs here; outside an experiment it stands for one."""
+    global _find
+    if _find is None:
+        # Not at the top: a program that launches an experiment imports this module for its train function, calls
+        # nothing in it, and would wait.
+        from cargobike.experiments.trial.context import current as find  # noqa: PLC0415
+
+        _find = find
+    return _find()
 
 
 def report(*given: Mapping[str, Any], step: int | None = None, **metrics: Any) -> None:

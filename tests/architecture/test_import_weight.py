@@ -65,6 +65,19 @@ def test_what_a_train_function_imports_stays_light() -> None:
     assert loaded & (FRAMEWORKS | {"sqlalchemy", "plotly", "rich", "yaml", "IPython", "typer"}) == set()
 
 
+def test_a_program_that_launches_does_not_load_what_runs_in_trials_for_its_imports() -> None:
+    program = (
+        "from cargobike import Searchspace, experiment, trial\nimport sys, json\nprint(json.dumps([*sys.modules]))"
+    )
+    environment = dict(os.environ, PYTHONPATH=str(SOURCE))
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=300)
+    loaded = json.loads(done.stdout)
+    assert "msgspec" in loaded
+    assert "typing_extensions" not in loaded
+    assert "cargobike.experiments.trial.context" not in loaded
+
+
 def test_a_launch_loads_no_more_than_its_first_trial_needs(tmp_path: Path) -> None:
     script = tmp_path / "search.py"
     script.write_text(FIRST_TRIAL)

@@ -37,7 +37,6 @@ are no errors: they end a train function, and are meant to pass through it.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -295,6 +294,8 @@ def nearest_names(word: str, choices: Iterable[str], limit: int = 3) -> list[str
         >>> nearest_names("asah", ["asha", "grid"])
         ['asha']
     """
+    import difflib  # noqa: PLC0415 - for mistakes only, and every process of ours loads this module first
+
     word, candidates = str(word), list(choices)
     match = difflib.get_close_matches(word, candidates, n=limit, cutoff=0.5)
     if not match:

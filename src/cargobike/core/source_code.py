@@ -8,7 +8,6 @@ alone is not enough.
 from __future__ import annotations
 
 import ast
-import json
 import threading
 import time
 from typing import Final
@@ -42,6 +41,8 @@ def code_of_notebook(text: str) -> str:
     Raises:
         ValueError: If it is not a notebook.
     """
+    import json  # noqa: PLC0415 - for notebooks only, and every search space loads this module
+
     notebook = json.loads(text)
     cells = notebook.get("cells") if isinstance(notebook, dict) else None
     if not isinstance(cells, list):

@@ -231,8 +231,9 @@ def become_agent(
                 line[0].close()
             _redirect(*pipes)
 
-        template = TemplateHere(program, seat_of(_settings_of(config)), leave_behind)
-        run_agent(AgentLoop(config, PairConnection(wire_fd), below(template), gpus=gpus, version=version))
+        connection = PairConnection(wire_fd)
+        template = TemplateHere(program, seat_of(_settings_of(config)), connection.poller, leave_behind)
+        run_agent(AgentLoop(config, connection, below(template), gpus=gpus, version=version))
         return
 
     agent_end, template_end = _pair()
@@ -245,7 +246,7 @@ def become_agent(
                 os.close(fd)
             agent_end.close()
             _redirect(*pipes)
-            settings = msgspec.msgpack.decode(_read_all(settings_read), type=_Settings)
+            settings = _decode_settings(_read_all(settings_read))
             serve(template_end, program, seat_of(settings), me)
         except BaseException:  # noqa: BLE001 - no exception may leave a forked child, only its exit status
             traceback.print_exc()
@@ -305,6 +306,9 @@ class _Settings(msgspec.Struct, frozen=True):
     reuse: bool
     driver_host: str
     files_travel: bool
+
+
+_decode_settings = msgspec.msgpack.Decoder(_Settings).decode
 
 
 def _settings_of(config: AgentConfig) -> _Settings:

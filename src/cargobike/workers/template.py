@@ -113,7 +113,7 @@ class Template:
     learns what the next runner should have imported.
 
     Args:
-        reuse: Whether a runner takes one assignment after the other; then there are no spares.
+        reuse: Whether a runner takes one assignment after the other; then there are no spares, except the first runner.
     """
 
     def __init__(self, *, reuse: bool) -> None:
@@ -141,6 +141,8 @@ class Template:
         elif self.spare_is_due:
             self.spare_is_due = False
             self._spare = self._fork(is_spare=True)
+        elif self._reuse and not self._last_number:
+            self._spare = self._fork(is_spare=False)  # the first runner: it will be needed, and need not be rehearsed
         if self._working is None and self._waiting:
             self._begin(self._waiting.popleft())
         return commands

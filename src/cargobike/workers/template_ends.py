@@ -94,40 +94,33 @@ class TemplateBelow:
 class TemplateHere:
     """The agent's own process as the template: it has one thread, no keys, and has run nothing of the user's.
 
-    For runners that are reused: there is no spare to fork and nothing to import for the next one.
+    For runners that are reused: there is nothing to import for the next one. The first is forked at once, before the
+    agent begins its own work: what the agent has written to until then, the runner would have to keep a copy of.
 
     Args:
         program: What runners run.
         seat: Where they sit.
+        poller: Waits for the ends of runners, among others.
         leave_behind: Called in a new runner, to close what is the agent's alone.
     """
 
-    def __init__(self, program: Program, seat: Seat, leave_behind: Callable[[], object]) -> None:
+    def __init__(self, program: Program, seat: Seat, poller: Poller, leave_behind: Callable[[], object]) -> None:
         self.pid = os.getpid()
         self.is_gone = False
-        self._program = program
-        self._seat = seat
-        self._leave_behind = leave_behind
-        self._loop: TemplateLoop | None = None
         self._news: list[FromTemplate] = []
+        self._loop = TemplateLoop(program, seat, Surroundings(poller, self._news.append, leave_behind))
+        self._loop.rest()
 
     def join(self, poller: Poller) -> None:
-        """Make a poller wait for the ends of runners."""
-        surroundings = Surroundings(poller, self._news.append, self._leave_behind)
-        self._loop = TemplateLoop(self._program, self._seat, surroundings)
-
-    @property
-    def _here(self) -> TemplateLoop:
-        assert self._loop is not None
-        return self._loop
+        """Do nothing: the agent's poller waits for the ends of runners from the beginning."""
 
     def tell(self, message: ToTemplate) -> None:
         """Do what is asked."""
-        self._here.hear(message)
+        self._loop.hear(message)
 
     def attend(self, ready: Mapping[Any, int]) -> list[FromTemplate]:
         """Take care of runners that have ended; returns what there is to say."""
-        self._here.attend(ready)
+        self._loop.attend(ready)
         news = self._news[:]
         self._news.clear()
         return news
@@ -135,8 +128,8 @@ class TemplateHere:
     @property
     def spared(self) -> Collection[int]:
         """The runner."""
-        return self._here.pids
+        return self._loop.pids
 
     def close(self) -> None:
         """End all runners."""
-        self._here.kill_all()
+        self._loop.kill_all()

@@ -181,7 +181,7 @@ class TemplateLoop:
 
     def _fork(self, command: template.Fork) -> None:
         me = os.getpid()
-        if len(self._modules) != len(sys.modules):
+        if not self._seat.reuse and len(self._modules) != len(sys.modules):
             # Not in the runner: to count a reference to each name there would copy the page that the name lies on.
             self._modules = frozenset(sys.modules)
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)

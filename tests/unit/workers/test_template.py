@@ -92,6 +92,24 @@ def test_a_reused_runner_needs_no_spare() -> None:
     assert world.happen(Rested()) == []
 
 
+def test_the_first_of_reused_runners_may_be_forked_before_it_is_needed() -> None:
+    world = World(reuse=True)
+    assert world.happen(Rested()) == [Fork(1, False)]
+    assert world.happen(Rested()) == []
+    assert world.happen(start(b"\x07")) == [Give(1, b"\x07")]
+    world.end(1, -signal.SIGKILL)
+    assert world.exits[-1].code == -signal.SIGKILL
+    assert world.happen(start(b"\x08")) == [Fork(2, False), Give(2, b"\x08")]
+
+
+def test_a_first_runner_that_died_waiting_costs_the_assignment_nothing() -> None:
+    world = World(reuse=True)
+    world.happen(Rested())
+    assert world.end(1, -signal.SIGKILL, has_begun=False) == []
+    assert world.happen(start(b"\x07")) == [Fork(2, False), Give(2, b"\x07")]
+    assert world.exits == []
+
+
 def with_a_spare() -> World:
     world = World()
     world.happen(start())

@@ -21,14 +21,18 @@ class Abandons(Protocol):
 
 
 _belongings: weakref.WeakSet[Abandons] = weakref.WeakSet()
+_has_any = [False]
 
 
 def abandon_in_copies(belonging: Abandons) -> None:
     """See that no copy of this process keeps the descriptors of an object."""
     _belongings.add(belonging)
+    _has_any[0] = True
 
 
 def _abandon_all() -> None:
+    if not _has_any[0]:  # as in nearly all processes: to look into the set would copy pages
+        return
     for belonging in list(_belongings):
         belonging.abandon()
     _belongings.clear()

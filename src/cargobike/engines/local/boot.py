@@ -15,7 +15,7 @@ import sys
 import time
 
 from cargobike.core.errors import EngineError
-from cargobike.core.package import PACKAGE_PARENT
+from cargobike.core.package import PACKAGE_PARENT, load_msgspec
 from cargobike.core.running.descriptors import (
     go_back_to,
     is_out_of_descriptors,
@@ -26,6 +26,8 @@ from cargobike.core.running.forks import abandon_in_copies
 from cargobike.core.running.inherited import CONTROL_FD, DRIVER_FD
 from cargobike.core.settings import MARK
 from cargobike.engines.local.leftovers import new_mark
+
+_LOAD_FIRST = f"from {load_msgspec.__module__} import load_msgspec; load_msgspec()"
 
 
 class Boot:
@@ -66,7 +68,7 @@ class Boot:
     def _spawn(self, module: str, control_fd: int, driver_fd: int) -> int:
         limit = limit_before()
         go_back = f"from {go_back_to.__module__} import go_back_to; go_back_to({limit}); " if limit is not None else ""
-        program = f"from {module} import main; main({CONTROL_FD})"
+        program = f"{_LOAD_FIRST}; from {module} import main; main({CONTROL_FD})"
         start = "import gc, sys; gc.disable()"  # until all is loaded: what loading makes is there to stay
         return os.posix_spawn(
             sys.executable,

@@ -76,7 +76,8 @@ def recipe_files(setup: Setup) -> dict[str, bytes | None]:
         past=tuple(map(_pack, setup.past)),
         pickled=tuple(objects),
     )
-    return {RECIPE: msgspec.json.encode(recipe, enc_hook=str), OBJECTS: _pickle(objects) if objects else None}
+    # The recipe last: once it is there, so is all that it refers to.
+    return {OBJECTS: _pickle(objects) if objects else None, RECIPE: msgspec.json.encode(recipe, enc_hook=str)}
 
 
 def read_recipe(folder: Path) -> Setup:

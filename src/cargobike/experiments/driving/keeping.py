@@ -64,7 +64,7 @@ class CodeKeeper:
 
     Args:
         folder: The experiment's folder.
-        files: The files to write at once, by name; empty ones are left out.
+        files: The files to write at once, by name, in this order; empty ones are left out.
         function_file: File that the train function is defined in.
         resources: Files and folders that the user wants to be kept.
         remark: A remark to write into the snapshot, if there is one.
@@ -105,7 +105,11 @@ class CodeKeeper:
             self._folder.code.mkdir(exist_ok=True)
             for name, data in self._files.items():
                 if data:
-                    from_reserve(functools.partial((self._folder.code / name).write_bytes, data))
+                    # Whole or not at all: a driver that is killed meanwhile must not leave half a recipe.
+                    path = self._folder.code / name
+                    begun = path.with_name(f".{name}.new")
+                    from_reserve(functools.partial(begun.write_bytes, data))
+                    begun.replace(path)
         except OSError as error:
             raise StoreError(
                 f"The code of {self._folder.id} cannot be written to {self._folder.code}: {error.strerror}. "

@@ -72,12 +72,17 @@ class Ahead:
         took_s = max(0.0, at - line.since) if took_s is None else took_s
         line.since = at
         line.pace_s = took_s if line.pace_s is None else line.pace_s + _SHARE * (took_s - line.pace_s)
-        if self._has_room(line):
+        if self._is_low(line):
             self._roomy[worker] = None
 
     def _has_room(self, line: _Line) -> bool:
         held = len(line.trials)
         return held < self._most and line.pace_s is not None and (held + 1) * line.pace_s <= HELD_S
+
+    def _is_low(self, line: _Line) -> bool:
+        """Tell whether to fill a line up again, which is done in one go: each message wakes two processes."""
+        held = len(line.trials)
+        return self._has_room(line) and 2 * held <= self._most and 2 * held * (line.pace_s or 0.0) <= HELD_S
 
     @property
     def roomy(self) -> str | None:
@@ -107,7 +112,7 @@ class Ahead:
         line = self._lines[worker]
         self._count -= 1
         trial = line.trials.popleft()
-        if self._has_room(line):
+        if self._is_low(line):
             self._roomy[worker] = None
         return trial
 

@@ -69,10 +69,14 @@ class Desk:
 
 def _enter(target: str) -> int:
     """Work in a directory, made if need be; returns what locks it."""
-    os.makedirs(os.path.dirname(target), exist_ok=True)
     for _ in range(_TRIES):
-        with contextlib.suppress(FileExistsError):
+        try:
             os.mkdir(target)
+        except FileExistsError:
+            pass
+        except FileNotFoundError:  # it is the first one
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            continue
         try:
             handle = os.open(target, os.O_RDONLY | os.O_DIRECTORY)
         except FileNotFoundError:  # an earlier attempt has just left, and removed it

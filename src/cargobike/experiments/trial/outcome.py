@@ -69,6 +69,8 @@ def read_outcome(returned: object, metric: str | None, *, optional: bool) -> Out
         >>> read_outcome({"loss": 0.25, "path": "m.pt"}, None, optional=False)
         Outcome(value=0.25, metrics={'loss': 0.25}, extras={'path': 'm.pt'})
     """
+    if type(returned) is float:  # as most do
+        return Outcome(returned, {metric: returned} if metric is not None else {})
     if isinstance(returned, CleanExit):
         if not optional:
             raise InvalidInputError(

@@ -36,12 +36,16 @@ class TestWhoGetsThem:
         assert held(story, "w0") == [2, 3, 4]
         assert story.states == ["completed", "running", "pending", "pending", "pending", "pending"]
 
-    def test_it_goes_on_by_itself_and_is_given_more(self) -> None:
+    def test_it_goes_on_by_itself_and_is_given_more_when_half_of_them_are_left(self) -> None:
         story = started()
         story.end_on("w0")
-        assert (story.job("w0"), held(story, "w0")) == ((2, 1), [3, 4, 5])
+        assert (story.job("w0"), held(story, "w0")) == ((2, 1), [3, 4])
+        story.end_on("w0")
+        while story.questions and len(held(story, "w0")) < 3:
+            story.suggest_next()
+        assert (story.job("w0"), held(story, "w0")) == ((3, 1), [4, 5, 6])
         starts = [fact.trial for fact in story.facts if isinstance(fact, facts.AttemptStarted)]
-        assert starts == [0, 1, 2]
+        assert starts == [0, 1, 2, 3]
 
     def test_several_workers_share_them(self) -> None:
         story = started(workers=2)
@@ -60,9 +64,11 @@ class TestWhoGetsThem:
     def test_where_a_trial_may_be_stopped_there_are_none(self) -> None:
         story = started()
         story.end_on("w0")
+        story.end_on("w0")
+        assert held(story, "w0") == [4, 5]
         story.suggest_next(Suggestion(params={"x": 1}, milestones=(1,)))
         story.end_on("w0")
-        assert held(story, "w0") == [4, 5], "those that it has stay"
+        assert held(story, "w0") == [5], "those that it has stay"
 
 
 class TestLosses:
@@ -137,3 +143,20 @@ def test_a_worker_holds_what_it_needs_for_a_moment(pace_s: float, most: int) -> 
         ahead.put(worker, count)
         count += 1
     assert count == most
+
+
+def test_what_a_worker_holds_is_filled_up_in_one_go() -> None:
+    ahead = Ahead(8)
+    ahead.joined("w0")
+    ahead.ended("w0", 0.0)
+    for trial in range(8):
+        ahead.put("w0", trial)
+    for left in (7, 6, 5):
+        ahead.pop("w0")
+        ahead.ended("w0", 0.0)
+        assert (ahead.roomy, len(ahead)) == (None, left)
+    ahead.pop("w0")
+    assert ahead.roomy == "w0"
+    for trial in range(8, 12):
+        ahead.put("w0", trial)
+    assert ahead.roomy is None
