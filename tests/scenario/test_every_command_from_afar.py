@@ -320,6 +320,8 @@ def _called(row: Row, server: str, fill: Callable[[str], str], capsys: pytest.Ca
         code, said = None, str(error)
     except CargobikeError as error:
         code, said = 1, str(error)
+    except OSError as error:  # a question that is not expected
+        code, said = 1, repr(error)
     if code == row.code and re.search(row.shows, said):
         return ""
     return f"`{row.line}` ended with {code}, and said {said[-600:]!r}"
