@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 import time
@@ -25,7 +26,7 @@ from support.mock_cluster import MockCluster
 from support.remote_server import make_certificate
 from support.watched_monitors import make_monitor
 
-pytestmark = [pytest.mark.timeout(900), pytest.mark.slow]
+pytestmark = pytest.mark.timeout(900)
 SECRET = "the secret of the lab"
 TOKEN = "a-token-for-tests-0123456789"
 
@@ -312,8 +313,6 @@ def _beside(remote: client.RemoteProject, *arguments: str) -> Iterator[str]:
 
 def _called(row: Row, server: str, fill: Callable[[str], str], capsys: pytest.CaptureFixture[str]) -> str:
     """Call a command as `cargobike --server` does, and return what is wrong; empty if all is well."""
-    import shlex
-
     arguments = [fill(word) for word in shlex.split(row.line)]
     try:
         code: int | None = call(arguments, server, ["helper.py"] if row.words == "run" else ())
@@ -336,6 +335,7 @@ def test_the_table_has_every_command() -> None:
     }
 
 
+@pytest.mark.slow
 def test_every_command_works_on_a_project_that_a_server_has(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
