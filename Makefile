@@ -90,7 +90,8 @@ translation-tables: $(VENV)/.dev-installed ## Write the tables of old and new ca
 layer-table: $(VENV)/.dev-installed ## Write the table of rooms and layers in docs/architecture.md
 	@$(BIN)/python tests/architecture/layer_table.py
 
-bench: $(VENV)/.dev-installed ## Measure all rooms beside their peers, and write docs/benchmarks.md (BENCH_ARGS="--only serving --keep")
+bench: $(VENV)/.dev-installed ## Measure all rooms beside their peers, and write docs/benchmarks.md (BENCH_ARGS="--brief --keep", "--only serving --keep")
+	@.ci/system-packages bench
 	@$(BIN)/python benchmarks/run.py $(BENCH_ARGS)
 
 bench-search: $(VENV)/.dev-installed ## Measure how good the searches are, beside peers, in virtual time (hours; what is known is kept)

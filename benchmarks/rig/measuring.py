@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import compileall
 import statistics
+import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -135,7 +136,8 @@ def measure(measurement: Measurement, *, quick: bool, most_rounds: int = 100) ->
                 done = run_case(case, measurement.marks)
                 samples.runs.setdefault(case.label, []).append(measurement.read(case, done))
                 samples.leftovers[case.label] = samples.leftovers.get(case.label, 0) + done.leftovers
-            except (processes.RunFailed, OSError, KeyError, ValueError) as error:
+            # A peer that cannot be installed is one case that failed, too.
+            except (processes.RunFailed, subprocess.CalledProcessError, OSError, KeyError, ValueError) as error:
                 samples.errors[case.label] = str(error) or repr(error)
                 print(f"    failed: {error}", file=sys.stderr, flush=True)
     return samples

@@ -149,7 +149,7 @@ def systems(folder: Path, trials: int, points: int, only: list[str]) -> Iterator
                     ),
                 },
                 "/#/experiments/1/runs",
-                "text=trial 9",
+                r"text=/^trial \d+$/",
             )
         else:
             yield System(

@@ -17,7 +17,7 @@ from cargobike.remote.answers import CallOpened, CommandState, FrameAnswer
 from cargobike.remote.asking.connection import Connection
 from cargobike.remote.calling.files import Sending, bring, find_file, send
 from cargobike.remote.commands.parsing import Parsed, parse
-from cargobike.remote.commands.rules import MADE, SENT, declaration
+from cargobike.remote.commands.rules import MADE, SENT, declaration, needed
 from cargobike.remote.project import connect
 
 _WAIT_S: Final = 10.0
@@ -131,6 +131,8 @@ def _confirmed(parsed: Parsed) -> Parsed:
     asks = any(parameter.name == "yes" for parameter in parsed.command.params)
     if not asks or "yes" in parsed.values or "help" in parsed.values:
         return parsed
+    if needed(parsed, declaration(parsed)) == "read":
+        return parsed  # with these parameters it only looks, and asks nothing
     line = " ".join(parsed.rewritten(lambda _, text: text))
     confirm(f"Run `cargobike {neutralized(line)}` on the server?", yes=False, as_json="as_json" in parsed.values)
     return parse([*parsed.words, "--yes", *parsed.rewritten(lambda _, text: text)[len(parsed.words) :]])

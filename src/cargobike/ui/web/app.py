@@ -19,6 +19,7 @@ from cargobike.ui.web.answering import answer
 from cargobike.ui.web.guard import Guard
 from cargobike.ui.web.overview import routes as overview
 from cargobike.ui.web.overview.cards import Cards
+from cargobike.ui.web.overview.refreshed import StillReadingError
 from cargobike.ui.web.overview.searching import Search
 from cargobike.ui.web.permissions import check_role, documented, role_in
 from cargobike.ui.web.section import Section, registered_sections
@@ -80,9 +81,22 @@ def create_app(state: ServerState, sections: Sequence[Section] | None = None) ->
 
 
 def _told(request: Request, error: Exception) -> Response:
+    if isinstance(error, StillReadingError):
+        return _still_reading(request, error)
     status = 404 if isinstance(error, NotFoundError) else 422 if isinstance(error, InvalidInputError) else 503
     mistakes = [Mistake([], mistake) for mistake in getattr(error, "mistakes", ())]
     return _answer(request, status, Problem(str(error), mistakes, list(getattr(error, "nearest", ()))))
+
+
+def _still_reading(request: Request, error: StillReadingError) -> Response:
+    """Answer with a page that asks again by itself; programs do that, too."""
+    templates: Templates = request.app.state.templates
+    if _is_page(request):
+        response = templates.for_caller(role_in(request.scope)).page("reading.html")
+    else:
+        response = answer(Problem(str(error)), status=503)
+    response.headers["retry-after"] = "1"
+    return response
 
 
 def _unreadable(request: Request, error: Exception) -> Response:

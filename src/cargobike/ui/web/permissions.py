@@ -14,10 +14,13 @@ from fastapi.routing import APIRoute
 from starlette.types import Scope
 
 from cargobike.ui.answers import Problem
+from cargobike.ui.web.overview.refreshed import PATIENCE_S
 from cargobike.ui.web.roles import Role, lacking
 
 _SCOPE: Final = "cargobike.role"
 _NEEDED: Final = "needed_role"
+_PAGE_S: Final = 1.0
+_PROGRAM_S: Final = 20.0
 _READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
@@ -73,6 +76,7 @@ async def check_role(request: Request) -> None:
     needed, caller = role_needed(request.scope["endpoint"], request.method), role_in(request.scope)
     if not caller.includes(needed):
         raise HTTPException(403, lacking(needed, caller, request.app.state.server.access.most))
+    PATIENCE_S.set(_PROGRAM_S if request.scope["path"].startswith("/api/") else _PAGE_S)
 
 
 def documented(router: APIRouter) -> APIRouter:

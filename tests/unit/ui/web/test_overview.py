@@ -9,13 +9,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from fastapi import APIRouter
+from starlette.responses import Response
 from starlette.testclient import TestClient
 
 from cargobike.core.errors import StoreError
 from cargobike.core.layout import ProjectFolder
 from cargobike.ui.web.app import create_app
 from cargobike.ui.web.overview.cards import Card, Entry, Glance
-from cargobike.ui.web.overview.refreshed import Lately, Refreshed
+from cargobike.ui.web.overview.refreshed import Lately, Refreshed, StillReadingError
 from cargobike.ui.web.overview.searching import Document, Search
 from cargobike.ui.web.section import Section
 from cargobike.ui.web.state import ServerState
@@ -188,3 +190,40 @@ def test_a_list_that_was_slow_once_is_new_again_when_it_is_quick() -> None:
     seen = [lately.get() for _ in range(4)]
     assert seen == sorted(set(seen)), "each answer is newer than the one before"
     assert min(seen) > 0
+
+
+def test_a_first_list_that_takes_long_is_not_waited_for_by_a_page(tmp_path: Path) -> None:
+    goes_on = threading.Event()
+    state = ServerState.of(ProjectFolder(tmp_path))
+    router = APIRouter()
+
+    @router.get("/garden")
+    def garden() -> Response:
+        return Response(state.lately("garden", lambda: str(goes_on.wait(PATIENCE_S))))
+
+    section = Section(name="garden", package="cargobike.data.pages", pages=router)
+    with TestClient(create_app(state, [section]), base_url=ADDRESS) as client:
+        reading = client.get("/garden")
+        assert (reading.status_code, reading.headers["retry-after"]) == (200, "1")
+        assert 'http-equiv="refresh"' in reading.text
+        goes_on.set()
+        give_up_at = time.monotonic() + PATIENCE_S
+        while client.get("/garden").text != "True":
+            assert time.monotonic() < give_up_at
+
+
+def test_a_first_list_that_cannot_be_made_says_why_to_each_caller() -> None:
+    answers: list[str] = []
+
+    def make() -> str:
+        if not answers:
+            raise StoreError("the disk is gone")
+        return answers[0]
+
+    lately = Lately(make)
+    for _ in range(2):
+        with pytest.raises(StoreError, match="the disk is gone") as caught:
+            lately.get()
+        assert not isinstance(caught.value, StillReadingError)
+    answers.append("here")
+    assert lately.get() == "here"

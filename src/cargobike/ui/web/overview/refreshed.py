@@ -6,9 +6,10 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Final, Generic, TypeVar
 
-from cargobike.core.errors import CargobikeError
+from cargobike.core.errors import CargobikeError, StoreError
 
 _T = TypeVar("_T")
 _SHARE: Final = 8.0
@@ -82,6 +83,14 @@ class Refreshed(Generic[_T]):
             waiting.set()
 
 
+PATIENCE_S: Final[ContextVar[float]] = ContextVar("PATIENCE_S", default=60.0)
+"""How long a caller waits for a list that was never made: a page less than a program."""
+
+
+class StillReadingError(StoreError):
+    """A list is made for the first time, and that takes longer than its caller waits."""
+
+
 class Lately(Generic[_T]):
     """What a function returns now; if that takes long, what it returned a moment ago. May be used by several threads.
 
@@ -97,15 +106,20 @@ class Lately(Generic[_T]):
         self._make = make
         self._quick_s = quick_s
         self._lock = threading.Lock()
+        self._first: Refreshed[_T] | None = None
         self._slow: Refreshed[_T] | None = None
+        self._was_made = False
 
     def get(self) -> _T:
         """Return the answer.
 
         Raises:
+            StillReadingError: If there is no answer yet, and making it takes longer than `PATIENCE_S`.
             CargobikeError: What the function raised, if there is no answer yet.
         """
         slow = self._slow
+        if slow is None and not self._was_made:
+            return self._made_first()
         if slow is None:
             with self._lock:
                 if self._slow is None:
@@ -114,13 +128,32 @@ class Lately(Generic[_T]):
         else:
             slow.wait(self._quick_s)
             if slow.took_s is not None and slow.took_s <= self._quick_s and not slow.problem:
-                self._slow = None  # the first one had to load libraries, or the machine was busy
+                self._slow = None  # the one before had to load libraries, or the machine was busy
         return self._made() if slow.last is None else slow.last
+
+    def _made_first(self) -> _T:
+        with self._lock:
+            first = self._first = self._first or Refreshed(self._make, rest_s=self._quick_s)
+        if not first.wait(PATIENCE_S.get()):
+            raise StillReadingError("This is being read for the first time; ask again in a moment.")
+        if first.last is None:
+            return self._made()  # raises what was wrong, in the thread that asked
+        with self._lock:
+            if not self._was_made and first.took_s is not None and first.took_s > self._quick_s:
+                self._slow = self._kept(first.last)
+            self._was_made = True
+        return first.last
 
     def _made(self) -> _T:
         began = time.monotonic()
         answer = self._make()
         if time.monotonic() - began > self._quick_s:
-            self._slow = Refreshed(self._make, rest_s=self._quick_s)
-            self._slow.last = answer
+            self._slow = self._kept(answer)
+        self._was_made = True
         return answer
+
+    def _kept(self, answer: _T) -> Refreshed[_T]:
+        """Return what makes answers in the background, and has one; the next caller has it begin at once."""
+        kept = Refreshed(self._make, rest_s=self._quick_s)
+        kept.last = answer
+        return kept
