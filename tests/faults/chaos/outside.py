@@ -222,6 +222,11 @@ def disagreements(data: bytes, schedule: dict[str, Any], diary: Path, seen: dict
         yield f"the index lists {seen['listed']} instead of {row}"
 
 
+def begun_at(data: bytes) -> float:
+    """Return when an experiment was begun, 0 if nothing is written down of it."""
+    return next((float(fact["at"]) for fact in facts_of(data)), 0.0)
+
+
 def has_results(data: bytes) -> bool:
     """Tell whether a trial of an experiment had reported anything, or come to its end."""
     return any(fact["fact"] in ("reported", "trial-ended") for fact in facts_of(data))

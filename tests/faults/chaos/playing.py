@@ -18,7 +18,7 @@ from typing import Any
 
 import psutil
 
-from faults.chaos.outside import disagreements, has_results, joined, mistakes_of, whole_lines
+from faults.chaos.outside import begun_at, disagreements, has_results, joined, mistakes_of, whole_lines
 from faults.chaos.schedules import draw, is_fatal, needs_network
 from faults.chaos.striking import Striker, Victim, files_like, is_fork
 from faults.chaos.worlds import Worlds, below_spark, carrying, segments_in
@@ -188,7 +188,8 @@ class Game:
                 process.kill()
 
     def _check_record(self) -> Iterator[str]:
-        *before, (path, data) = sorted(self._journals().items())
+        # By time: names of the same second are in no order, and a search that was killed at once is soon begun anew.
+        *before, (path, data) = sorted(self._journals().items(), key=lambda item: (begun_at(item[1]), item[0]))
         if any(has_results(earlier) for _, earlier in before):
             yield "an experiment that had results was begun anew"
         if path.read_bytes() != data:
