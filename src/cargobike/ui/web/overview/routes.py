@@ -37,7 +37,7 @@ def search(request: Request, q: Asked = "", kind: Kind = "", offset: Offset = 0,
 @pages.get("/search")
 def search_page(request: Request, templates: Pages, *, q: Asked = "", kind: Kind = "", offset: Offset = 0) -> Response:
     """Return the page with what fits some words."""
-    found = _search(request).find(q, kind=kind, offset=offset, limit=_PAGE, patience_s=2.0)
+    found = _search(request).find(q, kind=kind, offset=offset, limit=_PAGE, patience_s=1.0)
     return templates.page("search.html", found=_answer(found, offset, _PAGE), q=q, kind=kind)
 
 
