@@ -1,11 +1,13 @@
 """How much of a link a foreground flow gets beside transfers in the background, and how much they use when it is idle.
 
-    python benchmarks/sharing/give_way.py [--parts one,several,limits,long] [--mbit 80] [--buffers 50,300] [--only NAME]
+    python benchmarks/sharing/give_way.py [--parts one,several,limits,long,lossy] [--mbit 80] [--buffers 50,300]
+        [--delays 20,50,100,200] [--only NAME]
 
 `one`: each background runs alone for some seconds, then one TCP flow (CUBIC) sends beside it, then it is alone again.
 `several`: two to four of ours at once, and a TCP flow beside them. `limits`: what was allowed, and what came.
-`long`: paths with a delay of their own, and with losses. Needs root; each part takes less than five minutes. Ours is
-`cargobike share serve` and `get`, in projects and processes of their own, in network namespaces that this makes.
+`long`: paths with a delay of their own. `lossy`: 100 Mbit/s over 100 ms, where one of 200 packets is lost by chance.
+Needs root; each part takes five minutes or so. Ours is `cargobike share serve` and `get`, in projects and processes of
+their own, in network namespaces that this makes.
 """
 
 from __future__ import annotations
@@ -25,8 +27,8 @@ from several import limits, several
 CASES = (((0.0, 0.0), None), ((0.0, 5.0), None), ((0.0, 3.0, 6.0), 10.0), ((0.0, 2.0, 4.0, 6.0), None))
 """When transfers begin, and when the first of them leaves."""
 
-DELAYS = ((20.0, 50.0), (50.0, 100.0), (100.0, 150.0), (200.0, 150.0))
-"""Round trips and depths of the queue, in ms."""
+DELAYS = {20.0: 50.0, 50.0: 100.0, 100.0: 150.0, 200.0: 150.0}
+"""Round trips, and depths of the queue, in ms."""
 
 
 def measure(made: Rig, start: Background, times: Times) -> Figures:
@@ -81,35 +83,44 @@ def one_by_one(mbit: float, depths: list[float], names: list[str]) -> None:
                     print(measure(made, BACKGROUNDS[name], times).row(name, depth), flush=True)
 
 
-def long_paths(mbit: float) -> None:
-    """Measure ours on paths with a delay of their own, beside what the foreground gets alone; then with losses."""
+def long_paths(mbit: float, delays: list[float]) -> None:
+    """Measure ours on paths with a delay of their own, beside what the foreground gets alone."""
     print(
         "| round trip, queue | foreground alone: first 5 s, after | beside ours | ours on the idle link | came back |"
     )
     print("|---|---|---|---|---|")
-    for delay_ms, depth in DELAYS:
+    for delay_ms in delays:
+        depth = DELAYS.get(delay_ms, 150.0)
         with rig(mbit, depth, delay_ms) as made:
             first, later = alone(made, "cubic", 10)
-            found = measure(made, BACKGROUNDS["Cargobike"], Times(after_s=15))
+            found = measure(made, BACKGROUNDS["Cargobike"], Times(after_s=10 + delay_ms / 5))
             back = "not" if found.back_s is None else f"{found.back_s:.1f} s"
             print(
                 f"| {delay_ms:.0f} ms, {depth:.0f} ms | {first:.0%}, {later:.0%} "
                 f"| {found.first:.0%}, {found.later:.0%} | {found.idle:.0%} | {back} |",
                 flush=True,
             )
-    with rig(mbit, 100, 100, 0.005) as made:
+
+
+def lossy_path() -> None:
+    """Measure ours and single TCP flows on a long line that loses packets by chance."""
+    with rig(100, 100, 100, 0.005) as made:
         shares = {control: alone(made, control, 15)[1] for control in ("cubic", "bbr")}
-        found = measure(made, BACKGROUNDS["Cargobike"], Times(alone_s=15, beside_s=1, after_s=1))
+        found = measure(made, BACKGROUNDS["Cargobike"], Times(alone_s=20, beside_s=6, after_s=1))
         others = ", ".join(f"{control} {number:.0%}" for control, number in shares.items())
-        print(f"\n100 ms, 0.5 % lost by chance: ours {found.idle:.0%} of the link; one TCP flow: {others}", flush=True)
+        print(
+            f"\n100 Mbit/s, 100 ms, 0.5 % lost by chance: ours {found.idle:.0%} of the link; one TCP flow: {others}",
+            flush=True,
+        )
 
 
 def main() -> int:
     """Measure what is asked for and print tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--parts", default="one,several,limits,long")
+    parser.add_argument("--parts", default="one,several,limits,long,lossy")
     parser.add_argument("--mbit", type=float, default=80)
     parser.add_argument("--buffers", default="50,300", help="depths of the queue, in ms")
+    parser.add_argument("--delays", default="20,50,100,200", help="round trips of long paths, in ms")
     parser.add_argument("--only", help="a part of the name of the backgrounds to measure")
     given = parser.parse_args()
     if reason := is_possible():
@@ -138,7 +149,9 @@ def main() -> int:
                 print(row, flush=True)
     if "long" in parts:
         print()
-        long_paths(given.mbit)
+        long_paths(given.mbit, [float(text) for text in given.delays.split(",")])
+    if "lossy" in parts:
+        lossy_path()
     return 0
 
 

@@ -23,13 +23,17 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 LIBTORRENT = ROOT / ".venvs" / "libtorrent" / "bin" / "python"
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "benchmarks")]
+
+from rig import findings  # noqa: E402
 
 from cargobike.sharing.catalogue.entry import Question  # noqa: E402
 from cargobike.sharing.getting.front import get  # noqa: E402
 from cargobike.sharing.hashing import choose_piece_size, hash_file  # noqa: E402
 from support.publications import identity_of, new_catalogue, signed_manifest  # noqa: E402
 from support.swarm import lab, project_at, publish, seeding  # noqa: E402
+
+Found = list[findings.Target]
 
 
 def write_random(path: Path, mb: int) -> Path:
@@ -41,7 +45,7 @@ def write_random(path: Path, mb: int) -> Path:
     return path
 
 
-def hashing(folder: Path, mb: int) -> None:
+def hashing(folder: Path, mb: int) -> Found:
     """Hash a file as publishing does: SHA-256 trees and SHA-1 pieces."""
     path = write_random(folder / "file", mb)
     seconds = []
@@ -49,10 +53,12 @@ def hashing(folder: Path, mb: int) -> None:
         began = time.perf_counter()
         hash_file(path, choose_piece_size(path.stat().st_size))
         seconds.append(time.perf_counter() - began)
-    print(f"hashing: {mb / statistics.median(seconds):.0f} MB/s (wanted: 400)", flush=True)
+    rate = mb / statistics.median(seconds)
+    print(f"hashing: {rate:.0f} MB/s (wanted: 400)", flush=True)
+    return [findings.at_least("a publication is hashed for v1 and v2", rate, 400, " MB/s")]
 
 
-def finding(folder: Path, count: int = 10_000) -> None:
+def finding(folder: Path, mb: int, count: int = 10_000) -> Found:
     """Find two words among many publications."""
     alice = identity_of("alice")
     nouns = ("fraud", "weather", "higgs", "street", "protein", "price", "galaxy", "traffic")
@@ -71,6 +77,7 @@ def finding(folder: Path, count: int = 10_000) -> None:
         f"finding in {count} entries: {statistics.median(seconds) * 1e3:.1f} ms, "
         f"at most {max(seconds) * 1e3:.1f} ms (wanted: 100)"
     )
+    return [findings.at_most("words are found among 10,000 entries, the slowest of 50", max(seconds) * 1e3, 100, " ms")]
 
 
 @contextmanager
@@ -97,8 +104,12 @@ def serve(folder: Path, source: str) -> None:
         sys.stdin.read()
 
 
-def loopback(folder: Path, mb: int) -> None:
+def loopback(folder: Path, mb: int) -> Found:
     """Get a file over loopback, beside libtorrent's TCP; each in turn, three times."""
+    text = f"{mb} MB over loopback: rate of libtorrent over TCP"
+    if not LIBTORRENT.exists():
+        print("loopback: needs libtorrent in .venvs/libtorrent, which give_way.py makes")
+        return [findings.at_least(text, None, 0.8)]
     source = write_random(folder / "source" / "file", mb).parent
     subprocess.run([str(LIBTORRENT), "torrents.py", "make", str(folder / "torrent"), str(mb)], cwd=HERE, check=True)
     ours, theirs = [], []
@@ -117,6 +128,7 @@ def loopback(folder: Path, mb: int) -> None:
         f"loopback, {mb} MB: {mb / statistics.median(ours):.0f} MB/s; libtorrent over TCP "
         f"{mb / statistics.median(theirs):.0f} MB/s; ratio {ratio:.2f} (wanted: 0.8)"
     )
+    return [findings.at_least(text, ratio, 0.8, " ×", gate=True)]
 
 
 def torrent_seconds(folder: Path, number: int) -> float:
@@ -134,7 +146,7 @@ def torrent_seconds(folder: Path, number: int) -> float:
     return max(0.1, (moments[-1] - moments[0] + 1) * 0.1)
 
 
-def members(folder: Path, mb: int) -> None:
+def members(folder: Path, mb: int) -> Found:
     """Get the same from 1 to 8 members, three times each, in turn.
 
     On one machine the bottleneck is what its cores and its disk do for one transfer, so more members may not be slower.
@@ -158,7 +170,7 @@ def members(folder: Path, mb: int) -> None:
                 runs.append(time.perf_counter() - began)
                 again[count].append(100 * arrival.progress.size_twice / (mb * 1e6))
                 shutil.rmtree(to)
-    alone = statistics.median(seconds[1])
+    alone, found = statistics.median(seconds[1]), []
     for count, runs in seconds.items():
         median = statistics.median(runs)
         ratio = statistics.median(one / first for one, first in zip(runs, seconds[1], strict=True))
@@ -167,6 +179,9 @@ def members(folder: Path, mb: int) -> None:
             f"{ratio:.2f} in the same round; sent twice: {statistics.median(again[count]):.1f} %",
             flush=True,
         )
+        if count > 1:
+            found.append(findings.at_most(f"from {count} members: time of one", ratio, 1.3, " ×", gate=True))
+    return found
 
 
 def main() -> None:
@@ -180,17 +195,12 @@ def main() -> None:
     if given.member:
         serve(Path(given.member), given.source)
         return
-    runs = {"hashing": hashing, "loopback": loopback, "members": members}
-    for name in ("hashing", "finding", "loopback", "members"):
-        if given.only not in (None, name):
-            continue
-        with tempfile.TemporaryDirectory(prefix="cargobike-speed-") as folder:
-            if name == "finding":
-                finding(Path(folder))
-            elif name == "loopback" and not LIBTORRENT.exists():
-                print("loopback: needs libtorrent in .venvs/libtorrent, which give_way.py makes")
-            else:
-                runs[name](Path(folder), given.mb)
+    targets: Found = []
+    for name, run in {"hashing": hashing, "finding": finding, "loopback": loopback, "members": members}.items():
+        if given.only in (None, name):
+            with tempfile.TemporaryDirectory(prefix="cargobike-speed-") as folder:
+                targets += run(Path(folder), given.mb)
+    findings.hand_on("transfers", targets)
 
 
 if __name__ == "__main__":

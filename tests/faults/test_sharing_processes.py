@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -15,6 +15,8 @@ from cargobike.sharing.network.beacons import GROUP, PORT
 from cargobike.sharing.network.membership import Membership
 from cargobike.sharing.pieces.arriving import STAGING
 from cargobike.sharing.pieces.holdings import Holdings
+from cargobike.store.files.storage import Storage
+from cargobike.store.files.storages import open_storage
 from support.swarm import PIECE, fill, lab, project_at, publish, read_folder, seeding
 from support.swarm_processes import end, line_of, start, wait_until
 
@@ -52,6 +54,7 @@ def test_a_getter_that_was_killed_goes_on_where_it_was(
         wait_until(lambda: _noted(tmp_path / "to") == PIECES // 2, "half of it")
         getter.send_signal(signal.SIGKILL)
         getter.wait()
+        wait_until(lambda: not seeder.reception._threads, "the end of its connections")
         given = seeder.pieces_given
         monkeypatch.setattr(_Half, "is_open", True)
         arrival = get(
@@ -65,6 +68,45 @@ def test_a_getter_that_was_killed_goes_on_where_it_was(
         assert arrival.progress.size_found == PIECES // 2 * PIECE
         assert seeder.pieces_given - given == PIECES // 2, "nothing that was had is fetched again"
     assert read_folder(tmp_path / "to") == contents
+
+
+@pytest.mark.parametrize("name", ["moto", pytest.param("hdfs", marks=pytest.mark.slow)])
+def test_a_getter_to_a_storage_that_was_killed_goes_on_where_it_was(
+    name: str,
+    storage_url: Callable[[str], str],
+    tmp_path: Path,
+    processes: list[subprocess.Popen[str]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Two files are on the storage already, and half of the third is on this disk."""
+    url, sizes = storage_url(name), {"a.bin": PIECES * PIECE, "b.bin": PIECE, "sub/c.bin": 10}
+    contents = fill(tmp_path / "source", sizes)
+    with seeding(tmp_path / "seed", wrap=_Half) as seeder:
+        publish(seeder.membership, tmp_path / "source")
+        getter = start("get", tmp_path / "getter", url, seeder.address)
+        processes.append(getter)
+        storage = open_storage(url)
+        noted = PIECES // 2 + 2
+        wait_until(lambda: _noted_below(tmp_path / "getter") == noted and _num_files(storage) == 2, "most of it")
+        getter.send_signal(signal.SIGKILL)
+        getter.wait()
+        wait_until(lambda: not seeder.reception._threads, "the end of its connections")
+        given = seeder.pieces_given
+        monkeypatch.setattr(_Half, "is_open", True)
+        project = project_at(tmp_path / "getter")
+        arrival = get("higgs", network=lab(), to=url, peers=[seeder.address], project=project, quiet=True)
+        assert arrival.progress.size_found == PIECES // 2 * PIECE + PIECE + 10
+        assert seeder.pieces_given - given == PIECES // 2, "nothing that was had is fetched again"
+    assert {path: storage.read(path) for path in contents} == contents
+    assert _noted_below(tmp_path / "getter") == 0, "nothing stays on this disk"
+
+
+def _num_files(storage: Storage) -> int:
+    return sum(1 for _ in storage.list(deep=True))
+
+
+def _noted_below(project: Path) -> int:
+    return sum(path.read_bytes().count(1) for path in project.rglob("noted"))
 
 
 def test_a_daemon_that_was_killed_is_started_again_and_a_second_one_is_refused(

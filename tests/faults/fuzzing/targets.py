@@ -11,6 +11,7 @@ from faults.fuzzing.file_targets import file_targets
 from faults.fuzzing.message_targets import message_targets
 from faults.fuzzing.petastorm_targets import petastorm_targets
 from faults.fuzzing.sharing_targets import sharing_targets
+from faults.fuzzing.sharing_wire_targets import sharing_wire_targets
 from faults.fuzzing.space_targets import space_targets
 from faults.fuzzing.table_targets import table_targets
 from faults.fuzzing.target import Target as Target
@@ -29,6 +30,7 @@ def all_targets(folder: Path) -> Iterator[dict[str, Target]]:
             *table_targets(folder / "tables"),
             *petastorm_targets(),
             *exits.enter_context(sharing_targets(folder / "sharing")),
+            *exits.enter_context(sharing_wire_targets(folder / "sharing-wire")),
             exits.enter_context(web_target(folder / "web")),
         ]
         yield {target.name: target for target in targets}

@@ -293,6 +293,7 @@ class Fetch:
             self._note(piece, whole, found=found, source=source)
             return
         with self.changed:
+            self._picker.got(piece)  # not when it has been sent: a source would be asked for what was found here
             if self.failure is None and not self.is_stopped:
                 self._num_sending += 1
                 self._senders.submit(self._send, piece, whole, found, source)

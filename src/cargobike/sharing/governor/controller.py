@@ -78,9 +78,9 @@ class Controller:
         self._best_rate = 0.0
         self._link_rate = 0.0
         self._troubled_at = -math.inf
-        self._deaf_until = -math.inf
+        self._deaf_until = self._settled_at = -math.inf
         self._slow_queue_s = math.inf
-        self._usual_loss = 0.0
+        self._usual_loss = self._learnt_s = 0.0
         self._claims = False
         self._is_sure = True
         self._left_at = -math.inf
@@ -93,8 +93,19 @@ class Controller:
 
     @property
     def _target_s(self) -> float:
-        """The delay that is a queue: besides the target, a confirmation may wait for the next packet of ours."""
-        return self.delays.target_s + min(by.MOST_SLACK_S, self._mss / self.rate)
+        """The delay that is a queue."""
+        return self.delays.target_s + self._slack_s
+
+    @property
+    def _gentle_s(self) -> float:
+        """The delay from which on a rate is lowered a little."""
+        return by.GENTLE * self.delays.target_s + self._slack_s
+
+    @property
+    def _slack_s(self) -> float:
+        """How long a confirmation may wait for our next packets, by what is sent: a window may still open."""
+        sent = min(self.rate, max(self.floor, self._counts.delivered_rate))
+        return min(by.MOST_SLACK_S, by.AT_ONCE * self._mss / sent)
 
     @property
     def _span_s(self) -> float:
@@ -120,6 +131,7 @@ class Controller:
         self._counts.add(look.now, look.delivered, look.segments, look.repeated, self._span_s)
         self._peak_rate = max(self._counts.delivered_rate, self._peak_rate * math.exp(-elapsed / by.PEAK_S))
         self._link_rate = max(self._counts.delivered_rate, self._link_rate * math.exp(-elapsed / by.LINK_S))
+        self._learn_losses(elapsed)
         if self.delays.base_s is not None:
             self._steps[self.phase](look, elapsed)
         return self.rate
@@ -128,15 +140,19 @@ class Controller:
         delivered = self._counts.delivered_rate
         if self._is_congested(by.START_SHARE):
             self._good_rate = max(delivered, by.LEAST_FLOOR)
+            self._strikes = 0
             self._slow_down_now()
         elif look.has_more and look.now >= self._wait_until:
             grows = delivered > by.STILL_GROWS * self._share
+            self._strikes = 0 if grows else self._strikes + 1
             if self.rate <= by.HELD_BACK * max(delivered, by.FIRST_RATE):
                 self.rate *= 2
-            elif not grows:  # something else than we holds it back
+            elif self._strikes >= by.NO_LONGER:  # something else than we holds it back
+                self._strikes = 0
                 self._good_rate = delivered
                 self.rate = max(self.floor, 1.25 * delivered)
                 self.phase = STEADY
+                self._settled_at = look.now + 2 * self.delays.rtt_s + FILTER_S
             self._share = delivered
             self._wait(max(self.delays.rtt_s, by.STEP_S))
 
@@ -157,8 +173,7 @@ class Controller:
             self._patience = 1.0
         delivered = self._counts.delivered_rate
         self._best_rate = max(self._best_rate, delivered)
-        self._learn_losses(elapsed)
-        if self.delays.queueing_s > by.GENTLE * self._target_s:
+        if self.delays.queueing_s > self._gentle_s:
             self._share = max(self._share, delivered)
             self.rate = max(self.floor, self._gentle_factor * self._used(delivered))
             self._wait(2 * self.delays.rtt_s + FILTER_S)
@@ -177,9 +192,12 @@ class Controller:
                 self.rate = rate
 
     def _learn_losses(self, elapsed: float) -> None:
+        """Learn what a path loses by chance: while no queue shows, and no other flow is known."""
         lost, sent = self._counts.lost
-        if sent:
-            self._usual_loss += min(1.0, elapsed / by.USUAL_S) * (min(by.LOSS, lost / sent) - self._usual_loss)
+        if sent >= by.ENOUGH_SENT and self.phase != YIELD and self.delays.queueing_s < self._gentle_s:
+            self._learnt_s += elapsed
+            weight = min(1.0, elapsed / min(by.USUAL_S, self._learnt_s)) if elapsed else 0.0
+            self._usual_loss += weight * (min(by.LOSS, lost / sent) - self._usual_loss)
 
     @property
     def _gentle_factor(self) -> float:
@@ -202,10 +220,23 @@ class Controller:
         lost, sent = self._counts.lost
         return lost >= least and lost > share * sent and self._now >= self._deaf_until
 
+    def _loses_more_than_usual(self) -> bool:
+        """Tell whether more is lost than chance explains.
+
+        A line that loses some packets by itself is judged over a longer time: what is lost is sent again in bursts.
+        """
+        if self._usual_loss < by.LOSSY:
+            return self._has_lost(by.FEW_LOST, by.FEW)
+        lost, sent = self._counts.lost_lately
+        usual = self._usual_loss * sent
+        return lost >= by.LEAST_LOST and lost > 2 * usual + 3 * math.sqrt(usual) and self._now >= self._deaf_until
+
     def _is_overrun(self) -> bool:
         """Tell whether a queue grows that we cannot have made: on a long path we rise slower than that."""
         soon, base = self.delays.soon_s, self.delays.base_s or 0.0
         if base < by.LONG_S or self._link_rate < by.FAST_LINK or soon < self.delays.target_s:
+            return False
+        if self._now < self._settled_at:  # what our own start has sent too much is still under way
             return False
         own = self._increase(self._mss) / self._link_rate * (base + FILTER_S) * FILTER_S / 2
         least = max(by.OVERRUN * self.delays.target_s, by.OVERRUN_OF_OWN * own)
@@ -290,10 +321,10 @@ class Controller:
 
     def _claim(self, look: Look, elapsed: float, goal: float) -> None:
         """Rise so slowly that a queue is seen before it is long; where one shows, this is our share for now."""
-        if self._has_lost(by.FEW_LOST, by.FEW + 2 * self._usual_loss):
+        if self._loses_more_than_usual():
             self._hold_longer()
             self._leave(look.now)
-        elif self.delays.queueing_s > by.GENTLE * self._target_s or self.delays.soon_s > self._target_s:
+        elif self.delays.queueing_s > self._gentle_s or self.delays.soon_s > self._target_s:
             self.phase = STEADY
             self._cut(look.now, by.CLAIM_CUT)
         else:

@@ -14,6 +14,7 @@ FILTER_S = 0.1
 """The smallest of so much time counts as the delay now: a pause of a process looks like a queue, but a short one."""
 
 SOON = 3
+LATELY_S = 1.0
 NOISE_S = 4.0
 LEAST_TARGET_S = 0.0025
 MOST_TARGET_S = 0.020
@@ -72,12 +73,13 @@ class Counts:
 
     def __init__(self) -> None:
         self._looks: deque[tuple[float, int, int, int]] = deque()
-        self._began: float | None = None
+        self._losses: deque[tuple[float, int, int]] = deque()
 
     def add(self, now: float, delivered: int, segments: int, repeated: int, span_s: float) -> None:
         """Count what happened since the last look."""
-        if self._began is None:
-            self._began = now
+        self._losses.append((now, repeated, segments))
+        while now - self._losses[0][0] > LATELY_S:
+            self._losses.popleft()
         self._looks.append((now, delivered, segments, repeated))
         while len(self._looks) > 2 and now - self._looks[1][0] >= span_s:
             self._looks.popleft()
@@ -94,3 +96,8 @@ class Counts:
     def lost(self) -> tuple[int, int]:
         """How many packets were sent again, and how many were sent in all."""
         return sum(look[3] for look in self._looks), sum(look[2] for look in self._looks)
+
+    @property
+    def lost_lately(self) -> tuple[int, int]:
+        """The same of the last second."""
+        return sum(one[1] for one in self._losses), sum(one[2] for one in self._losses)

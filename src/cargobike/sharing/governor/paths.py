@@ -11,7 +11,7 @@ import zlib
 
 from cargobike.sharing.governor import tcp_info
 from cargobike.sharing.governor.buckets import TokenBucket
-from cargobike.sharing.governor.controller import YIELD, Controller, Look
+from cargobike.sharing.governor.controller import Controller, Look
 from cargobike.sharing.governor.division import allot
 from cargobike.sharing.governor.tcp_info import TcpInfo
 
@@ -22,6 +22,9 @@ SHORT_S = 0.01
 not take a lost packet for a full link. On short ones not `bbr`: its window is twice what is under way without a queue,
 a few packets there, so that it starves in the small queue of another transfer, and less arrives than we allow. Nor in a
 trickle: it sends single packets then, whose confirmation waits for the next one, which looks like a queue."""
+
+TRICKLE = 200_000.0
+"""Bytes a second below which `bbr` sends single packets: 150,000 in Linux, and some more to be sure."""
 
 MOST_UNSENT = 128 * 1024
 SPARE_RATE = 64 * 1024
@@ -189,7 +192,7 @@ class Path:
             has_more = has_more or info.unsent > 0
             mss = info.mss or mss
             rtts.append(connection.rtt_s(info, count))
-            connection.suit(self.base_delay_s or info.min_rtt_s or None, trickles=self._controller.phase == YIELD)
+            connection.suit(self.base_delay_s or info.min_rtt_s or None, trickles=self._controller.rate < TRICKLE)
         if self.is_governed:
             rtt_s = min((rtt for rtt in rtts if rtt is not None), default=None)
             self._controller.observe(Look(now, rtt_s, delivered, segments, repeated, has_more, mss))

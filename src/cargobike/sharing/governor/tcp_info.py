@@ -30,7 +30,8 @@ class TcpInfo:
         rtt_s: The smoothed round-trip time.
         min_rtt_s: The smallest of the last minutes.
         mss: Bytes in a packet.
-        acked: Bytes that the other side has confirmed, since the connection began; None on kernels before 4.1.
+        acked: Bytes that the other side has confirmed, since the connection began; None on kernels before 4.1. What
+            has arrived behind a lost packet counts: otherwise nothing would seem to arrive until it was sent again.
         segments: Packets with data that were sent, repeated ones included.
         repeated: Packets that were sent again.
         unsent: Bytes that the program has handed over and the kernel has not sent yet.
@@ -57,7 +58,7 @@ def parse(raw: bytes) -> TcpInfo:
         rtt_s=counts[15] / 1e6,
         min_rtt_s=values[31] / 1e6,
         mss=counts[2],
-        acked=acked if len(raw) >= WHOLE_SINCE_4_1 else None,
+        acked=acked + counts[5] * counts[2] if len(raw) >= WHOLE_SINCE_4_1 else None,
         segments=values[33] or segments,
         repeated=counts[23],
         unsent=values[30],

@@ -8,7 +8,9 @@ START_SHARE = 2.0
 
 HELD_BACK = 4.0
 STILL_GROWS = 1.1
-"""A start ends, too, when so many times of what arrives may be sent, and what arrives does not grow any more."""
+NO_LONGER = 3
+"""A start ends, too, when so many times of what arrives may be sent, and what arrives has not grown for so many steps:
+lost packets alone hold the window back for one or two."""
 
 FLOOR_SHARE = 0.02
 LEAST_FLOOR = 4_000.0
@@ -42,8 +44,10 @@ OVERRUN_OF_OWN = 3.0
 targets, and times of what we could have made, between two looks is another flow's slow start. Left at once, before that
 flow takes our queue for the end of the link; on a shorter path a slow start is over before any answer could help."""
 
-MOST_SLACK_S = 0.02
-"""The receiver confirms every second packet: at a low rate the first waits so long for the second, at most."""
+AT_ONCE = 2
+MOST_SLACK_S = 0.04
+"""The kernel sends so many packets at once, and the receiver confirms every second one. After a loss it confirms the
+first of two with the last of the two before: that one has waited as long as these two take, and at most this long."""
 
 LOSS = 0.015
 LEAST_LOST = 8
@@ -52,7 +56,10 @@ LEAST_LOST = 8
 FEW_LOST = 3
 FEW = 0.003
 USUAL_S = 5.0
-"""While we rise where another flow was, less is enough: so much more than twice what is usual on this path."""
+ENOUGH_SENT = 50
+LOSSY = 0.001
+"""While we rise where another flow was, less is enough, unless that is usual on this path: what was lost over this
+time, of spans with enough packets to judge by. A path that loses more than this share by chance is judged by chance."""
 
 BEGIN_ROUNDS = 12
 MORE_WARINESS = 1.5

@@ -7,7 +7,7 @@ import math
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cargobike.sharing.governor.controller import START, STEADY, YIELD, Controller, Look
+from cargobike.sharing.governor.controller import RETURN, START, STEADY, YIELD, Controller, Look
 from cargobike.sharing.governor.delays import MOST_TARGET_S, Delays
 from cargobike.sharing.governor.thresholds import LEAST_FLOOR, MOST_FLOOR
 
@@ -83,6 +83,43 @@ def test_a_start_goes_on_while_what_arrives_still_grows_and_ends_when_it_does_no
     drive(controller, now, 1.0, 0.005, capacity=delivered)
     assert controller.phase == STEADY
     assert controller.rate < 2 * delivered
+
+
+def test_a_confirmation_that_waits_for_our_next_packets_is_no_queue() -> None:
+    """A window of ten packets opens on a path of 100 ms: much less is sent than the rate allows."""
+    controller, now, delivered = Controller(), 0.0, 2_000.0
+    for tick in range(35):
+        now, delivered = now + TICK_S, 1.05 * delivered
+        controller.observe(Look(now, 0.1 if tick < 15 else 0.109, round(delivered), 4))
+        assert controller.phase == START
+    drive(controller, now, 1.0, 0.1)
+    assert controller.rate > 5e6
+
+
+def test_what_a_start_has_sent_too_much_is_not_taken_for_another_flow() -> None:
+    controller, now = Controller(), 0.0
+    while controller.phase == START:
+        now = drive(controller, now, TICK_S, 0.1, capacity=6e6)
+    for tick in range(1, 6):
+        controller.observe(Look(now + tick * TICK_S, 0.1 + 0.004 * tick, round(6e6 * TICK_S), 84))
+        assert controller.phase == STEADY
+
+
+def test_a_line_that_always_loses_some_packets_is_taken_again_in_spite_of_them() -> None:
+    for usual, loses in ((2, True), (0, False)):
+        controller = Controller()
+        now = drive(controller, 0.0, 3.0, 0.1)
+        for tick in range(1, 200):
+            controller.observe(Look(now + tick * TICK_S, 0.1, round(1e7 * TICK_S), 140, usual if tick % 3 == 0 else 0))
+        now += 200 * TICK_S
+        now = drive(controller, now, 4.0, 0.3)
+        assert controller.phase == YIELD
+        while controller.phase != RETURN:
+            now = drive(controller, now, TICK_S, 0.1)
+        now = drive(controller, now, 1.0, 0.1)
+        assert controller.phase == RETURN
+        controller.observe(Look(now + TICK_S, 0.1, 20_000, 140, 3))
+        assert (controller.phase == RETURN) == loses
 
 
 def test_a_queue_that_grows_faster_than_we_rise_is_left_at_once_on_a_long_path() -> None:

@@ -158,3 +158,13 @@ def test_the_answer_of_an_older_kernel_is_read_as_far_as_it_goes() -> None:
     assert info.rtt_s > 0
     assert info.unsent == 0
     assert tcp_info.parse(b"\1" * 300).acked is not None
+
+
+def test_what_has_arrived_behind_a_lost_packet_counts_as_delivered() -> None:
+    fields = [0] * 42
+    fields[2], fields[5], fields[26] = (
+        1448,
+        3,
+        10_000,
+    )  # bytes in a packet, packets behind the lost one, confirmed bytes
+    assert tcp_info.parse(tcp_info.FIELDS.pack(*fields)).acked == 10_000 + 3 * 1448

@@ -101,6 +101,11 @@ def test_a_long_fat_link_that_loses_packets_is_used_better_than_by_tcp() -> None
     assert ours >= 5 * cubic
 
 
+def test_a_link_that_loses_packets_is_taken_again_after_another_flow() -> None:
+    run = Run(link(100, 100, 100, loss=0.005), [Ours(), Cubic(20.0, 25.0)]).advance(60)
+    assert run.taken(45, 60)[0] >= 0.8
+
+
 def test_tcp_in_virtual_time_behaves_like_tcp() -> None:
     shares = Run(link(80, 20, 50), [Cubic(), Cubic(5.0)]).advance(60).taken(30, 60)
     assert fairness(shares) >= 0.8
