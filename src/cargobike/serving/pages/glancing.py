@@ -9,6 +9,7 @@ from cargobike.core.layout import ProjectFolder
 from cargobike.serving.pages import describing
 from cargobike.serving.pages.answers import DeploymentLine
 from cargobike.serving.record import all_folders, find_record
+from cargobike.serving.status import served_version
 from cargobike.ui.web.overview.cards import MOST_ENTRIES, Card, Entry, Glance
 from cargobike.ui.web.overview.searching import Document
 
@@ -57,7 +58,7 @@ def _look(project: ProjectFolder) -> Glance:
 
 def _entry(line: DeploymentLine) -> Entry:
     traffic = line.traffic
-    words = [f"{line.model}" if not line.version else f"{line.model}, version {line.version}"]
+    words = [served_version(line.model, line.version)]
     if line.state in _AT_WORK:
         words.append(f"{traffic.per_s:.1f} requests/s")
         words += [f"p99 {traffic.p99_ms:.1f} ms"] if traffic.p99_ms is not None else []
