@@ -27,6 +27,8 @@ def main() -> None:
     size = QUICK if options.quick else FULL
     if options.rows:
         size = dataclasses.replace(size, rows_a_day=max(2000, options.rows // HISTORY))
+    days = options.days or size.usual_days
+    size = dataclasses.replace(size, usual_days=days, learn_days=days, judge_days=days)
     where = options.project.rstrip("/")
     beside = where.rpartition("/")[2] if "://" in where else where
     delivered = Path(options.delivered or f"{beside}-delivered").absolute()
@@ -74,6 +76,7 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--project", default="fraud-story", help="a folder or an address, such as s3://team/fraud")
     parser.add_argument("--delivered", default="", help="the folder of the bank's files; beside the project by default")
     parser.add_argument("--rows", type=int, default=0, help="how many transactions; two million by default")
+    parser.add_argument("--days", type=int, default=0, help="how many days pass before something changes; 2 by default")
     parser.add_argument("--quick", action="store_true", help="a small story, in a minute or two")
     parser.add_argument("--engine", default="local", help="where trials run: local, spark, or the address of a master")
     parser.add_argument("--seed", type=int, default=7)

@@ -199,7 +199,8 @@ def test_the_story_runs_on_spark_with_its_project_on_s3(
 ) -> None:
     monkeypatch.setenv("CARGOBIKE_CACHE", str(tmp_path / "here"))
     address = storage_url("moto")
-    command = ["python", str(FOLDER / "story.py"), "--quick", "--engine", "spark", "--project", address]
+    command = ["python", str(FOLDER / "story.py"), "--quick", "--days", "1", "--engine", "spark", "--project"]
+    command.append(address)
     environment = {
         **snippets.environment(tmp_path),
         **{name: os.environ[name] for name in os.environ if "AWS_" in name},
