@@ -36,7 +36,6 @@ demo: $(VENV)/.demo-installed ## Install the package and search a small real mod
 
 story: $(VENV)/.story-installed ## Walk the whole way, from raw data over serving to retraining, in some minutes (STORY_ARGS="--quick")
 	@$(BIN)/python examples/fraud/story.py $(STORY_ARGS)
-	@echo "  . $(BIN)/activate       puts the cargobike command on your path"
 
 test: system-packages lint ## Install what the tests need, then check style, types and behaviour: what is quick, and one of each kind
 	@$(BIN)/python -m pytest $(PARALLEL) -m "not slow" $(PYTEST_ARGS)

@@ -20,6 +20,8 @@ Numbers = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
 
 CITIES, CATEGORIES, FAVOURITES = 8, 6, 12
 OWN_DEVICES = 2
+NEW_PHONES = 1_000_000_000
+"""Ids of phones that were bought lately begin here, above those of all other devices."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,7 @@ class Habits:
         away: The share of payments at merchants far from home.
         late: By how many hours customers live later than at first.
         borrowed: The share of payments on a device that others use as well: a shop's, a friend's.
+        renewed: The share of customers who have bought a new phone, which the bank does not know as theirs.
         rings_a_day: How many rings there are on a day besides the first, for each 100,000 transactions of it.
         victims: How many accounts a ring empties.
         theft: How much larger a theft is than what the account usually pays.
@@ -44,7 +47,8 @@ class Habits:
     away: float = 0.05
     late: float = 0.0
     borrowed: float = 0.06
-    rings_a_day: float = 4.0
+    renewed: float = 0.0
+    rings_a_day: float = 8.0
     victims: int = 18
     theft: float = 2.5
     night: float = 0.7
@@ -54,9 +58,8 @@ class Habits:
 
 
 USUAL = Habits()
-CHANGED = replace(
-    USUAL, prices=1.5, away=0.2, late=1.5, theft=1.6, night=0.2, devices=9, hijacked=0.1, near=True
-)  # dearer, further away, later; thieves who have learned to look like customers
+CHANGED = replace(USUAL, prices=1.3, away=0.3, late=2.0, borrowed=0.2, renewed=0.1, theft=4.0, night=0.5)
+"""Customers travel, live later, pay more, some with new phones; thieves work by day as well, and steal more at once."""
 
 
 class Bank:
@@ -84,6 +87,7 @@ class Bank:
         self._price = np.linspace(2.0, 5.0, CATEGORIES)[random.integers(0, CATEGORIES, self.merchants)]
         self._popularity = _shares(random.pareto(1.2, self.merchants) + 0.05)
         self._favourites = self._choose_favourites(random)
+        self._keeps_phone = np.random.default_rng([seed, 3]).random(self.accounts)
 
     def customers(self) -> pa.Table:
         """Return what the bank knows of each account."""
@@ -118,7 +122,7 @@ class Bank:
         merchant[is_away] = random.choice(self.merchants, int(is_away.sum()), p=self._popularity)
         hour = (self._awake[account] + habits.late + random.normal(0, 3.2, rows)) % 24
         level = self._price[merchant] + self._wealth[account] + random.normal(0, 0.6, rows)
-        device = account * OWN_DEVICES + (random.random(rows) < 0.15)
+        device = self._own_device(account, random.random(rows) < 0.15, habits)
         is_borrowed = random.random(rows) < habits.borrowed
         device[is_borrowed] = random.integers(0, self.public_devices, int(is_borrowed.sum()))
         device[is_borrowed] += self.accounts * OWN_DEVICES
@@ -150,7 +154,7 @@ class Bank:
         first_device = self.accounts * OWN_DEVICES + self.public_devices + ring * 20
         device = first_device + random.integers(0, habits.devices, rows)
         is_hijacked = random.random(rows) < habits.hijacked
-        device[is_hijacked] = account[is_hijacked] * OWN_DEVICES
+        device[is_hijacked] = self._own_device(account, np.zeros(rows, dtype=bool), habits)[is_hijacked]
         return self._columns(
             clock=day * DAY_S + hour * HOUR_S,
             account=account,
@@ -160,6 +164,11 @@ class Bank:
             place=place + random.normal(0, 2, (rows, 2)),
             is_fraud=True,
         )
+
+    def _own_device(self, account: Numbers, is_second: np.ndarray, habits: Habits) -> Numbers:
+        """Return the devices that accounts pay with; the first of each may have been replaced."""
+        is_new = (self._keeps_phone[account] < habits.renewed) & ~is_second
+        return np.where(is_new, NEW_PHONES + account, account * OWN_DEVICES + is_second)
 
     def _columns(
         self,

@@ -26,7 +26,7 @@ def train_forest(data: Any, held_out: str, trees: int, sample: int) -> dict[str,
     return _judged(scale, Forest(forest.fit(scale(rows))), held_out)
 
 
-def train_autoencoder(data: Any, held_out: str, lr: float, code: int, epochs: int = 4) -> dict[str, float]:
+def train_autoencoder(data: Any, held_out: str, lr: float, code: int, steps: int = 2500) -> dict[str, float]:
     """Teach a network to draw honest payments again after they went through a narrow code."""
     import torch
     from torch import nn
@@ -42,12 +42,12 @@ def train_autoencoder(data: Any, held_out: str, lr: float, code: int, epochs: in
         parts += [nn.Linear(before, after), nn.LeakyReLU(0.2)]
     network = nn.Sequential(*parts, nn.Linear(64, len(SIGNALS)))
     optimizer = torch.optim.Adam(network.parameters(), lr=lr)
-    for _ in range(epochs):
-        for batch in torch.randperm(len(rows)).split(BATCH):
-            loss = nn.functional.mse_loss(network(rows[batch]), rows[batch])
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
+    for _ in range(steps):
+        batch = rows[torch.randint(len(rows), (BATCH,))]
+        loss = nn.functional.mse_loss(network(batch), batch)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
     return _judged(scale, Autoencoder(weights_of(network)), held_out)
 
 

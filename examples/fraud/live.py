@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import http.client
+import itertools
+import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import duckdb
 import numpy as np
@@ -88,15 +93,56 @@ class Production:
     def _counted(self, day: int) -> dict[str, pa.Table]:
         """Return what is counted in each hour of a day, by the same queries as in training."""
         files = str(self.delivered / "days" / "*.parquet")
-        since, week_ago = moment(day, 0).isoformat(), moment(day - 8, 0).isoformat()
-        counted = {}
-        for name in COUNTED:
-            recent = "" if name == "device_hours" else f"WHERE moment >= TIMESTAMPTZ '{week_ago}'"
-            with duckdb.connect() as connection:
-                connection.execute("SET TimeZone = 'UTC'")
-                connection.execute(f"CREATE VIEW {TABLE} AS SELECT * FROM read_parquet('{files}') {recent}")
-                counted[name] = connection.sql(counted_since(name, since)).to_arrow_table()
-        return counted
+        since = moment(day).isoformat()
+        with duckdb.connect() as connection:
+            connection.execute("SET TimeZone = 'UTC'")
+            connection.execute(f"CREATE VIEW {TABLE} AS SELECT * FROM read_parquet('{files}')")
+            return {name: connection.sql(counted_since(name, since)).to_arrow_table() for name in COUNTED}
+
+
+class Traffic:
+    """Goes on asking while other things happen: one request after the other on plain connections, none tried again.
+
+    Args:
+        payments: What is asked about, again and again.
+        pause_s: How long each of the two askers waits after an answer; so some of the machine is left for others.
+    """
+
+    def __init__(self, payments: pa.Table, pause_s: float = 0.1) -> None:
+        self.outcome = Day()
+        self._bodies = [json.dumps(row).encode() for row in payments.select(PAYMENT).to_pylist()]
+        self._pause_s = pause_s
+        self._ended = threading.Event()
+        self._noting = threading.Lock()
+
+    def __enter__(self) -> Traffic:
+        address = urlsplit(serving.deployment(DEPLOYMENT).url)
+        self._threads = [threading.Thread(target=self._go_on, args=(address.netloc, part)) for part in range(2)]
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _go_on(self, netloc: str, part: int) -> None:
+        connection = http.client.HTTPConnection(netloc, timeout=30)
+        for body in itertools.cycle(self._bodies[part::2]):
+            try:
+                connection.request("POST", "/predict", body, {"Content-Type": "application/json"})
+                response = connection.getresponse()
+                answer = json.loads(response.read())
+                said = answer if response.status == HTTPStatus.OK else f"{response.status}: {answer}"
+            except (OSError, http.client.HTTPException, ValueError) as error:
+                connection.close()
+                said = f"{type(error).__name__}: {error}"
+            with self._noting:
+                self.outcome.note(said)
+            if self._ended.wait(self._pause_s):
+                break
+        connection.close()
 
 
 def deliver(payments: pa.Table, folder: Path, first: int) -> Path:

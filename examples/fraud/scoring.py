@@ -105,7 +105,13 @@ def signals_of(rows: Any, names: Sequence[str] = tuple(SIGNALS)) -> Array:
 
 def average_precision(is_fraud: Any, suspicion: Array) -> float:
     """Return the mean precision over all recalls: 1 if all fraud stands before everything else."""
+    precision, _ = precision_recall(is_fraud, suspicion)
+    return float(precision.mean()) if len(precision) else 0.0
+
+
+def precision_recall(is_fraud: Any, suspicion: Array) -> tuple[Array, Array]:
+    """Return precision and recall at each theft, in the order of suspicion."""
     order = np.argsort(-suspicion, kind="stable")
     hits = np.asarray(is_fraud, dtype=bool)[order]
-    precision = np.cumsum(hits) / np.arange(1, len(hits) + 1)
-    return float(precision[hits].mean()) if hits.any() else 0.0
+    found = np.cumsum(hits)[hits]
+    return found / (np.flatnonzero(hits) + 1), found / max(len(found), 1)

@@ -58,7 +58,12 @@ COUNTED = {
 
 def counted_since(group: str, since: str = "") -> str:
     """Return the query for the rows of a group; only those that are true since a time, if one is given."""
-    return f"SELECT * FROM ({COUNTED[group]}) WHERE moment > TIMESTAMPTZ '{since}'" if since else COUNTED[group].strip()
+    if not since:
+        return COUNTED[group].strip()
+    query = COUNTED[group]
+    if group != "device_hours":  # where a device was first seen may lie far back; windows are a week long
+        query = query.replace(f"FROM {TABLE}", f"FROM {TABLE} WHERE moment >= TIMESTAMPTZ '{since}' - INTERVAL 8 DAYS")
+    return f"SELECT * FROM ({query}) WHERE moment > TIMESTAMPTZ '{since}'"
 
 
 def make_groups() -> dict[str, features.Group]:

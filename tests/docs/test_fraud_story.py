@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import nbformat
 import numpy as np
 import pytest
+from nbclient import NotebookClient
 
 from cargobike import data
 from support import snippets
@@ -22,7 +30,7 @@ def _modules_of_the_story(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run_story(folder: Path, *arguments: str) -> str:
-    command = ["python", str(FOLDER / "story.py"), "--project", str(folder / "story"), *arguments]
+    command = ["python", str(FOLDER / "story.py"), "--project", os.environ["CARGOBIKE_PROJECT"], *arguments]
     return snippets.run(command, folder, snippets.environment(folder), timeout_s=900)
 
 
@@ -111,16 +119,62 @@ def test_signals_know_the_full_hours_before_a_payment_and_nothing_else() -> None
     view.close()
 
 
+def test_a_folder_that_no_story_has_made_is_not_touched(tmp_path: Path) -> None:
+    (tmp_path / "story").mkdir()
+    (tmp_path / "story" / "mine.txt").write_text("keep me")
+    done = subprocess.run(
+        [sys.executable, str(FOLDER / "story.py"), "--project", str(tmp_path / "story"), "--quick"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "not from an earlier story: choose another folder with --project" in done.stderr
+    assert (tmp_path / "story" / "mine.txt").read_text() == "keep me"
+
+
+def told_until(line: str, folder: Path, *arguments: str) -> subprocess.Popen[str]:
+    """Return a story that has printed a line and goes on."""
+    command = [sys.executable, str(FOLDER / "story.py"), "--project", os.environ["CARGOBIKE_PROJECT"], *arguments]
+    story = subprocess.Popen(
+        command, cwd=folder, env=snippets.environment(folder), stdout=subprocess.PIPE, text=True, start_new_session=True
+    )
+    assert story.stdout is not None
+    printed = []
+    for each in story.stdout:
+        printed.append(each)
+        if line in each:
+            return story
+    raise AssertionError("".join(printed))
+
+
 @pytest.mark.timeout(1200)
-def test_the_story_is_told_from_raw_data_to_a_rollback(tmp_path: Path) -> None:
-    output = run_story(tmp_path, "--quick")
-    assert len(re.findall(r" 400 requests in \d+ s, 0 failed", output)) == 4
-    assert re.search(r"fraud drifted: .*amount", output)
-    assert "after-drift-" in output
-    assert ": completed, because of alarm-1" in output
+def test_the_story_is_told_from_raw_data_to_a_rollback_also_after_one_that_was_killed(tmp_path: Path) -> None:
+    killed = told_until("requests in", tmp_path, "--quick")
+    killed.kill()
+    killed.communicate(timeout=60)
+    output = run_story(tmp_path, "--quick")  # waits until what the other one had started has ended
+    assert "is from an earlier story: it is removed" in output
+    assert len(re.findall(r" 300 requests in \d+ s, 0 failed", output)) == 7
+    assert len(re.findall(r"\d\d+ requests meanwhile, 0 failed", output)) == 2
+    assert re.search(r"fraud drifted: .*output.suspicion", output)
+    assert re.search(r"run after-drift-\S+: \d+ steps, completed, because of alarm-1", output)
     assert re.search(r"on fraud that none has seen, the (GAN|autoencoder|isolation forest) finds most", output)
-    lineage = output.partition("$ cargobike lineage fraud")[2]
+    serves = re.search(r"fraud:(\d+) serves in place of fraud:(\d+)", output)
+    assert serves, output
+    new, old = serves.groups()
+    precision = dict(re.findall(r"fraud:(\d+) finds the fraud of that day with average precision ([\d.]+)", output))
+    assert float(precision[new]) > float(precision[old]), output
+    assert re.search(rf"fraud:{old} serves again", output)
+    lineage = snippets.run(
+        ["cargobike", "lineage", "fraud", "--kind", "deployment"],
+        tmp_path,
+        snippets.environment(tmp_path),
+    )
     for name in (
+        f"model fraud:{new}",
         "view payment_signals",
         "group account_hours",
         "table transactions:",
@@ -129,4 +183,47 @@ def test_the_story_is_told_from_raw_data_to_a_rollback(tmp_path: Path) -> None:
         "monitor",
     ):
         assert name in lineage, lineage
-    assert (tmp_path / "story-delivered" / "customers.parquet").exists()
+
+
+@pytest.mark.timeout(600)
+def test_an_interrupted_story_leaves_nothing_running(tmp_path: Path) -> None:
+    story = told_until("GAN: ", tmp_path, "--quick")
+    story.send_signal(signal.SIGINT)
+    story.communicate(timeout=120)
+    assert story.returncode == 130  # and after each test it is checked that nothing runs
+
+
+@pytest.mark.timeout(1200)
+def test_the_story_runs_on_spark_with_its_project_on_s3(
+    tmp_path: Path, storage_url: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CARGOBIKE_CACHE", str(tmp_path / "here"))
+    address = storage_url("moto")
+    command = ["python", str(FOLDER / "story.py"), "--quick", "--days", "1", "--engine", "spark", "--project"]
+    command.append(address)
+    environment = {
+        **snippets.environment(tmp_path),
+        **{name: os.environ[name] for name in os.environ if "AWS_" in name},
+    }
+    output = snippets.run(command, tmp_path, environment, timeout_s=900)
+    assert "because of alarm-1" in output
+    assert len(re.findall(r"requests meanwhile, 0 failed", output)) == 2
+    assert f"--project {address} ui" in output
+
+
+@pytest.mark.timeout(1200)
+def test_the_notebook_tells_the_story_with_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STORY", "quick")
+    monkeypatch.delenv("CARGOBIKE_PROJECT", raising=False)
+    shutil.copytree(FOLDER, tmp_path / "fraud")
+    monkeypatch.delenv("PYTHONPATH")
+    notebook = nbformat.read(tmp_path / "fraud" / "story.ipynb", as_version=4)  # type: ignore[no-untyped-call]
+    kept = [_pictures(cell) for cell in notebook.cells]
+    assert sum(kept) >= 7, "the notebook is kept with its figures"
+    client = NotebookClient(notebook, timeout=900, resources={"metadata": {"path": str(tmp_path / "fraud")}})
+    client.execute()
+    assert [_pictures(cell) for cell in notebook.cells] == kept
+
+
+def _pictures(cell: Any) -> int:
+    return sum("image/png" in output.get("data", {}) for output in cell.get("outputs", []))

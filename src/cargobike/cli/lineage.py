@@ -32,6 +32,7 @@ def lineage(
     kind: Annotated[
         str, typer.Option(help="What it is, if several have the name: group, view, dataset, table, experiment, …")
     ] = "",
+    depth: Annotated[int, typer.Option(min=0, help="How many steps to follow, in the tree; 0 for all.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show what something came from, and what came from it: groups, views, datasets, tables, experiments, models."""
@@ -57,7 +58,7 @@ def lineage(
             }
         )
         return
-    for each in trees_of(edges, things):
+    for each in trees_of(edges, things, depth):
         tree = Tree(cell(_called(each.thing, titles), "bold"), guide_style="dim")
         for word, lines in (("came from", each.sources), ("used by", each.uses)):
             branch = tree.add(cell(word if lines else f"{word}: nothing that is recorded", "dim"))
@@ -98,7 +99,8 @@ def _words(line: Line, titles: Mapping[Thing, str]) -> str:
     if line.left_out:
         return f"… and {line.left_out:,} more"
     relation = "" if line.edge.relation == "made from" else line.edge.relation
-    said = ", ".join(word for word in (relation, line.edge.detail, "see above" if line.is_repeated else "") if word)
+    seen = "see above" if line.is_repeated else f"{line.beyond} more behind it" if line.beyond else ""
+    said = ", ".join(word for word in (relation, line.edge.detail, seen) if word)
     called = _called(line.thing, titles)
     return f"{called} ({said})" if said else called
 

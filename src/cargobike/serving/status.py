@@ -6,8 +6,6 @@ from typing import Literal
 
 import msgspec
 
-from cargobike.core.values.words import MISSING
-
 State = Literal["starting", "serving", "releasing", "stopping", "stopped", "lost"]
 
 
@@ -101,9 +99,14 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
         """How many replicas take requests."""
         return sum(replica.state == "ready" for replica in self.replicas)
 
+    @property
+    def served(self) -> str:
+        """The model with the version that serves now, which after a roll is not the one that was asked for first."""
+        return served_version(self.model, self.version)
+
     def __str__(self) -> str:
         head = f"{self.name}: {self.state}" + (f" at {self.url}" if self.url else "")
-        lines = [head, f"  model     {self.model}, version {self.version or MISSING}"]
+        lines = [head, f"  model     {self.served}"]
         if self.grpc_address:
             lines.append(f"  grpc      {self.grpc_address}")
         if self.candidate:
@@ -126,6 +129,16 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
 
     def __repr__(self) -> str:
         return str(self)
+
+
+def served_version(model: str, version: int) -> str:
+    """Return what serves: `digits:4`, also where `digits:2` or `digits@champion` was asked for.
+
+    Example:
+        >>> served_version("digits:2", 4)
+        'digits:4'
+    """
+    return f"{model.partition('@')[0].partition(':')[0]}:{version}" if version else model
 
 
 def traffic_line(traffic: Traffic) -> str:

@@ -64,3 +64,13 @@ def test_a_very_long_chain_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     lines = trees_of(edges, [thing(0)])[0].uses
     assert len(lines) == lineage_trees.MOST_LINES + 1
     assert lines[-1].left_out == 1
+
+
+def test_what_is_further_away_than_asked_for_is_counted() -> None:
+    a, b, c, d = map(thing, range(4))
+    edges = [Edge(b, a), Edge(c, b), Edge(d, b), Edge(c, a)]
+    lines = trees_of(edges, [a], depth=1)[0].uses
+    assert [(line.depth, line.thing, line.beyond) for line in lines] == [(0, b, 2), (0, c, 0)]
+    lines = trees_of(edges, [a], depth=2)[0].uses
+    assert [(line.depth, line.thing) for line in lines] == [(0, b), (1, c), (1, d), (0, c)]
+    assert trees_of(edges, [a], depth=9) == trees_of(edges, [a])

@@ -21,6 +21,7 @@ class Line(NamedTuple):
         thing: What it leads to; the other end of `edge` is the line above with one step less.
         is_repeated: Whether the thing stands further up already, with everything below it.
         left_out: How many more things like this one are not shown; then this line stands for them.
+        beyond: How many steps lead on from here that are too far away to be shown.
     """
 
     depth: int
@@ -28,6 +29,7 @@ class Line(NamedTuple):
     thing: Thing
     is_repeated: bool = False
     left_out: int = 0
+    beyond: int = 0
 
 
 class Trees(NamedTuple):
@@ -38,21 +40,26 @@ class Trees(NamedTuple):
     uses: list[Line]
 
 
-def trees_of(edges: Sequence[Edge], things: Sequence[Thing]) -> list[Trees]:
+def trees_of(edges: Sequence[Edge], things: Sequence[Thing], depth: int = 0) -> list[Trees]:
     """Return the trees of some things, each as lines in the order in which they are read.
 
     A thing that can be reached on several ways stands in each place, and what is below it in the first one alone, so
     that circles end. At most `MOST_BRANCHES` of the same kind are shown below one thing, `MOST_LINES` in a tree.
+
+    Args:
+        edges: What is known.
+        things: What to make trees of.
+        depth: How many steps away things may be; 0 for any number.
     """
     sources: dict[Thing, list[tuple[Edge, Thing]]] = {}
     uses: dict[Thing, list[tuple[Edge, Thing]]] = {}
     for edge in dict.fromkeys(edges):
         sources.setdefault(edge.made, []).append((edge, edge.source))
         uses.setdefault(edge.source, []).append((edge, edge.made))
-    return [Trees(thing, _lines(sources, thing), _lines(uses, thing)) for thing in things]
+    return [Trees(thing, _lines(sources, thing, depth), _lines(uses, thing, depth)) for thing in things]
 
 
-def _lines(steps: dict[Thing, list[tuple[Edge, Thing]]], root: Thing) -> list[Line]:
+def _lines(steps: dict[Thing, list[tuple[Edge, Thing]]], root: Thing, depth: int) -> list[Line]:
     lines: list[Line] = []
     expanded = {root}
     waiting = _branches(steps.get(root, []), 0)
@@ -61,6 +68,9 @@ def _lines(steps: dict[Thing, list[tuple[Edge, Thing]]], root: Thing) -> list[Li
         below = steps.get(line.thing, [])
         if line.left_out or line.thing in expanded:
             lines.append(line._replace(is_repeated=bool(below) and not line.left_out))
+            continue
+        if line.depth + 1 == depth:  # not expanded: the thing may stand nearer to the root in another place
+            lines.append(line._replace(beyond=len(below)))
             continue
         expanded.add(line.thing)
         lines.append(line)

@@ -8,6 +8,7 @@ from cargobike.core.errors import StoreError
 from cargobike.serving.pages import describing
 from cargobike.serving.pages.answers import DeploymentLine
 from cargobike.serving.record import all_records
+from cargobike.serving.status import served_version
 from cargobike.ui.web.overview.cards import MOST_ENTRIES, Card, Entry, Glance
 from cargobike.ui.web.overview.searching import Document
 from cargobike.ui.web.state import ServerState
@@ -61,7 +62,7 @@ def _look(state: ServerState) -> Glance:
 
 def _entry(line: DeploymentLine) -> Entry:
     traffic = line.traffic
-    words = [f"{line.model}" if not line.version else f"{line.model}, version {line.version}"]
+    words = [served_version(line.model, line.version)]
     if line.state in _AT_WORK:
         words.append(f"{traffic.per_s:.1f} requests/s")
         words += [f"p99 {traffic.p99_ms:.1f} ms"] if traffic.p99_ms is not None else []
