@@ -13,6 +13,9 @@ BUCKET_S = 30.0
 FILTER_S = 0.1
 """The smallest of so much time counts as the delay now: a pause of a process looks like a queue, but a short one."""
 
+SHORTEST_S = 1e-6
+"""Two looks that are closer than that say nothing about a rate."""
+
 SOON = 3
 LATELY_S = 1.0
 NOISE_S = 4.0
@@ -90,7 +93,7 @@ class Counts:
         if len(self._looks) < 2:
             return 0.0
         span = self._looks[-1][0] - self._looks[0][0]
-        return (sum(look[1] for look in self._looks) - self._looks[0][1]) / span if span > 0 else 0.0
+        return (sum(look[1] for look in self._looks) - self._looks[0][1]) / span if span > SHORTEST_S else 0.0
 
     @property
     def lost(self) -> tuple[int, int]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cargobike.sharing.governor.controller import RETURN, START, STEADY, YIELD, Controller, Look
-from cargobike.sharing.governor.delays import MOST_TARGET_S, Delays
+from cargobike.sharing.governor.delays import MOST_TARGET_S, Counts, Delays
 from cargobike.sharing.governor.thresholds import LEAST_FLOOR, MOST_FLOOR
 
 TICK_S = 0.02
@@ -39,6 +40,15 @@ def test_the_rate_is_finite_and_never_below_the_trickle(
         rate = controller.observe(Look(now, *rest))  # type: ignore[arg-type]
         assert math.isfinite(rate)
         assert rate >= LEAST_FLOOR
+
+
+def test_two_looks_at_one_moment_say_nothing_about_a_rate() -> None:
+    counts = Counts()
+    for now in (0.0, 5e-324):
+        counts.add(now, 10**8, 1, 0, 0.1)
+    assert counts.delivered_rate == 0.0
+    counts.add(0.1, 10**6, 1, 0, 0.1)
+    assert counts.delivered_rate == pytest.approx(1e7)
 
 
 def drive(controller: Controller, begin_s: float, seconds: float, rtt_s: float, capacity: float = 1e7) -> float:
