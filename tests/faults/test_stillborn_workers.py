@@ -47,6 +47,8 @@ def _the_agent(engine: LocalEngine, handle: LocalHandle) -> None:
     wait_for(lambda: handle.poll() is None and handle.pid is not None, "the agent's birth")
     assert handle.pid is not None
     os.kill(handle.pid, signal.SIGKILL)
+    # On a busy machine that takes a while, in which the driver would hear its greeting and give it a trial.
+    wait_for(lambda: handle.poll() is not None, "the agent's end")
 
 
 @pytest.mark.parametrize("kill", [_the_host, _the_agent])
