@@ -28,6 +28,10 @@ def dial(
         channel = reach_far(check_address(address), network.key, timeout_s, DIALECT)
     except AuthenticationError as error:
         raise AuthenticationError(_words(address, network, error)) from error
+    except OSError as error:
+        if error.errno is None or error.strerror is None:
+            raise
+        raise ConnectionLostError(f"cannot be reached: {error.strerror.lower()}") from error
     try:
         channel.wait_in_kernel(HANDSHAKE_S)
         member = Member(channel, introduce_dialled(channel, network, identity))
