@@ -8,7 +8,7 @@ import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -277,13 +277,28 @@ def use(where: str) -> None:
 
 
 def stop_everything() -> None:
-    """End the deployment and its watcher, if they run."""
-    running: list[Any] = [*monitoring.list_monitors(), *serving.list_deployments()]
-    for one in running:
+    """End runs of pipelines, the watcher and the deployment; what cannot be ended does not keep the others."""
+    kinds: tuple[Callable[[], Sequence[Any]], ...] = (_going_on, monitoring.list_monitors, serving.list_deployments)
+    for find in kinds:
         try:
+            for one in find():
+                _end(one)
+        except CargobikeError as error:
+            print(f"  What is left running is not known: {error}", file=sys.stderr)
+
+
+def _going_on() -> list[pipelines.Run]:
+    return [run for run in pipelines.list() if run.state is pipelines.RunState.RUNNING]
+
+
+def _end(one: Any) -> None:
+    try:
+        if isinstance(one, pipelines.Run):
+            pipelines.cancel(one.id, force=True)
+        else:
             one.stop(timeout_s=30)
-        except CargobikeError as error:  # the others are to end all the same
-            print(f"  {one.name} has not ended: {error}", file=sys.stderr)
+    except CargobikeError as error:
+        print(f"  {one!r} has not ended: {error}", file=sys.stderr)
 
 
 def command(*words: str) -> None:
