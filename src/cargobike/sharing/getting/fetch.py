@@ -54,10 +54,7 @@ class Fetch:
         self.changed = threading.Condition()
         self.tallies: dict[str, Tally] = {}
         self.layers_turn = threading.Lock()
-        self.size_had = 0
-        self.size_fetched = 0
-        self.size_found = 0
-        self.size_twice = 0
+        self.size_had = self.size_fetched = self.size_found = self.size_twice = 0
         self.last_progress_s = time.monotonic()
         self.failure: BaseException | None = None
         self.is_stopped = False
