@@ -1,7 +1,7 @@
 """Whether `auto` is ever worse than `asha` where trials report, and always better than random search.
 
     python benchmarks/search/auto_curves.py                      # ours, 20 seeds; trains what it needs once, minutes
-    python benchmarks/search/auto_curves.py --peers --seeds 10   # with Optuna and Ray
+    python benchmarks/search/auto_curves.py --peers --seeds 10   # with Optuna, Ray and Syne Tune
     python benchmarks/search/auto_curves.py --into docs/benchmarks-search.md
 
 Tables hold curves of real trainings, one for every configuration of a lattice; surrogates are smooth functions of
@@ -29,7 +29,7 @@ from quality_surrogates import Surrogate
 from quality_trainings import MORE
 
 OURS = ["auto", "asha", "randomsearch"]
-PEERS = ["Optuna TPE", "Optuna TPE, Hyperband pruner", "Ray ASHA"]
+PEERS = ["Ray ASHA", "Syne Tune ASHA", "Optuna TPE, ASHA pruner", "Optuna TPE, median pruner"]
 _FAMILIES = {
     "wine": "networks",
     "classes": "networks",
@@ -40,8 +40,22 @@ _FAMILIES = {
     "friedman, trees": "boosted trees",
     "linear": "linear models",
     "convolutions": "convolutions",
+    "diabetes": "apart: networks",
+    "breast_cancer": "apart: networks",
+    "breast_cancer, trees": "apart: boosted trees",
 }
-_SMOOTH = ("wine", "classes", "friedman", "digits", "friedman, trees", "linear", "convolutions")
+"""Those apart were looked at only when all choices had been made."""
+_SMOOTH = (
+    "wine",
+    "classes",
+    "friedman",
+    "digits",
+    "friedman, trees",
+    "linear",
+    "convolutions",
+    "diabetes",
+    "breast_cancer, trees",
+)
 Found = dict[str, dict[tuple[str, int], list[float]]]
 
 
@@ -52,7 +66,7 @@ def curve_problems(cache: Path) -> Iterator[tuple[str, str, Callable[[], Problem
         yield family, name, functools.partial(_of_curves, sets[name], cache, name, reports=True)
     for name in _SMOOTH:
         title = f"{name}, smooth"
-        yield f"smooth {_FAMILIES[name]}", title, functools.partial(_smooth, sets[name], cache, title)
+        yield f"{_FAMILIES[name]}, smooth", title, functools.partial(_smooth, sets[name], cache, title)
     for name, _, make in problems(cache, ["analytic"]):
         if name in ("Branin", "mixed", "conditional", "lattice"):
             yield "formulas", name, make
@@ -100,7 +114,7 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument(
-        "--peers", action="store_true", help="Optuna and Ray as well; others of ours are not searched anew"
+        "--peers", action="store_true", help="Optuna, Ray and Syne Tune as well; what is known is not searched anew"
     )
     parser.add_argument("--problem", action="append", metavar="NAME", help="may be repeated")
     parser.add_argument("--family", action="append", metavar="NAME", help="may be repeated")

@@ -32,14 +32,14 @@ class OptunaPeer(AbstractOptimizer):
 
     Args:
         kind: `"tpe"` or `"gp"`, at their defaults and without pruning; `"tpe+hyperband"` or `"random+hyperband"`, with
-            the Hyperband pruner.
+            the Hyperband pruner; `"tpe+asha"`, with that of successive halving; `"tpe+median"`, with that of medians.
     """
 
     is_endless: ClassVar[bool] = True
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
-        self.judges_steps = kind.endswith("hyperband")
+        self.judges_steps = "+" in kind
 
     def initialize(self) -> None:
         import optuna
@@ -57,8 +57,12 @@ class OptunaPeer(AbstractOptimizer):
         else:
             sampler = optuna.samplers.TPESampler(seed=seed)
         pruner: Any = optuna.pruners.NopPruner()
-        if self.judges_steps:
+        if self.kind.endswith("+hyperband"):
             pruner = optuna.pruners.HyperbandPruner(min_resource=1, max_resource=EPOCHS, reduction_factor=3)
+        elif self.kind.endswith("+asha"):
+            pruner = optuna.pruners.SuccessiveHalvingPruner(min_resource=1, reduction_factor=3)
+        elif self.kind.endswith("+median"):
+            pruner = optuna.pruners.MedianPruner()
         self._study = optuna.create_study(sampler=sampler, pruner=pruner, study_name="peer")
         self._pruned = optuna.trial.TrialState.PRUNED
         self._asked: dict[int, Any] = {}

@@ -73,6 +73,8 @@ SYSTEMS = [
     System("Optuna TPE", lambda: OptunaPeer("tpe"), False, "tpe"),
     System("Optuna GP", lambda: OptunaPeer("gp"), False, "gp", is_slow=True),
     System("Optuna TPE, Hyperband pruner", lambda: OptunaPeer("tpe+hyperband"), False, "bohb"),
+    System("Optuna TPE, ASHA pruner", lambda: OptunaPeer("tpe+asha"), False, "bohb"),
+    System("Optuna TPE, median pruner", lambda: OptunaPeer("tpe+median"), False, "bohb"),
     System("Optuna random, Hyperband pruner", lambda: OptunaPeer("random+hyperband"), False, "hyperband"),
     System("Ray ASHA", lambda: LinePeer("ray-asha"), False, "asha, promotion"),
     System("Syne Tune ASHA", lambda: LinePeer("syne-asha"), False, "asha, promotion"),
@@ -151,7 +153,7 @@ def _slug(name: str) -> str:
 _SHARED = ("optimizer", "space", "parameter", "scales", "randomsearch", "sobol", "encoding", "standing")
 _AUTO = (
     *("asha", "rungs", "sampler", "bohb", "levels", "contrast", "parzen"),
-    *("tpe", "auto", "gaussian", "improvement"),
+    *("tpe", "auto", "gaussian", "improvement", "foresight"),
 )
 _PARTS: dict[str, tuple[str, ...]] = {
     "randomsearch": (),

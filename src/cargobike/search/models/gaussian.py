@@ -99,7 +99,7 @@ class GaussianProcess:
 
     def _factor(self, explanation: Floats) -> tuple[Floats, Floats]:
         kernel = _matern(self._gaps @ np.exp(-2 * explanation[:-1]))
-        kernel[np.diag_indices_from(kernel)] += math.exp(2 * explanation[-1]) + 1e-6 + self._trust
+        kernel.flat[:: len(kernel) + 1] += math.exp(2 * explanation[-1]) + 1e-6 + self._trust
         lower = np.asarray(np.linalg.cholesky(kernel), dtype=np.float64)
         return lower, _solved(lower, self._scores)
 

@@ -48,13 +48,27 @@ class Improvement:
         Args:
             others: Rows of trials that still run: assumed to end as expected, so that no trial crowds around them.
         """
-        rows, losses = np.array(self._rows), self._losses()
+        return self.promising(np.array(self._rows), self._losses(), None, others)
+
+    def promising(self, rows: Floats, losses: Floats, trust: Floats | None, others: Floats | None) -> Floats:
+        """Return the same for trials that are given, of which some may not have ended.
+
+        Args:
+            rows: Where they lie.
+            losses: What they ended with or are expected to end with, of mean 0 and variance 1 or so.
+            trust: The variance of what is expected, 0 for trials that have ended; `None`: all have.
+            others: As for `candidates`.
+        """
         process = self._process
-        process.fit(rows, losses)
+        process.fit(rows, losses, trust)
         if others is not None and len(others):
             expected = process.mean(others)
-            process.fit(np.vstack([rows, others]), np.concatenate([losses, expected]), rounds=0)
+            sure = None if trust is None else np.concatenate([trust, np.zeros(len(others))])
+            process.fit(np.vstack([rows, others]), np.concatenate([losses, expected]), sure, rounds=0)
         best = float(losses.min())
+        if trust is not None:
+            ended, losses = losses[trust <= 0], process.mean(rows)
+            best = min(float(losses.min()), float(ended.min(initial=np.inf)))
         found = np.vstack(
             [
                 self._encoding.settle(self._rng.random((_ANYWHERE, self._encoding.width))),

@@ -9,6 +9,7 @@ import numpy as np
 
 from cargobike.core.records import Direction, Params, Trial
 from cargobike.search.models.contrast import Contrast
+from cargobike.search.models.foresight import Foresight
 from cargobike.search.models.improvement import MOST_TRIALS, Improvement
 from cargobike.search.models.standing import LAST, loss_of, standing
 from cargobike.search.spaces.encoding import Encoding, Floats
@@ -19,6 +20,14 @@ _CANDIDATES = 24
 _GOOD_SHARE = 0.15
 """Of all trials with a score, so many count as good, if that many got far enough; and at most half of those."""
 
+
+_MOST_FORESEEN = 200
+"""Where trials are halved a Gaussian process suggests as long as no more are known; densities cost less."""
+_MOST_ASKED = 60
+"""So many of them are shown to the process: those that were trained longest, and of the others some."""
+_SURELY_ASKED = 45
+_MOST_RUNNING = 40
+"""So many of those that run are kept apart from: a process takes time with the cube of what it is shown."""
 
 _NARROWEST_HALVED = 0.06
 """Least width of a kernel where trials are halved."""
@@ -91,7 +100,10 @@ class LevelModel:
 
 
 class SmoothLevelModel(LevelModel):
-    """As `LevelModel`; in a smooth space, and for a function that does not report, a Gaussian process.
+    """As `LevelModel`, or a Gaussian process.
+
+    It is a process of final scores in a smooth space, if the function does not report; and a process of what trials are
+    foreseen to end with as long as these are few, in any space, if it does.
 
     Args:
         space: Where the trials lie.
@@ -102,7 +114,10 @@ class SmoothLevelModel(LevelModel):
 
     Attributes:
         looks_around: Whether it has nothing to say the next time, where trials are halved.
+        foresight: Says what trials will end with, where they are halved.
     """
+
+    foresight: Foresight | None = None
 
     def __init__(
         self, space: Searchspace, direction: Direction, seed: int, *, useful_from: int, minds_reports: bool
@@ -112,11 +127,15 @@ class SmoothLevelModel(LevelModel):
         self._minds_reports = minds_reports
         self.looks_around = False
         self._improvement = Improvement(self._encoding, self._generator) if is_smooth(space) else None
+        self._foreseen: Improvement | None = None
+        self._row_of: dict[int, Floats] = {}
 
     def learn(self, trial: Trial, resource: int, value: float) -> None:
         """Learn what a trial had reached at a level."""
         super().learn(trial, resource, value)
-        row = self._encoding.try_row(trial.params) if self._improvement is not None else None
+        row = self._encoding.try_row(trial.params)
+        if row is not None and len(self._row_of) <= _MOST_FORESEEN:
+            self._row_of[trial.number] = row
         if self._improvement is None or row is None:
             return
         if (self._minds_reports and len(trial.curve)) or len(self._improvement) >= MOST_TRIALS:
@@ -137,13 +156,47 @@ class SmoothLevelModel(LevelModel):
         rows = np.array([self._encoding.row(params) for params in choices])
         return int(np.argmax(self._levels[max(ready)].gains(rows)))
 
+    @property
+    def foresees(self) -> bool:
+        """Whether a process of what trials are foreseen to end with suggests."""
+        return self.foresight is not None and self._useful_from < len(self.foresight) <= _MOST_FORESEEN
+
     def candidates(self) -> Iterator[Params]:
         """Yield parameters from which most is to be expected, the most promising first."""
         if self._improvement is None:
-            if not (self.looks_around and len(self._levels) > 1):
-                yield from super().candidates()
+            if self.looks_around and len(self._levels) > 1:
+                return
+            if self.foresees:
+                yield from self._foreseen_candidates()
+            yield from super().candidates()
         elif len(self._improvement) >= self._useful_from:
-            known = len(self._index)
-            running = self._rows[:known][self._highest[:known] == 0]
-            for row in self._improvement.candidates(running):
+            for row in self._improvement.candidates(self._running()):
                 yield self._encoding.params(row)
+
+    def _foreseen_candidates(self) -> Iterator[Params]:
+        assert self.foresight is not None
+        expected = [
+            (variance, score, trial)
+            for trial, (score, variance) in self.foresight.expected().items()
+            if trial in self._row_of
+        ]
+        if len(expected) <= self._useful_from:
+            return
+        expected.sort()
+        if len(expected) > _MOST_ASKED:
+            rest, places = expected[_SURELY_ASKED:], _MOST_ASKED - _SURELY_ASKED
+            expected[_SURELY_ASKED:] = [rest[place * len(rest) // places] for place in range(places)]
+        rows = np.array([self._row_of[trial] for _, _, trial in expected])
+        variances, scores = (np.array(column) for column in list(zip(*expected, strict=True))[:2])
+        spread = float(scores.std()) or 1.0
+        if self._foreseen is None:
+            self._foreseen = Improvement(self._encoding, self._generator)
+        scores = (scores - scores.mean()) / spread
+        for row in self._foreseen.promising(rows, scores, variances / spread**2, self._running()):
+            yield self._encoding.params(row)
+
+    def _running(self) -> Floats:
+        """Return the rows of trials that run and of which nothing is known; of very many, the latest."""
+        known = len(self._index)
+        running: Floats = self._rows[:known][self._highest[:known] == 0]
+        return running[-_MOST_RUNNING:]

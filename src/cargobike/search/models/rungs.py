@@ -5,7 +5,7 @@ from __future__ import annotations
 import bisect
 import heapq
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from cargobike.core.records import Curve, Direction, Trial
 
@@ -73,9 +73,18 @@ class Rung:
     def add(self, trial: int, value: float) -> None:
         """Record that a trial got here; only the first time counts."""
         if trial not in self._places:
-            place = (0, self._sign * value, trial) if math.isfinite(value) else (1, 0.0, trial)
-            self._places[trial] = place
-            bisect.insort(self._order, place)
+            self._places[trial] = self._place(trial, value)
+            bisect.insort(self._order, self._places[trial])
+
+    def rank_again(self, value_of: Callable[[int], float]) -> None:
+        """Order the trials anew, by what is known about them now."""
+        self._places = {trial: self._place(trial, value_of(trial)) for trial in self._places}
+        self._order = sorted(self._places.values())
+        self._waiting = [self._places[trial] for _, _, trial in self._waiting if trial not in self._gone_on]
+        heapq.heapify(self._waiting)
+
+    def _place(self, trial: int, value: float) -> _Place:
+        return (0, self._sign * value, trial) if math.isfinite(value) else (1, 0.0, trial)
 
     def wait(self, trial: int) -> None:
         """Record that a trial is paused here and could be resumed."""
@@ -121,12 +130,6 @@ class Rung:
         """Return which share of those that got here is better than the best one that stands still here."""
         trial = self.best_waiting()
         return None if trial is None else bisect.bisect_left(self._order, self._places[trial]) / len(self._order)
-
-    def share_better(self, value: float) -> float:
-        """Return which share of those that got here is better than a score; that of one which is no number is 1."""
-        if not self._order or not math.isfinite(value):
-            return 1.0
-        return bisect.bisect_left(self._order, (0, self._sign * value, -1)) / len(self._order)
 
     def _is_among(self, trial: int, count: int) -> bool:
         place = self._places[trial]

@@ -124,7 +124,7 @@ class ASHA(AbstractOptimizer):
         """
         for rung, ladder in self._from_the_top:
             number = rung.best_waiting()
-            if number is not None and (self._is_beyond(rung) or rung.is_promotable(number)):
+            if number is not None and (self._is_beyond(rung) or self._may_go_on(number, rung)):
                 return self._resume(number, rung, ladder)
         params = self.sampler.suggest() if self._may_start else None
         if params is not None:
@@ -203,10 +203,10 @@ class ASHA(AbstractOptimizer):
             decision = Decision.CONTINUE
         elif self._pauses(trial, known_to_save=self._saves):
             # A slow worker leaves a long way to others: the first free worker resumes the trial.
-            goes_on = rung.is_promotable(trial.number) and self._pace.keeps_up(trial.worker)
+            goes_on = self._may_go_on(trial.number, rung) and self._pace.keeps_up(trial.worker)
             decision = Decision.CONTINUE if goes_on else Decision.PAUSE
         else:
-            decision = Decision.CONTINUE if rung.survives(trial.number) else Decision.STOP
+            decision = Decision.CONTINUE if self._survives(trial.number, rung) else Decision.STOP
         if decision is Decision.CONTINUE:
             rung.go_on(trial.number)
         return decision
@@ -226,6 +226,14 @@ class ASHA(AbstractOptimizer):
         if self.variant != "auto":
             return self.variant == "promotion"
         return known_to_save or trial.has_checkpoint
+
+    def _may_go_on(self, number: int, rung: Rung) -> bool:
+        """Tell whether a trial that could be resumed goes on from a rung."""
+        return rung.is_promotable(number)
+
+    def _survives(self, number: int, rung: Rung) -> bool:
+        """Tell whether a trial that could not be resumed goes on from a rung."""
+        return rung.survives(number)
 
     def _is_scout(self, rung: Rung, ladder: Ladder) -> bool:
         is_unknown = self._longest is None and not self._has_completed

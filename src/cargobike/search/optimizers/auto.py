@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import bisect
+import functools
 import logging
-import math
 import random
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, ClassVar
@@ -19,6 +18,7 @@ from cargobike.search.spaces.smooth import is_smooth
 from cargobike.search.spaces.space import Searchspace
 
 if TYPE_CHECKING:
+    from cargobike.search.models.foresight import Foresight
     from cargobike.search.models.levels import SmoothLevelModel
 
 log = logging.getLogger(__name__)
@@ -26,20 +26,19 @@ log = logging.getLogger(__name__)
 _WHOLE = 27
 """Spaces of up to so many combinations are tried whole if the number of trials allows it; larger ones are halved."""
 _PATIENT_EVERY = 11
-"""One new trial in so many is compared late, or never: these tell whether comparing early misleads."""
-_ENOUGH_ENDED = 5
-"""So many trials must have been trained to their end before they say from where on to compare."""
-_BEST_ENDED = 25
-"""The best third of them is asked, and not more than so many."""
-_LOST_FROM = 0.5
-"""A trial would have been lost where so large a share of the others was better: with a margin, as the others change."""
+"""One new trial in so many is compared late, or never: these tell what becomes of those that others would not be."""
+_PATIENT_AT_FIRST = 4
+"""So many of the first trials are never compared: foresight begins with ends."""
+_PATIENT_SHARE = 8
+"""But no more of those than one in so many of all trials."""
+_STAY_AT_FIRST = 0.6
+"""Such a share goes on from the first rung, where nothing but a single score is known."""
 _LOOKS_AROUND_EVERY = 3
 """One new trial in so many is left to Sobol points where trials are halved."""
+_LOOKS_AROUND_RARELY = 6
+"""The same while a Gaussian process suggests, which looks around by itself."""
 _STARTUP = 4
 """So many scores and a Gaussian process has something to say, or densities about those that wait."""
-
-_LOOKED_AT_ALL = 200
-"""Combinations of which each can be trained for a moment, and those that wait can go on in the time that is left."""
 
 
 class Auto(AbstractOptimizer):
@@ -150,15 +149,16 @@ class Auto(AbstractOptimizer):
 
 
 class ModelHalving(ASHA):
-    """ASHA whose new trials come in turns from a model; for a function that does not report, the model alone.
+    """ASHA with a model and with foresight; for a function that does not report, the model alone.
 
-    Trials are compared from the first rung on, as by `ASHA`, so that many are looked at. Every third new trial is a
-    point where none has been yet; the others come from a model of what was good after the longest training. One new
-    trial in eleven is not compared before a third of the training, or never. Where most of the best that were trained
-    to their end would have been lost at a rung, that rung misleads, and new trials pass it without being compared,
-    unless the space is so small that all of it can be looked at.
+    Trials are compared from the first rung on, as by `ASHA`, so that many are looked at. But they are ranked by what
+    they are foreseen to end with, which counts how steeply they still fall, and one that may still end better than the
+    best so far goes on whatever its rank is: where early scores tell the end well few may, and where they do not most
+    may. The first four trials, and one new trial in eleven later, are compared late or never, and teach foresight.
 
-    When nothing new is left, those that wait go on: in turns the one best placed and the one that the model likes best.
+    As long as not more than 200 are known, new trials come from a Gaussian process over what the known ones ended with
+    or are foreseen to end with, then from densities; some are points where none has been yet. When nothing new is left,
+    those that wait go on: in turns the one best placed and the one that the model likes best.
 
     Args:
         halves: Whether trials are compared at all; without, reports count for nothing.
@@ -173,6 +173,7 @@ class ModelHalving(ASHA):
         """Show trials of earlier experiments to the model."""
         if self._halves:
             super().learn_from(trials)
+            self._has_past = bool(trials)
             return
         for trial in trials:
             if trial.state is TrialState.COMPLETED and trial.value is not None:
@@ -187,7 +188,7 @@ class ModelHalving(ASHA):
     def _completed(self, trial: Trial) -> None:
         if self._halves:
             super()._completed(trial)
-            self._learn_where_to_compare(trial)
+            self._learn_to_foresee(trial)
             return
         self._has_completed = True
         if trial.value is not None:
@@ -195,46 +196,86 @@ class ModelHalving(ASHA):
 
     def _build_ladders(self) -> list[Ladder]:
         whole = super()._build_ladders()[0]
+        if whole:
+            whole[0] = Rung(whole[0].level, 1 / _STAY_AT_FIRST, self.direction)
         return [whole[skipped:] for skipped in range(len(whole) + 1)]
 
     def initialize(self) -> None:
         """Forget everything seen before."""
         super().initialize()
         self._left = 0
-        self._misled = 0
-        self._ended: list[tuple[float, int, tuple[float, ...]]] = []
+        self._has_past = False
+        self._foresight: Foresight | None = None
+        self._model.foresight = None
+        self._place_of = {rung.level: place for place, rung in enumerate(self._ladders[0])}
         # The ladders share their rungs: trials are compared with all that trained as long, wherever they came in.
         self._from_the_top = [(rung, self._ladders[0]) for rung in reversed(self._ladders[0])]
 
     def _next_bracket(self) -> int:
         """Return how many rungs the next new trial passes without being compared."""
-        size = self.space.size
-        skipped = 0 if size is not None and size <= _LOOKED_AT_ALL else self._misled
+        most = len(self._ladders) - 1
+        first = _PATIENT_AT_FIRST
+        if self.num_trials is not None:
+            first = min(first, self.num_trials // _PATIENT_SHARE)
+        if self._started <= first:
+            return most
         turn, is_other = divmod(self._started, _PATIENT_EVERY)
-        if not is_other:
-            known = self._longest
-            all_of_them = 2 if known is None else sum(rung.level < known for rung in self._ladders[0])
-            skipped = max(skipped, all_of_them - turn // 2 % 2)
-        return min(skipped, len(self._ladders) - 1)
+        if is_other:
+            return 0
+        known = self._longest
+        all_of_them = 2 if known is None else sum(rung.level < known for rung in self._ladders[0])
+        return min(all_of_them - turn // 2 % 2, most)
 
-    def _learn_where_to_compare(self, trial: Trial) -> None:
-        """Find out at which rungs most of the best would have been lost, had they been compared there."""
-        if not len(trial.curve) or trial.value is None or not math.isfinite(trial.value):
+    def _enter(self, trial: Trial, rung: Rung, value: float) -> None:
+        if trial.number in rung:
             return
+        self._note(trial)
+        rung.add(trial.number, value if self.deterministic else self._foreseen(rung, trial.number))
+        self.sampler.observe(trial, rung.level, value)
+
+    def _note(self, trial: Trial) -> None:
+        """Show foresight what a trial had reached at each rung, also at those where it was not compared."""
         arrivals = (first_point_from(trial.curve, self._steps.step(trial, rung.level)) for rung in self._ladders[0])
-        reached = tuple(arrival[1] for arrival in arrivals if arrival is not None)
-        loss = trial.value if self.direction == "min" else -trial.value
-        bisect.insort(self._ended, (loss, trial.number, reached))
-        if len(self._ended) < _ENOUGH_ENDED:
-            return
-        best = [values for _, _, values in self._ended[: min(math.ceil(len(self._ended) / 3), _BEST_ENDED)]]
-        self._misled = 0
-        for index, rung in enumerate(self._ladders[0]):
-            if self._is_beyond(rung):
+        sign = 1.0 if self.direction == "min" else -1.0
+        reached = list[float]()
+        for arrival in arrivals:
+            if arrival is None:
                 break
-            lost = sum(len(values) > index and rung.share_better(values[index]) > _LOST_FROM for values in best)
-            if 2 * lost > len(best):
-                self._misled = index + 1
+            reached.append(sign * arrival[1])
+        if self._foresight is None:
+            # As NumPy: it must not delay the first trial.
+            from cargobike.search.models.foresight import Foresight  # noqa: PLC0415
+
+            self._foresight = Foresight()
+            # Densities know the trials of earlier experiments, and the process would not.
+            self._model.foresight = None if self._has_past else self._foresight
+        self._foresight.note(trial.number, reached)
+
+    def _learn_to_foresee(self, trial: Trial) -> None:
+        """Show foresight where a trial ended, and rank the others by what is foreseen then."""
+        if trial.value is None or not len(trial.curve):
+            return
+        self._note(trial)
+        assert self._foresight is not None
+        loss = trial.value if self.direction == "min" else -trial.value
+        below = sum(not self._is_beyond(rung) for rung in self._ladders[0])
+        if self._foresight.note_end(trial.number, loss, below) and not self.deterministic:
+            for rung in self._ladders[0][1:below]:
+                rung.rank_again(functools.partial(self._foreseen, rung))
+
+    def _foreseen(self, rung: Rung, number: int) -> float:
+        assert self._foresight is not None
+        loss = self._foresight.foreseen(number, self._place_of[rung.level])
+        return loss if self.direction == "min" else -loss
+
+    def _may_go_on(self, number: int, rung: Rung) -> bool:
+        return super()._may_go_on(number, rung) or self._may_win(number, rung)
+
+    def _survives(self, number: int, rung: Rung) -> bool:
+        return super()._survives(number, rung) or self._may_win(number, rung)
+
+    def _may_win(self, number: int, rung: Rung) -> bool:
+        return self._foresight is not None and self._foresight.may_win(number, self._place_of[rung.level])
 
     def _best_left(self) -> tuple[int, Rung, Ladder] | None:
         self._left += 1
@@ -252,8 +293,13 @@ class AutoSampler(ModelSampler):
     """A model of densities; in a smooth space, and for a function that does not report, a Gaussian process.
 
     Args:
-        minds_reports: Whether it is asked about trials that were stopped, which only densities can compare.
+        minds_reports: Whether it is asked about trials that were stopped.
+
+    Attributes:
+        foresight: Says what trials will end with, where they are halved; `None`: densities alone are asked.
     """
+
+    foresight: Foresight | None = None
 
     def __init__(self, *, minds_reports: bool = True) -> None:
         super().__init__()
@@ -268,7 +314,10 @@ class AutoSampler(ModelSampler):
         """Return in turns what the model likes and, if the function reports, a point where no trial has been."""
         self._suggested += 1
         if self._model is not None:
-            self._smooth_model.looks_around = not self._suggested % _LOOKS_AROUND_EVERY
+            model = self._smooth_model
+            model.foresight = self.foresight if self._minds_reports else None
+            every = _LOOKS_AROUND_RARELY if model.foresees else _LOOKS_AROUND_EVERY
+            model.looks_around = not self._suggested % every
         return super().suggest()
 
     @property
