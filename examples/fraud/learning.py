@@ -157,7 +157,7 @@ def _release(view: features.View, usual: features.TrainingDataset, window: int, 
             deployment.roll(f"{MODEL}:{champion}")
         monitoring.monitor(DEPLOYMENT).stop()
     monitoring.watch(
-        DEPLOYMENT, usual, window=window, alarm=alarm, false_alarms=0.001, columns=WATCHED, from_beginning=False
+        DEPLOYMENT, usual, window=window, alarm=alarm, false_alarms=0.01, columns=WATCHED, from_beginning=False
     )
     say(f"{MODEL}:{champion} is served at {deployment.url}, and watched")
 

@@ -18,7 +18,7 @@ import pytest
 from nbclient import NotebookClient
 
 from cargobike import data
-from support import snippets
+from support import left_running, snippets
 
 FOLDER = snippets.ROOT / "examples" / "fraud"
 
@@ -30,7 +30,7 @@ def _modules_of_the_story(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run_story(folder: Path, *arguments: str) -> str:
-    command = ["python", str(FOLDER / "story.py"), "--project", os.environ["CARGOBIKE_PROJECT"], *arguments]
+    command = ["python", str(FOLDER / "story.py"), "--project", str(folder / "story"), *arguments]
     return snippets.run(command, folder, snippets.environment(folder), timeout_s=900)
 
 
@@ -137,7 +137,7 @@ def test_a_folder_that_no_story_has_made_is_not_touched(tmp_path: Path) -> None:
 
 def told_until(line: str, folder: Path, *arguments: str) -> subprocess.Popen[str]:
     """Return a story that has printed a line and goes on."""
-    command = [sys.executable, str(FOLDER / "story.py"), "--project", os.environ["CARGOBIKE_PROJECT"], *arguments]
+    command = [sys.executable, str(FOLDER / "story.py"), "--project", str(folder / "story"), *arguments]
     story = subprocess.Popen(
         command, cwd=folder, env=snippets.environment(folder), stdout=subprocess.PIPE, text=True, start_new_session=True
     )
@@ -152,6 +152,7 @@ def told_until(line: str, folder: Path, *arguments: str) -> subprocess.Popen[str
 
 @pytest.mark.timeout(1200)
 def test_the_story_is_told_from_raw_data_to_a_rollback_also_after_one_that_was_killed(tmp_path: Path) -> None:
+    before = left_running.children()
     killed = told_until("requests in", tmp_path, "--quick")
     killed.kill()
     killed.communicate(timeout=60)
@@ -169,7 +170,7 @@ def test_the_story_is_told_from_raw_data_to_a_rollback_also_after_one_that_was_k
     assert float(precision[new]) > float(precision[old]), output
     assert re.search(rf"fraud:{old} serves again", output)
     lineage = snippets.run(
-        ["cargobike", "lineage", "fraud", "--kind", "deployment"],
+        ["cargobike", "--project", str(tmp_path / "story"), "lineage", "fraud", "--kind", "deployment"],
         tmp_path,
         snippets.environment(tmp_path),
     )
@@ -183,14 +184,17 @@ def test_the_story_is_told_from_raw_data_to_a_rollback_also_after_one_that_was_k
         "monitor",
     ):
         assert name in lineage, lineage
+    assert not left_running.wait_for_end(before, tmp_path / "story")
 
 
 @pytest.mark.timeout(600)
 def test_an_interrupted_story_leaves_nothing_running(tmp_path: Path) -> None:
-    story = told_until("GAN: ", tmp_path, "--quick")
+    before = left_running.children()
+    story = told_until("is served at", tmp_path, "--quick")
     story.send_signal(signal.SIGINT)
     story.communicate(timeout=120)
-    assert story.returncode == 130  # and after each test it is checked that nothing runs
+    assert story.returncode == 130
+    assert not left_running.wait_for_end(before, tmp_path / "story")
 
 
 @pytest.mark.timeout(1200)
