@@ -22,6 +22,7 @@ from cargobike.core.layout import ProjectFolder
 from cargobike.remote.answers import CommandState
 from cargobike.remote.calling.running import call
 from cargobike.remote.commands.rules import declared
+from cargobike.serving.handle import Deployment
 from support.mock_cluster import MockCluster
 from support.remote_server import make_certificate
 from support.watched_monitors import make_monitor
@@ -361,6 +362,7 @@ def test_every_command_works_on_a_project_that_a_server_has(
                 wrong += _shared(remote, server, capsys)
     finally:
         cluster.close()
+        Deployment("digits", ProjectFolder(root)).stop()  # what was detached outlives a test that failed in between
     assert not wrong, "\n\n".join(wrong)
     assert not (here / "none").exists(), "a command ran here"
     for made in ("far.zip", "drift.html", "people.html", "dag.py", "points.torrent", "points", "twice"):
