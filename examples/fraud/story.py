@@ -39,7 +39,9 @@ def main() -> None:
         with guarded(options.project, delivered, keep=options.keep):
             use(options.project)
             tell(Story(size, delivered, engine=options.engine, seed=options.seed))
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, RuntimeError) as error:
+        if isinstance(error, RuntimeError) and "interrupted" not in str(error):  # DuckDB's word for Ctrl-C
+            raise
         print("\nInterrupted. Nothing is left running; the next time it begins anew.", file=sys.stderr)
         sys.exit(130)
     print_end(options.project, keep=options.keep)
