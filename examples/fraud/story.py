@@ -20,6 +20,8 @@ from chapters import FULL, HISTORY, QUICK, Story, use
 from guarding import guarded
 from learning import DEPLOYMENT
 
+PORT = 8520
+
 
 def main() -> None:
     """Tell the story."""
@@ -37,7 +39,9 @@ def main() -> None:
         with guarded(options.project, delivered, keep=options.keep):
             use(options.project)
             tell(Story(size, delivered, engine=options.engine, seed=options.seed))
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, RuntimeError) as error:
+        if isinstance(error, RuntimeError) and "interrupted" not in str(error):  # DuckDB's word for Ctrl-C
+            raise
         print("\nInterrupted. Nothing is left running; the next time it begins anew.", file=sys.stderr)
         sys.exit(130)
     print_end(options.project, keep=options.keep)
@@ -62,8 +66,8 @@ def print_end(where: str, *, keep: bool) -> None:
         program = program.relative_to(Path.cwd())
     cargobike = f"{program if program.exists() else 'cargobike'} --project {where}"
     print("\nSee all of it, with figures and links from each thing to what it came from:")
-    print(f"  {cargobike} ui")
-    print("and open http://127.0.0.1:8765/ in a browser.")
+    print(f"  {cargobike} ui --port {PORT}")
+    print(f"and open http://127.0.0.1:{PORT}/ in a browser.")
     if keep:
         print("The deployment and its watcher go on; these end them:")
         print(f"  {cargobike} monitor stop {DEPLOYMENT}")

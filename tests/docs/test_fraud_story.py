@@ -212,7 +212,7 @@ def test_the_story_runs_on_spark_with_its_project_on_s3(
     output = snippets.run(command, tmp_path, environment, timeout_s=900)
     assert "because of alarm-1" in output
     assert len(re.findall(r"requests meanwhile, 0 failed", output)) == 2
-    assert f"--project {address} ui" in output
+    assert f"--project {address} ui --port 8520\nand open http://127.0.0.1:8520/" in output
 
 
 @pytest.mark.timeout(1200)
