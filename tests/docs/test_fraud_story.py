@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -195,24 +194,6 @@ def test_an_interrupted_story_leaves_nothing_running(tmp_path: Path) -> None:
     story.communicate(timeout=120)
     assert story.returncode == 130
     assert not left_running.wait_for_end(before, tmp_path / "story")
-
-
-@pytest.mark.timeout(1200)
-def test_the_story_runs_on_spark_with_its_project_on_s3(
-    tmp_path: Path, storage_url: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("CARGOBIKE_CACHE", str(tmp_path / "here"))
-    address = storage_url("moto")
-    command = ["python", str(FOLDER / "story.py"), "--quick", "--days", "1", "--engine", "spark", "--project"]
-    command.append(address)
-    environment = {
-        **snippets.environment(tmp_path),
-        **{name: os.environ[name] for name in os.environ if "AWS_" in name},
-    }
-    output = snippets.run(command, tmp_path, environment, timeout_s=900)
-    assert "because of alarm-1" in output
-    assert len(re.findall(r"requests meanwhile, 0 failed", output)) == 2
-    assert f"--project {address} ui --port 8520\nand open http://127.0.0.1:8520/" in output
 
 
 @pytest.mark.timeout(1200)
