@@ -355,6 +355,7 @@ DEFERRED: dict[tuple[str, str], str] = {
     ): "seconds to import; only where asked for",
     ("compat/tensorflowonspark/feeding.py", "cargobike.estimators.spark_ml"): "needs pyspark, an extra",
     ("monitoring/running/process.py", "cargobike.monitoring.streaming.query"): "needs pyspark, an extra",
+    ("search/optimizers/auto.py", "cargobike.search.models.foresight"): "must not delay the first trial",
     ("serving/front/process.py", "cargobike.serving.front.rpc.server"): "an extra; only for gRPC",
     ("serving/pages/describing.py", "cargobike.serving.inference_log.reading"): "needs pyarrow; the rest does not",
     ("serving/commands/shipping.py", "cargobike.serving.commands.kubernetes"): "an extra; only for clusters",

@@ -30,7 +30,7 @@ PUBLIC: dict[str, str] = {
         "ExperimentFailedError ForbiddenError FrameError FunctionError GateError InvalidInputError "
         "MissingLibraryError NotFoundError "
         "OptimizerError PredictionError ProgramError RecordError RunCancelledError "
-        "ServerRefusedError SignatureError SpaceError StepFailedError StoreError "
+        "ServerRefusedError SignatureError SpaceError StepFailedError StillReadingError StoreError "
         "SupersededError TrialFailedError TrialPaused TrialStopped UntrustedError WaitError"
     ),
     "cargobike.experiment": (

@@ -21,6 +21,7 @@
     ├── EngineError                  (RuntimeError)
     ├── WaitError                    (TimeoutError)     missing
     ├── StoreError                   (OSError)
+    │   ├── StillReadingError
     │   └── SupersededError
     ├── MissingLibraryError          (ImportError)      name
     ├── ConnectionLostError          (ConnectionError)
@@ -100,6 +101,10 @@ class WaitError(CargobikeError, TimeoutError):
 
 class StoreError(CargobikeError, OSError):
     """A project could not be read or written."""
+
+
+class StillReadingError(StoreError):
+    """A long list is made for the first time, and that takes longer than its caller waits; ask again soon."""
 
 
 class SupersededError(StoreError):

@@ -11,7 +11,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from cargobike.core.errors import CargobikeError, InvalidInputError, NotFoundError
+from cargobike.core.errors import CargobikeError, InvalidInputError, NotFoundError, StillReadingError
 from cargobike.core.version import __version__
 from cargobike.ui.answers import Mistake, Problem
 from cargobike.ui.web import login, start
@@ -19,7 +19,6 @@ from cargobike.ui.web.answering import answer
 from cargobike.ui.web.guard import Guard
 from cargobike.ui.web.overview import routes as overview
 from cargobike.ui.web.overview.cards import Cards
-from cargobike.ui.web.overview.refreshed import StillReadingError
 from cargobike.ui.web.overview.searching import Search
 from cargobike.ui.web.permissions import check_role, documented, role_in
 from cargobike.ui.web.section import Section, registered_sections

@@ -13,11 +13,11 @@ from fastapi import APIRouter
 from starlette.responses import Response
 from starlette.testclient import TestClient
 
-from cargobike.core.errors import StoreError
+from cargobike.core.errors import StillReadingError, StoreError
 from cargobike.core.layout import ProjectFolder
 from cargobike.ui.web.app import create_app
 from cargobike.ui.web.overview.cards import Card, Entry, Glance
-from cargobike.ui.web.overview.refreshed import Lately, Refreshed, StillReadingError
+from cargobike.ui.web.overview.refreshed import Lately, Refreshed
 from cargobike.ui.web.overview.searching import Document, Search
 from cargobike.ui.web.section import Section
 from cargobike.ui.web.state import ServerState

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Final, Generic, TypeVar
 
-from cargobike.core.errors import CargobikeError, StoreError
+from cargobike.core.errors import CargobikeError, StillReadingError
 
 _T = TypeVar("_T")
 _SHARE: Final = 8.0
@@ -85,10 +85,6 @@ class Refreshed(Generic[_T]):
 
 PATIENCE_S: Final[ContextVar[float]] = ContextVar("PATIENCE_S", default=60.0)
 """How long a caller waits for a list that was never made: a page less than a program."""
-
-
-class StillReadingError(StoreError):
-    """A list is made for the first time, and that takes longer than its caller waits."""
 
 
 class Lately(Generic[_T]):
