@@ -451,6 +451,8 @@ def test_the_keyboard_reaches_everything(page: Page, site: Site) -> None:
     expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
     page.keyboard.press("Enter")
     page.keyboard.press("Tab")
+    expect(page.get_by_label("Where this is").get_by_role("link", name="Start")).to_be_focused()
+    page.keyboard.press("Tab")
     expect(page.get_by_label("Search", exact=True)).to_be_focused()
     for landmark in ("banner", "main", "contentinfo"):
         expect(page.get_by_role(landmark)).to_have_count(1)
