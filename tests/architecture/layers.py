@@ -270,7 +270,7 @@ LIBRARIES: dict[str, Library] = {
     ),
     "httptools": Library(("serving/front/web/connections.py",)),
     "hdfs_native": Library(("store/files/access/hdfs_client.py",), "optional, and only for what lies on HDFS"),
-    "s3fs": Library(("store/files/access/s3.py",), "optional, and only for what lies on S3"),
+    "s3fs": Library(("store/files/access/s3_clients.py",), "optional, and only for what lies on S3"),
     "deltalake": Library(
         ("data/sources/delta.py", "features/datasets/formats.py"), "optional, and only for Delta tables"
     ),
@@ -374,6 +374,7 @@ DEFERRED: dict[tuple[str, str], str] = {
     ("cli/ui.py", "cargobike.ui.web.access"): "needs an extra; who lacks it is told how to install it",
     ("cli/ui.py", "cargobike.ui.web.serving"): "needs an extra; who lacks it is told how to install it",
     ("core/registering/products.py", "importlib.metadata"): "only for what other packages add",
+    ("core/running/forks.py", "ctypes"): "only in copies of a process",
     ("engines/local/gpus.py", "subprocess"): "only where nvidia-smi is installed",
     ("experiments/driving/feeding.py", "subprocess"): "only for long searches",
     ("experiments/display/display.py", "cargobike.experiments.display.notebook"): "must not delay the first trial",
@@ -522,7 +523,6 @@ DEFERRED: dict[tuple[str, str], str] = {
         "store/journal/journal.py",
         "cargobike.core.registering.products",
     ): "only for readers that do not know what they read",
-    ("store/files/patient.py", "ctypes"): "only in copies of a process",
     ("store/files/patient.py", "cargobike.store.files.arrow_files"): "needs pyarrow; only for tables",
     ("store/files/shared.py", "hashlib"): "only for shared storage",
     ("store/history/annotations.py", "cargobike.store.files.mirror"): "only for shared storage",

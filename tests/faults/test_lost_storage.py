@@ -15,7 +15,7 @@ import pytest
 
 from cargobike import experiment
 from cargobike.core.errors import StoreError
-from cargobike.store.files.access import hdfs_client, s3
+from cargobike.store.files.access import hdfs_client, s3, s3_clients
 from cargobike.store.files.storage import Storage
 from cargobike.store.files.storages import open_storage
 from support.hdfs_server import HdfsServer
@@ -188,7 +188,8 @@ def test_a_server_that_falls_silent_is_not_waited_for_without_end(
     stopped: Callable[[int], None],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(s3, "_READ_S", 1)
+    monkeypatch.setattr(s3_clients, "READ_S", 1)
+    monkeypatch.setattr(s3, "CLIENTS", s3_clients.Clients())  # one that knows this, and that no other test gets
     monkeypatch.setattr(hdfs_client, "CALL_S", 1.0)
     storage = open_storage(storage_url(name), timeout_s=2.0)
     storage.write("a", b"x")

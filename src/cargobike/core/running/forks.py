@@ -41,6 +41,17 @@ def _abandon_all() -> None:
 os.register_at_fork(after_in_child=_abandon_all)
 
 
+def never_free(thing: object) -> None:
+    """Have an object outlive this process, a copy of the one it belongs to.
+
+    Its sockets and its selector are the original's too: closing them here would leave the original waiting, and threads
+    of a library that would have to end do not exist here.
+    """
+    from ctypes import py_object, pythonapi  # noqa: PLC0415 - only in copies of a process
+
+    pythonapi.Py_IncRef(py_object(thing))
+
+
 def end_copy(error: BaseException | None, describe: Callable[[BaseException], str] | None = None) -> NoReturn:
     """End a copy of this process that user code forked and that came out of it: the original goes on for both.
 

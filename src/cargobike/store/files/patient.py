@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 
 from cargobike.core import settings
 from cargobike.core.errors import CargobikeError, InvalidInputError, StoreError
-from cargobike.core.running.forks import abandon_in_copies
+from cargobike.core.running.forks import abandon_in_copies, never_free
 from cargobike.store.files.access.access import Access, Claim, Judgement
 from cargobike.store.files.storage import Entry, Storage
 from cargobike.store.history.environment import without_credentials
@@ -142,15 +142,9 @@ class PatientStorage(Storage):
         return opened[1]
 
     def abandon(self) -> None:
-        """Forget, in a forked copy of the process, what the original has opened, and never take it down.
-
-        Its sockets and its selector are the original's too: closing them here would leave the original waiting, and
-        threads of the library that would have to end do not exist here.
-        """
-        from ctypes import py_object, pythonapi  # noqa: PLC0415 - only in copies of a process
-
+        """Forget, in a forked copy of the process, what the original has opened, and never take it down."""
         if self._access is not None:
-            pythonapi.Py_IncRef(py_object(self._access[1]))
+            never_free(self._access[1])
             self._access = None
 
     def _drop(self) -> None:

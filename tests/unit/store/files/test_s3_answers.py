@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -10,6 +12,7 @@ import pytest
 
 from cargobike.core.errors import StoreError
 from cargobike.store.files import patient
+from cargobike.store.files.access import s3_clients
 from cargobike.store.files.storage import Storage
 from cargobike.store.files.storages import open_storage
 from support.storage_servers import S3Endpoint
@@ -146,3 +149,64 @@ def test_a_file_that_is_there_is_not_created(server: Server, storage: Storage) -
     server.answers = [(412, "PreconditionFailed")]
     assert not storage.create("a", b"x")
     assert [method for method, _ in server.requests] == ["PUT", "HEAD"]
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """Return the clients that are made from now on."""
+    clients: list[object] = []
+    real = s3_clients._make
+
+    def make() -> object:
+        clients.append(real())
+        return clients[-1]
+
+    monkeypatch.setattr(s3_clients, "_make", make)
+    return clients
+
+
+def test_storages_share_a_client(server: Server, made: list[object], monkeypatch: pytest.MonkeyPatch) -> None:
+    server.answers = [(200, ""), (503, "SlowDown")]
+    for place in ("s3://bucket/x", "s3://bucket/x", "s3://other/y"):
+        assert open_storage(place).read("a") == b"content"
+    assert len(made) == 1, "to make one takes long, and a busy server is no reason to"
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "second-key")
+    assert open_storage("s3://bucket/x").read("a") == b"content"
+    assert len(made) == 2, "another user is another one"
+    assert "second-key" in server.requests[-1][1]
+
+
+@pytest.mark.parametrize(("status", "code"), [(403, "InvalidAccessKeyId"), (404, "NoSuchBucket"), (200, "lost")])
+def test_a_client_that_failed_is_not_handed_out_again(
+    server: Server, made: list[object], status: int, code: str
+) -> None:
+    storage = open_storage("s3://bucket/x", timeout_s=0.0)
+    server.answers = [(status, code)] * 100
+    with pytest.raises(StoreError):
+        storage.read("a")
+    server.answers = []
+    before = len(made)
+    assert open_storage("s3://bucket/x").read("a") == b"content", "its files may name other credentials now"
+    assert len(made) == before + 1
+
+
+def test_so_many_clients_are_kept_and_no_more(made: list[object], monkeypatch: pytest.MonkeyPatch) -> None:
+    clients = s3_clients.Clients()
+    for number in range(20):
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", f"key-{number}")
+        assert clients.get() is clients.get()
+    assert len(clients._known) == s3_clients._MOST
+    assert len(made) == 20
+
+
+def test_a_copy_of_the_process_makes_a_client_of_its_own(server: Server, storage: Storage) -> None:
+    assert storage.read("a") == b"content"
+    client = s3_clients.CLIENTS.get()
+    pid = os.fork()
+    if pid == 0:
+        signal.alarm(60)
+        is_fine = open_storage("s3://bucket/x").read("a") == b"content"
+        os._exit(0 if is_fine and s3_clients.CLIENTS.get() is not client else 1)
+    assert os.waitpid(pid, 0)[1] == 0
+    assert s3_clients.CLIENTS.get() is client
+    assert open_storage("s3://bucket/x", timeout_s=0.0).read("a") == b"content"

@@ -10,12 +10,11 @@ from urllib.parse import urlsplit
 
 from cargobike.core.errors import InvalidInputError
 from cargobike.store.files.access.access import Access, Claim, Judgement
+from cargobike.store.files.access.s3_clients import CLIENTS, CONNECT_S, READ_S
 from cargobike.store.files.storage import Entry
 
 _WRITER: Final = "cargobike-writer"
 _MANY: Final = 1000  # the most objects that one request can delete
-_CONNECT_S: Final = 10
-_READ_S = 30
 _ARROW_ATTEMPTS: Final = 12  # with pauses that double from 25 ms on: a minute or so
 _EXPIRED: Final = {"ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired", "RequestExpired"}
 _ADVICE: Final = {
@@ -43,24 +42,12 @@ class S3Access(Access):
     """Objects below a prefix; `create` is a put that the server refuses if there is an object (If-None-Match)."""
 
     def __init__(self, url: str) -> None:
-        import s3fs  # noqa: PLC0415 - optional, and only for S3
-
         parts = urlsplit(url)
         self._bucket = parts.netloc.rpartition("@")[2]
         self._prefix = parts.path.strip("/")
         if not self._bucket:
             raise InvalidInputError(f"{url!r} names no bucket; write s3://bucket/path.")
-        # An instance of our own: others may have been made with other credentials, and have caches of listings.
-        self._fs = s3fs.S3FileSystem(
-            skip_instance_cache=True,
-            use_listings_cache=False,
-            config_kwargs={
-                "connect_timeout": _CONNECT_S,
-                "read_timeout": _READ_S,
-                "retries": {"total_max_attempts": 1},
-            },
-        )
-        self._fs.retries = 1  # whoever calls us tries again, until a deadline
+        self._fs = CLIENTS.get()
 
     def read(self, path: str, start: int, length: int | None) -> bytes | None:
         """Return bytes of an object; those beyond its end are none."""
@@ -139,6 +126,12 @@ class S3Access(Access):
 
     def judge(self, error: Exception) -> Judgement:
         """Try again what servers say when they are busy or away, and after credentials have expired."""
+        judgement = self._judge(error)
+        if judgement.reopen or not judgement.may_pass:
+            CLIENTS.forget(self._fs)
+        return judgement
+
+    def _judge(self, error: Exception) -> Judgement:
         code = _code(error)
         if code in _EXPIRED:
             return Judgement(True, _ADVICE[code], reopen=True)
@@ -164,8 +157,8 @@ class S3Access(Access):
         client = self._fs.connect()
         options: dict[str, Any] = {
             "region": client.meta.region_name,
-            "connect_timeout": _CONNECT_S,
-            "request_timeout": _READ_S,
+            "connect_timeout": CONNECT_S,
+            "request_timeout": READ_S,
             "retry_strategy": AwsStandardS3RetryStrategy(max_attempts=_ARROW_ATTEMPTS),
         }
         endpoint = urlsplit(client.meta.endpoint_url)
