@@ -30,6 +30,7 @@ from cargobike.store.files.storage import Storage
 FOLDER: Final = "_delta_log"
 CHECKPOINT_EVERY: Final = 25
 _NAME: Final = re.compile(r"(\d{20})\.json")
+_KEPT: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +65,17 @@ class Snapshot:
 
 
 class Log:
-    """The log of the table in one folder of a storage. May be used by several threads."""
+    """The log of the table in one folder of a storage. May be used by several threads.
+
+    Commits never change, so the states that were asked for last are kept: look-ups are brought up to date after each
+    commit from the one before it, and reading all commits for that again would take longer with each of them.
+    """
 
     def __init__(self, storage: Storage, folder: str) -> None:
         self.storage = storage
         self.folder = folder
         self._newest = Snapshot()
+        self._recent: tuple[Snapshot, ...] = ()  # replaced as a whole, so that it needs no lock
 
     def newest(self) -> Snapshot:
         """Return the table as it is now; only what was committed since the last call is read."""
@@ -79,6 +85,7 @@ class Log:
         snapshot = self._follow(snapshot, None)
         if snapshot.version >= self._newest.version:
             self._newest = snapshot
+        self._keep(snapshot)
         return snapshot
 
     def at(self, version: int) -> Snapshot:
@@ -87,12 +94,12 @@ class Log:
         Raises:
             StoreError: If there is no such commit.
         """
-        newest = self._newest
-        if newest.version == version:
-            return newest
-        snapshot = self._follow(self._from_checkpoint(version), version)
+        near = (one for one in self._recent if version - CHECKPOINT_EVERY < one.version <= version)
+        before = max(near, key=lambda one: one.version, default=None)
+        snapshot = self._follow(self._from_checkpoint(version) if before is None else before, version)
         if snapshot.version != version:
             raise StoreError(f"{self.storage}/{self.folder} has no commit {version}; its newest is {snapshot.version}.")
+        self._keep(snapshot)
         return snapshot
 
     def commits(self, newest_first: bool = True) -> Iterator[tuple[int, list[Action]]]:
@@ -119,11 +126,18 @@ class Log:
             return None
         snapshot = base.after(version, actions)
         self._newest = snapshot
+        self._keep(snapshot)
         if version and version % CHECKPOINT_EVERY == 0:
             write_checkpoint(
                 self.storage, f"{self.folder}/{FOLDER}", snapshot.version, list(snapshot.files.values()), snapshot.meta
             )
         return snapshot
+
+    def _keep(self, snapshot: Snapshot) -> None:
+        """Remember a state, and forget the one that was asked for longest ago."""
+        if snapshot.version >= 0:
+            others = (one for one in self._recent if one.version != snapshot.version)
+            self._recent = (snapshot, *others)[:_KEPT]
 
     def _from_checkpoint(self, until: int | None) -> Snapshot:
         place = f"{self.folder}/{FOLDER}"

@@ -31,6 +31,8 @@ MOST_ROWS: Final = 1 << 20
 
 _NAME: Final = re.compile(r"part-([0-9a-f]{12})-[0-9a-f]{16}\.parquet")
 _ROW_GROUP: Final = 1 << 17
+_SMALL_BYTES: Final = 1 << 20
+"""A file of so few bytes is read whole, with one request, not in parts: a storage may be far away."""
 _MOST_HASHES: Final = 1 << 24
 
 
@@ -92,7 +94,7 @@ def time_of_name(name: str) -> float | None:
 
 
 def read_rows(
-    storage: Storage, folder: str, path: str, definition: Definition, columns: list[str] | None = None
+    storage: Storage, folder: str, file: Add, definition: Definition, columns: list[str] | None = None
 ) -> pa.Table:
     """Return rows of a file; columns that the group got later are null.
 
@@ -101,9 +103,9 @@ def read_rows(
     """
     schema = schema_of(definition)
     names = schema.names if columns is None else columns
-    with _opened(storage, folder, path) as file:
-        there = [name for name in names if name in file.schema_arrow.names]
-        table = file.read(columns=there)
+    with _opened(storage, folder, file) as opened:
+        there = [name for name in names if name in opened.schema_arrow.names]
+        table = opened.read(columns=there)
     arrays = [
         table.column(name).cast(schema.field(name).type)
         if name in there
@@ -113,25 +115,31 @@ def read_rows(
     return pa.table(arrays, schema=pa.schema([schema.field(name) for name in names]))
 
 
-def read_state(storage: Storage, folder: str, path: str) -> TableState | None:
+def read_state(storage: Storage, folder: str, file: Add) -> TableState | None:
     """Return the state of the statistics of a file; `None` if another program wrote it."""
-    with _opened(storage, folder, path) as file:
-        packed = (file.metadata.metadata or {}).get(STATE)
+    with _opened(storage, folder, file) as opened:
+        packed = (opened.metadata.metadata or {}).get(STATE)
     if packed is None:
         return None
     try:
         return msgspec.msgpack.decode(bytes.fromhex(packed.decode()), type=TableState)
     except (ValueError, msgspec.DecodeError) as error:
-        raise StoreError(f"The statistics in {storage}/{folder}/{path} cannot be read: {error}.") from error
+        raise StoreError(f"The statistics in {storage}/{folder}/{file.path} cannot be read: {error}.") from error
 
 
-def _opened(storage: Storage, folder: str, path: str) -> pq.ParquetFile:
-    filesystem, root = storage.arrow()
-    place = "/".join(part for part in (root, folder, path) if part)
+def _opened(storage: Storage, folder: str, file: Add) -> pq.ParquetFile:
     try:
+        if 0 < file.size <= _SMALL_BYTES:
+            data = storage.read(f"{folder}/{file.path}")
+            if data is None:
+                raise FileNotFoundError("there is no such file")
+            return pq.ParquetFile(pa.BufferReader(data))
+        filesystem, root = storage.arrow()
+        place = "/".join(part for part in (root, folder, file.path) if part)
         return pq.ParquetFile(filesystem.open_input_file(place))
     except (OSError, pa.ArrowException) as error:
-        raise StoreError(f"{storage}/{folder}/{path} cannot be read: {' '.join(str(error).split())[:300]}") from error
+        words = " ".join(str(error).split())[:300]
+        raise StoreError(f"{storage}/{folder}/{file.path} cannot be read: {words}") from error
 
 
 def _milliseconds(count: int) -> str:
@@ -151,6 +159,12 @@ class FileKeys:
         rows = np.argsort(hashes, kind="stable")
         return cls(hashes[rows], rows.astype(np.int32))
 
+    def by_row(self) -> Hashes:
+        """Return the hash of each row, as `of` takes them."""
+        hashes = np.empty_like(self.hashes)
+        hashes[self.rows] = self.hashes
+        return hashes
+
     def only(self, stays: npt.NDArray[np.bool_]) -> FileKeys:
         """Return the keys of a file with the rows of this one that stay."""
         kept = stays[self.rows]
@@ -168,12 +182,13 @@ class KeysOfFiles:
         self._keys: OrderedDict[str, FileKeys] = OrderedDict()
         self._size = 0
 
-    def get(self, storage: Storage, folder: str, path: str, definition: Definition) -> FileKeys:
+    def get(self, storage: Storage, folder: str, file: Add, definition: Definition) -> FileKeys:
         """Return the keys and event times in a file."""
+        path = file.path
         keys = self._keys.get(path)
         if keys is None:
             names = identity_of(definition)
-            rows = read_rows(storage, folder, path, definition, names)
+            rows = read_rows(storage, folder, file, definition, names)
             keys = FileKeys.of(hash_rows([rows.column(name) for name in names]))
             self.put(path, keys)
         else:

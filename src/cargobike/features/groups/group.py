@@ -12,8 +12,10 @@ import pyarrow.dataset as ds
 
 from cargobike.core.errors import InvalidInputError, StoreError, nearest
 from cargobike.core.registering.steps import Kept, own_step
+from cargobike.core.registering.tracing import Thing
 from cargobike.core.values.times import Seconds, read_seconds
 from cargobike.features.definition import WRITTEN_AT, Definition
+from cargobike.features.delta.actions import Add
 from cargobike.features.delta.log import Log
 from cargobike.features.groups.changing import changes_between
 from cargobike.features.groups.choices import Moment, read_choice
@@ -24,7 +26,7 @@ from cargobike.features.groups.files import MOST_ROWS, KeysOfFiles, read_rows, r
 from cargobike.features.groups.inserting import Insertion
 from cargobike.features.groups.origins import Named, Stated, Tracked, remember_origins
 from cargobike.features.groups.piecewise import insert_pieces
-from cargobike.features.groups.reading import dataset_of, snapshot_at
+from cargobike.features.groups.reading import Standstill, dataset_of, snapshot_at
 from cargobike.features.groups.removing import Deletion, read_keys
 from cargobike.features.groups.rows.expecting import Check
 from cargobike.features.groups.rows.fitting import Columns
@@ -63,6 +65,7 @@ class Group:
         self.log = Log(storage, table_folder(definition))
         """Its commits, as they lie on the storage; internal."""
         self._keys = KeysOfFiles()
+        self._origins: set[Thing] = set()
 
     def __repr__(self) -> str:
         return f"<Group {self.name!r}, version {self.version}, at {without_credentials(self.url)}>"
@@ -181,7 +184,7 @@ class Group:
             commit = msgspec.structs.replace(commit, quarantine=name, quarantined=aside)
         insertion = Insertion(self.log, ready.definition, ready.rows, self._keys, commit)
         commit = commit_with(self.log, ready.definition, insertion)[1]
-        remember_origins(self._storage, ready.definition, tracked.things, commit.number)
+        remember_origins(self._storage, ready.definition, tracked.things, commit.number, self._origins)
         if ready.definition.online:
             self._bring_online(commit)
         return commit
@@ -190,7 +193,7 @@ class Group:
         self._definition, made = insert_pieces(
             self.log, self._definition, tables, rules, keys=self._keys, commit=commit
         )
-        remember_origins(self._storage, self._definition, tracked.things, made.number)
+        remember_origins(self._storage, self._definition, tracked.things, made.number, self._origins)
         if self._definition.online:
             self._bring_online(made)
         return made
@@ -242,7 +245,8 @@ class Group:
             InvalidInputError: If nothing was inserted yet.
             StoreError: If the store cannot be written, or another process is writing it for more than a minute.
         """
-        return materialize(self, store_of(self._definition, self._storage))
+        now = Standstill(self.log, self.refresh(), self.log.newest())
+        return materialize(now, store_of(self._definition, self._storage))
 
     def verify(self, sample: int | None = None) -> Verification:
         """Compare look-ups with the newest rows, as they were when they were materialized.
@@ -363,20 +367,21 @@ class Group:
         """Return statistics of the rows: merged from what each insert has kept with its rows, without reading them."""
         self.refresh()
         snapshot = snapshot_at(self.log, as_of, self._definition)
-        return self._statistics(list(snapshot.files), snapshot.version)
+        return self._statistics(list(snapshot.files.values()), snapshot.version)
 
     def statistics_of(self, commit: int) -> Statistics:
         """Return statistics of the rows that one commit wrote."""
         snapshot_at(self.log, commit, self._definition)
-        own = commit_of(commit, self.log.actions(commit))
-        return self._statistics(list(own.files), commit)
+        actions = self.log.actions(commit)
+        own = set(commit_of(commit, actions).files)
+        return self._statistics([one for one in actions if isinstance(one, Add) and one.path in own], commit)
 
-    def _statistics(self, paths: list[str], commit: int) -> Statistics:
+    def _statistics(self, files: list[Add], commit: int) -> Statistics:
         states = []
-        for path in paths:
-            state = read_state(self._storage, self.log.folder, path)
+        for file in files:
+            state = read_state(self._storage, self.log.folder, file)
             if state is None:  # another program has written this file
-                rows = read_rows(self._storage, self.log.folder, path, self._definition)
+                rows = read_rows(self._storage, self.log.folder, file, self._definition)
                 state = make_state(rows.drop_columns([WRITTEN_AT]), without=self._definition.key)
             states.append(state)
         state = merge_states(states or [make_state(self.schema.empty_table())])

@@ -12,6 +12,7 @@ from cargobike.features.delta.log import Log, Snapshot
 from cargobike.features.groups.columns import identity_of
 from cargobike.features.groups.commits import Commit, Plan
 from cargobike.features.groups.files import FileKeys, KeysOfFiles, read_rows, write_files
+from cargobike.features.groups.remaining import Remaining
 from cargobike.features.groups.rows.matching import Mask, Wanted, look_for, same_values
 
 
@@ -39,31 +40,27 @@ class Insertion:
         """Write the files that the commit needs, and return what it does."""
         is_known = np.zeros(self._rows.num_rows, dtype=bool)
         updated = 0
-        adds: list[Add] = []
+        remaining = Remaining(self._log, self._definition, self._keys)
         removes: list[Add] = []
         for file in snapshot.files.values():
             if not self._wanted.may_be_in(file, self._definition.event_time):
                 continue
-            keys = self._keys.get(self._log.storage, self._log.folder, file.path, self._definition)
+            keys = self._keys.get(self._log.storage, self._log.folder, file, self._definition)
             if not self._wanted.salt and not self._wanted.any_in(keys):
                 continue
-            old = read_rows(self._log.storage, self._log.folder, file.path, self._definition)
+            old = read_rows(self._log.storage, self._log.folder, file, self._definition)
             stays, unchanged = compare(self._wanted, old, keys)
             is_known |= unchanged
             if not stays.all():
                 updated += int(np.count_nonzero(~stays))
                 removes.append(file)
-                rest = old.filter(pa.array(stays))
-                files = write_files(self._log.storage, self._log.folder, rest, self._definition, changed=True)
-                if len(files) == 1:
-                    self._keys.put(files[0].path, keys.only(stays))
-                adds += files
+                remaining.add(old.filter(pa.array(stays)), keys.only(stays))
         fresh = int(np.count_nonzero(~is_known))
         # Another program may have written a key twice; both rows are replaced by one then.
         counts = {"inserted": max(0, fresh - updated), "updated": updated, "unchanged": self._rows.num_rows - fresh}
         own = self._new_files(is_known)
         commit = msgspec.structs.replace(self._commit, files=tuple(file.path for file in own), **counts)
-        return Plan([*own, *adds], removes, commit)
+        return Plan([*own, *remaining.files()], removes, commit)
 
     def _new_files(self, is_known: Mask) -> list[Add]:
         """Write our rows, unless that was done for an earlier state and the same rows."""

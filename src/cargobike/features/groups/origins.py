@@ -83,13 +83,24 @@ class Tracked:
         return named.rows
 
 
-def remember_origins(storage: Storage, definition: Definition, things: Iterable[Thing], commit: int) -> None:
-    """Write down what the rows of a commit came from, unless that is known from an earlier one."""
+def remember_origins(
+    storage: Storage, definition: Definition, things: Iterable[Thing], commit: int, written: set[Thing]
+) -> None:
+    """Write down what the rows of a commit came from, unless that is known from an earlier one.
+
+    Args:
+        storage: Where the group lies.
+        definition: The group.
+        things: What the rows came from.
+        commit: The commit.
+        written: What is written down already, as far as the caller knows; added to, so that it is not tried each time.
+    """
     own = Thing("group", definition.name, str(definition.version))
     for thing in dict.fromkeys(things):
-        if thing != own:
+        if thing != own and thing not in written:
             origin = GroupOrigin(kind=thing.kind, name=thing.name, version=thing.version, commit=commit)
             storage.create(_path(definition, thing), msgspec.json.encode(origin))
+            written.add(thing)
 
 
 def group_origins(storage: Storage) -> Iterator[tuple[Thing, GroupOrigin]]:

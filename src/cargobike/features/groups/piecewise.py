@@ -24,6 +24,7 @@ from cargobike.features.groups.commits import Commit, Plan, commit_with
 from cargobike.features.groups.definitions import newest_revision
 from cargobike.features.groups.files import FileKeys, KeysOfFiles, read_rows, write_files
 from cargobike.features.groups.inserting import compare
+from cargobike.features.groups.remaining import Remaining
 from cargobike.features.groups.rows.expecting import check_expectations
 from cargobike.features.groups.rows.fitting import fit, kept_types
 from cargobike.features.groups.rows.matching import Mask, Wanted, look_for, repeated_rows, without_duplicates
@@ -119,7 +120,7 @@ class PiecewiseInsertion:
     def __call__(self, snapshot: Snapshot) -> Plan:
         """Write the files that the commit needs besides those of the pieces, and return what it does."""
         known: list[Mask] = [np.zeros(piece.num_rows, dtype=bool) for piece in self._pieces]
-        adds: list[Add] = []
+        rest = Remaining(self._log, self._definition, self._keys)
         removes: list[Add] = []
         updated = 0
         for file in snapshot.files.values():
@@ -128,7 +129,7 @@ class PiecewiseInsertion:
                 for number, piece in enumerate(self._pieces)
                 if piece.wanted.may_be_in(file, self._definition.event_time)
             ]
-            keys = self._keys.get(self._log.storage, self._log.folder, file.path, self._definition) if near else None
+            keys = self._keys.get(self._log.storage, self._log.folder, file, self._definition) if near else None
             near = [
                 number
                 for number in near
@@ -136,7 +137,7 @@ class PiecewiseInsertion:
             ]
             if not near or keys is None:
                 continue
-            old = read_rows(self._log.storage, self._log.folder, file.path, self._definition)
+            old = read_rows(self._log.storage, self._log.folder, file, self._definition)
             stays = np.ones(old.num_rows, dtype=bool)
             for number in near:
                 wanted = replace(
@@ -148,15 +149,14 @@ class PiecewiseInsertion:
             if not stays.all():
                 updated += int(np.count_nonzero(~stays))
                 removes.append(file)
-                rest = old.filter(pa.array(stays))
-                adds += write_files(self._log.storage, self._log.folder, rest, self._definition, changed=True)
+                rest.add(old.filter(pa.array(stays)), keys.only(stays))
         own = [file for piece, mask in zip(self._pieces, known, strict=True) for file in self._files(piece, mask)]
         total, there = sum(piece.num_rows for piece in self._pieces), sum(int(mask.sum()) for mask in known)
         fresh = total - there
         # Another program may have written a key twice; both rows are replaced by one then.
         counts = {"inserted": max(0, fresh - updated), "updated": updated, "unchanged": there}
         commit = msgspec.structs.replace(self._commit, files=tuple(file.path for file in own), **counts)
-        return Plan([*own, *adds], removes, commit)
+        return Plan([*own, *rest.files()], removes, commit)
 
     def _files(self, piece: Piece, known: Mask) -> list[Add]:
         """Return the file of a piece, written anew if some of its rows are in the group already."""
@@ -298,4 +298,4 @@ def _in_several(ordered: Sequence[Hashes]) -> Hashes:
 
 
 def _read(log: Log, definition: Definition, piece: Piece) -> pa.Table:
-    return read_rows(log.storage, log.folder, piece.file.path, definition)
+    return read_rows(log.storage, log.folder, piece.file, definition)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
@@ -23,13 +24,50 @@ OLDEST: Final = "cargobike.oldest"
 """The setting of a table that says which commit is the oldest that can still be read."""
 
 
+@dataclass(frozen=True, slots=True)
+class Standstill:
+    """A group as it is now, for who asks about it several times: commits that come meanwhile change nothing.
+
+    Attributes:
+        log: The log of the group.
+        definition: What it is.
+        newest: Its newest commit.
+    """
+
+    log: Log
+    definition: Definition
+    newest: Snapshot
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.definition.name
+
+    @property
+    def table_id(self) -> str:
+        """The id of its table; empty if nothing was inserted yet."""
+        return "" if self.newest.meta is None else self.newest.meta.id
+
+    @property
+    def commit(self) -> int:
+        """The number of its newest commit; -1 if nothing was inserted yet."""
+        return self.newest.version
+
+    def dataset(self, commit: int | None = None) -> ds.Dataset:
+        """Return its rows as they are after a commit, by default the newest."""
+        return dataset_of(self.log, _before(self.log, self.newest, commit, self.definition), self.definition)
+
+
 def snapshot_at(log: Log, moment: Moment | None, definition: Definition) -> Snapshot:
     """Return a group as it was at a moment, by default as it is.
 
     Raises:
         NotFoundError: If there is no such commit, or its files were deleted since.
     """
-    newest = log.newest()
+    return _before(log, log.newest(), moment, definition)
+
+
+def _before(log: Log, newest: Snapshot, moment: Moment | None, definition: Definition) -> Snapshot:
     if moment is None:
         return newest
     number = _number_at(log, newest, read_moment("as_of", moment), definition)
@@ -64,7 +102,12 @@ def dataset_of_files(log: Log, files: list[Add], definition: Definition) -> ds.D
     form = ds.ParquetFileFormat()
     prefix = "/".join(part for part in (root, log.folder) if part)
     fragments = [
-        form.make_fragment(f"{prefix}/{file.path}", filesystem, partition_expression=_times_in(file, definition))
+        form.make_fragment(
+            f"{prefix}/{file.path}",
+            filesystem,
+            partition_expression=_times_in(file, definition),
+            file_size=file.size or None,  # else each file is asked for its size before it is read
+        )
         for file in files
     ]
     return ds.FileSystemDataset(fragments, schema, form, filesystem)

@@ -76,13 +76,13 @@ class Deletion:
         """Rewrite the files that hold one of the keys; `None` if none does."""
         adds, removes, deleted = [], [], 0
         for file in snapshot.files.values():
-            keys = read_rows(self._log.storage, self._log.folder, file.path, self._definition, self._wanted.names)
+            keys = read_rows(self._log.storage, self._log.folder, file, self._definition, self._wanted.names)
             found, _ = self._wanted.partners(keys)
             if not found.any():
                 continue
             deleted += int(np.count_nonzero(found))
             removes.append(file)
-            rest = read_rows(self._log.storage, self._log.folder, file.path, self._definition).filter(pa.array(~found))
+            rest = read_rows(self._log.storage, self._log.folder, file, self._definition).filter(pa.array(~found))
             adds += write_files(self._log.storage, self._log.folder, rest, self._definition, changed=True)
         if not removes:
             return None

@@ -40,7 +40,7 @@ class Compaction:
             adds = []
             for part in _parts(small):
                 rows = pa.concat_tables(
-                    read_rows(self._log.storage, self._log.folder, file.path, self._definition) for file in part
+                    read_rows(self._log.storage, self._log.folder, file, self._definition) for file in part
                 )
                 rows = rows.sort_by([(name, "ascending") for name in identity_of(self._definition)])
                 adds += write_files(self._log.storage, self._log.folder, rows, self._definition, changed=False)

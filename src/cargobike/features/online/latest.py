@@ -7,6 +7,7 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from cargobike.features.definition import Definition
@@ -75,6 +76,9 @@ def next_due(rows: ds.Dataset, definition: Definition, until_us: int) -> int | N
     """Return when the next row becomes true that is not yet, in microseconds since 1970."""
     if not definition.event_time:
         return None
+    later = pc.field(definition.event_time) > pa.scalar(until_us, pa.timestamp("us", "UTC"))
+    if isinstance(rows, ds.FileSystemDataset) and next(rows.get_fragments(filter=later), None) is None:
+        return None  # what is known of the times in each file says so: as a rule there is nothing to read
     time = _quoted(definition.event_time)
     with duckdb.connect(":memory:", config={"autoinstall_known_extensions": False}) as connection:
         connection.register("rows", rows)
