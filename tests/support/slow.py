@@ -17,6 +17,7 @@ SLOW: dict[str, tuple[str, ...]] = {
     "docs/test_fraud_story.py": (
         "test_the_story_is_told_from_raw_data_to_a_rollback_also_after_one_that_was_killed",
         "test_an_interrupted_story_leaves_nothing_running",
+        "test_the_story_runs_on_spark_with_its_project_on_s3",
         "test_the_notebook_tells_the_story_with_figures",
     ),
     # Daemons in processes; a getter that is killed and a disk that is full stay quick.
@@ -148,6 +149,7 @@ SLOW: dict[str, tuple[str, ...]] = {
         "test_only_what_comes_is_watched_if_asked",
     ),
     # A cluster, and executors that come and go; one search on it stays quick.
+    "spark/test_spark_blocks.py": (),
     "spark/test_spark_contract.py": (),
     "spark/test_spark_data.py": (),
     "spark/test_spark_estimators.py": (),

@@ -56,6 +56,9 @@ class SparkEngine(Engine, Elsewhere, ChecksWorkers, AvoidsBadMachines, TellsWait
             find it, its files travel through the driver.
         detaches: Whether workers can go on without the slots of their tasks; see `free_slots`.
 
+    A session that is made here ends with the search. In a `with` block it serves all searches of the block, and ends
+    with the block: `with SparkEngine() as engine:`, then `launch(…, engine=engine)` as often as needed.
+
     Example:
         >>> from cargobike.engines import SparkEngine
         >>> SparkEngine(master="local[4]").name
@@ -98,6 +101,7 @@ class SparkEngine(Engine, Elsewhere, ChecksWorkers, AvoidsBadMachines, TellsWait
         self.join_s = self._wait_s + 30.0
         self._given = None if session is None else context_of(session)
         self._own: OwnContext | None = None
+        self._blocks = 0
         self._context: Any = None
         self._cluster: Cluster | None = None
         self._tethers: TetherServer | None = None
@@ -122,12 +126,27 @@ class SparkEngine(Engine, Elsewhere, ChecksWorkers, AvoidsBadMachines, TellsWait
         """What Spark has; makes a session if there is none."""
         with self._lock:
             if self._cluster is None:
-                self._context = self._given or active_context()
-                if self._context is None:
+                if self._own is not None and not self._own.is_alive:
+                    self._own.stop()
+                    self._own = None
+                self._context = self._given or (self._own.context if self._own is not None else active_context())
+                is_new = self._context is None
+                if is_new:
                     self._own = OwnContext(self._master, self._settings)
                     self._context = self._own.context
-                self._cluster = Cluster(self._context, self._wait_s, is_new=self._own is not None)
+                self._cluster = Cluster(self._context, self._wait_s, is_new=is_new)
             return self._cluster
+
+    def __enter__(self) -> SparkEngine:
+        with self._lock:
+            self._blocks += 1
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._blocks -= 1
+            is_last = self._blocks <= 0
+        self._end(stop_session=is_last)
 
     @property
     def listening(self) -> Listening:
@@ -219,6 +238,10 @@ class SparkEngine(Engine, Elsewhere, ChecksWorkers, AvoidsBadMachines, TellsWait
 
     def shutdown(self, timeout_s: float = 5.0) -> None:
         """Ask the workers to end, end those that do not, and stop the session if it is ours."""
+        self._end(timeout_s)
+
+    def _end(self, timeout_s: float = 5.0, *, stop_session: bool = True) -> None:
+        """End the workers; the session stays for the next search if it is ours and that was asked for."""
         with self._lock:
             handles = [handle for handle in self._handles.values() if not handle.is_over]
         for handle in handles:
@@ -228,7 +251,8 @@ class SparkEngine(Engine, Elsewhere, ChecksWorkers, AvoidsBadMachines, TellsWait
             handle.wait(max(0.0, give_up_at - time.monotonic()))
         with self._lock:
             tethers, self._tethers = self._tethers, None
-            own, self._own = self._own, None
+            own = self._own if stop_session else None
+            self._own = None if stop_session else self._own
             payloads, self._payloads = self._payloads, {}
             self._handles.clear()
         if tethers is not None:

@@ -139,6 +139,14 @@ class OwnContext:
         """The process that was started for it; `None` if there was one already."""
         return None if self._gateway is None else int(self._gateway.proc.pid)
 
+    @property
+    def is_alive(self) -> bool:
+        """Whether tasks can still be given to it."""
+        try:
+            return self.context._jsc is not None and not self.context._jsc.sc().isStopped()
+        except Exception:  # noqa: BLE001 - its Java is gone, and each library below says so in its own way
+            return False
+
     def abandon(self) -> None:
         """Close the pipe by whose end Java learns that this process has ended: a copy of it would hold Java up."""
         if self._gateway is not None:
