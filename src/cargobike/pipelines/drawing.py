@@ -13,6 +13,7 @@ _MARKS: Final = {
     StepState.COMPLETED: "✓",
     StepState.CACHED: "=",
     StepState.FAILED: "✗",
+    StepState.REFUSED: "◇",
     StepState.SKIPPED: "-",
     StepState.INTERRUPTED: "!",
 }
@@ -22,6 +23,7 @@ _COLOURS: Final = {
     StepState.COMPLETED: "#bbf7d0",
     StepState.CACHED: "#d9f99d",
     StepState.FAILED: "#fecaca",
+    StepState.REFUSED: "#fef3c7",
     StepState.SKIPPED: "#f3f4f6",
     StepState.INTERRUPTED: "#fde68a",
 }

@@ -38,6 +38,8 @@ class StepState(StrEnum):
     CACHED = "cached"
     """An earlier run had done the same."""
     FAILED = "failed"
+    REFUSED = "refused"
+    """A gate was not passed: it has no result, but that is a decision and no failure."""
     SKIPPED = "skipped"
     """A step whose result it needs has failed."""
     INTERRUPTED = "interrupted"
@@ -47,6 +49,11 @@ class StepState(StrEnum):
     def is_done(self) -> bool:
         """Whether it has a result."""
         return self in (StepState.COMPLETED, StepState.CACHED)
+
+    @property
+    def has_raised(self) -> bool:
+        """Whether it ended with an error, which the function is told of."""
+        return self in (StepState.FAILED, StepState.REFUSED)
 
 
 class StepKind(StrEnum):

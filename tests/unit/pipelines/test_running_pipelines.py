@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cargobike import experiment, pipelines
+from cargobike import experiment, models, pipelines
 from cargobike.core.layout import ProjectFolder
-from cargobike.errors import InvalidInputError, StepFailedError
+from cargobike.errors import GateError, InvalidInputError, StepFailedError
 from cargobike.pipelines import RunState, StepState
 from cargobike.pipelines.processes.elsewhere import call_elsewhere
 from support import pipeline_steps as steps
@@ -106,6 +106,34 @@ def test_a_failure_skips_what_needs_it_and_nothing_else() -> None:
     assert run.result == 3
     assert [step.state for step in run.steps] == [StepState.FAILED, StepState.SKIPPED, StepState.COMPLETED]
     assert "Step 1 (failing)" in run.steps[1].error
+
+
+def test_a_gate_that_is_not_passed_is_a_decision_and_no_failure() -> None:
+    def pipeline() -> str:
+        version = models.register("answer", len, metrics={"accuracy": 0.4})
+        try:
+            version.promote("champion", when="accuracy > 0.5")
+        except GateError as error:
+            return str(error)
+        return "passed"
+
+    run = pipelines.run(pipeline)
+
+    assert "does not pass 'accuracy > 0.5'" in run.result
+    assert [step.state for step in run.steps] == [StepState.COMPLETED, StepState.REFUSED]
+    assert run.state is RunState.COMPLETED
+
+
+def test_a_refusal_that_the_pipeline_does_not_handle_ends_the_run_all_the_same() -> None:
+    def refuse() -> None:
+        raise GateError("it does not pass")
+
+    with pytest.raises(StepFailedError, match="it does not pass"):
+        pipelines.run(lambda: steps.add(pipelines.step(refuse)(), 1).result())
+
+    run = pipelines.get("last")
+    assert [step.state for step in run.steps] == [StepState.REFUSED, StepState.SKIPPED]
+    assert run.state is RunState.FAILED
 
 
 def test_a_failure_that_the_pipeline_does_not_handle_ends_the_run() -> None:

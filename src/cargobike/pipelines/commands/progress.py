@@ -29,8 +29,9 @@ class _Line:
         if isinstance(fact, StepEnded):
             self._counts[fact.state] = self._counts.get(fact.state, 0) + 1
             self._running.pop(fact.step, None)
-            if fact.state is StepState.FAILED:
-                self._say(f"step {fact.step} ({record.steps[fact.step].name}) failed: {_last_line(fact.error)}")
+            if fact.state.has_raised:
+                name = record.steps[fact.step].name
+                self._say(f"step {fact.step} ({name}) {fact.state}: {_last_line(fact.error)}")
         elif isinstance(fact, AttemptEnded):
             self._running.pop(fact.step, None)
             name = record.steps[fact.step].name

@@ -131,12 +131,12 @@ class Conductor:
             known = None
         if known is None:
             self._write(ask)
-        elif known.state.is_done or (known.state is StepState.FAILED and ask.step not in self._retried):
+        elif known.state.is_done or (known.state.has_raised and ask.step not in self._retried):
             self._settle(ask.step)
             return
         elif known.is_open:
             live.stage = _Stage.RECOVERED
-            live.tries = 0 if known.state is StepState.FAILED else len(known.attempts)
+            live.tries = 0 if known.state.has_raised else len(known.attempts)
             self._commands.append(events.Recover(ask.step, known.attempt))
             return
         self._wait_for_inputs(ask.step, live)
@@ -241,7 +241,9 @@ class Conductor:
         record = self.record.steps[step]
         if not outcome.ok and live.timed_out:
             limit = f"It took longer than {live.options.timeout_s:g} s, its timeout."
-            outcome = msgspec.structs.replace(outcome, error=f"{limit}\n{outcome.error}".strip(), failure=None)
+            outcome = msgspec.structs.replace(
+                outcome, error=f"{limit}\n{outcome.error}".strip(), failure=None, refused=False
+            )
         if not outcome.ok and self._may_try_again(live, outcome):
             if outcome.lost:
                 live.lost += 1
@@ -257,7 +259,7 @@ class Conductor:
             StepEnded(
                 at=at,
                 step=step,
-                state=StepState.COMPLETED if outcome.ok else StepState.FAILED,
+                state=_state_after(outcome),
                 attempt=record.attempt,
                 result=outcome.result,
                 error=outcome.error,
@@ -345,6 +347,13 @@ class Conductor:
     def _has_failed(self, step: int) -> bool:
         live = self._live.get(step)
         return live is not None and live.stage is _Stage.SETTLED and not self.record.steps[step].state.is_done
+
+
+def _state_after(outcome: Outcome) -> StepState:
+    """Return what became of a step whose last attempt has ended."""
+    if outcome.ok:
+        return StepState.COMPLETED
+    return StepState.REFUSED if outcome.refused else StepState.FAILED
 
 
 def _token(run: str, step: int, attempt: int) -> str:

@@ -12,7 +12,6 @@ import msgspec
 from cargobike.core.errors import StepFailedError
 from cargobike.core.running.ending import process_ending
 from cargobike.pipelines.driving.events import Outcome
-from cargobike.pipelines.facts import StepState
 from cargobike.pipelines.processes.attempt import read_outcome
 from cargobike.pipelines.processes.messages import Gone
 from cargobike.pipelines.record import RunFolder, RunRecord, StepRecord
@@ -59,7 +58,7 @@ class Failures:
         seen = self._with_causes({number for _, number in self._raised})
         for number in sorted(settled - seen):
             step = self._record.steps[number]
-            if step.state is StepState.FAILED:
+            if step.state.has_raised:
                 return self.of(step)
         return None
 

@@ -43,6 +43,7 @@ class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
         lost: Whether its process was lost through no fault of the step.
         final: Whether another attempt would end the same way.
         interrupted: Whether it was told to end; a run that is resumed begins it again.
+        refused: Whether it has none because a gate was not passed.
     """
 
     ok: bool
@@ -55,6 +56,7 @@ class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
     lost: bool = False
     final: bool = False
     interrupted: bool = False
+    refused: bool = False
 
 
 class Hit(msgspec.Struct, frozen=True):

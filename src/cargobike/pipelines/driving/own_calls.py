@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from cargobike.core.errors import CargobikeError
+from cargobike.core.errors import CargobikeError, GateError
 from cargobike.core.layout import ProjectFolder
 from cargobike.core.registering.lazy import load
 from cargobike.core.registering.steps import OwnCall, stepping
@@ -108,7 +108,10 @@ class OwnCalls:
         except Exception as raised:  # noqa: BLE001 - it is recorded, and raised again by the one who waits
             error = raised
             outcome = Outcome(
-                ok=False, error=describe_exception(raised, "")[0], failure=self._kept_failure(number, raised)
+                ok=False,
+                error=describe_exception(raised, "")[0],
+                failure=self._kept_failure(number, raised),
+                refused=isinstance(raised, GateError),
             )
         outcome = Outcome(
             ok=outcome.ok,
@@ -119,6 +122,7 @@ class OwnCalls:
             cpu_s=_cpu_s() - cpu_before,
             peak_memory_bytes=0,
             final=True,
+            refused=outcome.refused,
         )
         with driver.interrupts.whole(), driver.lock:
             driver.happen(events.Ended(driver.clock.now(), number, step.attempt, outcome))

@@ -19,7 +19,7 @@ _EDGE: Final = 8
 _BAR: Final = 22
 _LABEL: Final = 210
 _WIDTH: Final = 1000
-_WORST: Final = ("failed", "interrupted", "running", "waiting", "skipped", "completed", "cached")
+_WORST: Final = ("failed", "interrupted", "running", "waiting", "skipped", "refused", "completed", "cached")
 
 
 class _Node(NamedTuple):

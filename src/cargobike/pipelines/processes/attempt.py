@@ -20,7 +20,7 @@ from typing import Any
 
 import msgspec
 
-from cargobike.core.errors import InvalidInputError
+from cargobike.core.errors import GateError, InvalidInputError
 from cargobike.core.layout import ProjectFolder
 from cargobike.core.registering.steps import Kept, open_kept, stepping
 from cargobike.core.running.forks import end_copy, flush_streams
@@ -129,6 +129,7 @@ def _failed(error: BaseException, task: Task, *, final: bool) -> Outcome:
         error=text,
         final=final,
         interrupted=isinstance(error, KeyboardInterrupt),
+        refused=isinstance(error, GateError),
     )
 
 

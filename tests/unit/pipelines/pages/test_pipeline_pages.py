@@ -57,7 +57,7 @@ def step(
 ) -> list[AnyRunFact]:
     asked = StepAsked(at=100.0 + number, step=number, name=name, **said)
     begun = StepStarted(at=100.5 + number, step=number)
-    error = f"Traceback\nValueError: {HOSTILE}" if state is StepState.FAILED else ""
+    error = f"Traceback\nValueError: {HOSTILE}" if state.has_raised else ""
     ended = StepEnded(at=101.0 + number, step=number, state=state, result=result, error=error, seconds=0.5)
     return [asked, begun, ended]
 
@@ -230,6 +230,21 @@ def test_many_steps_are_drawn_by_their_names(tmp_path: Path) -> None:
     assert "Graph of 3 steps" in page
     assert f"{count - 2} completed" in page
     assert json.loads(client.get("/api/v1/pipelines/runs/many", params={"limit": 1}).text)["total"] == count
+
+
+def test_what_a_gate_has_refused_does_not_look_like_a_failure(tmp_path: Path) -> None:
+    facts = [*step(1, "version.promote", state=StepState.REFUSED), *step(2, "fails", state=StepState.FAILED)]
+    write_run("gated", [*facts, RunEnded(at=110.0, state=RunState.COMPLETED)])
+    client = client_of(project.current())
+    answer = client.get("/api/v1/pipelines/runs/gated").json()
+    assert [one["state"] for one in answer["steps"]] == ["refused", "failed"]
+    assert answer["run"]["steps"] == {"refused": 1, "failed": 1}
+    rows = client.get("/pipelines/runs/gated").text.partition("<tbody>")[2].split("</tr>")
+    assert ["problem" in row for row in rows[:2]] == [False, True]
+    refused, failed = (client.get(f"/pipelines/runs/gated/steps/{number}").text for number in (1, 2))
+    assert ">Decision</h2>" in refused
+    assert "output error" not in refused
+    assert ">Error</h2>" in failed
 
 
 def test_what_a_run_made_and_what_set_it_off_is_lineage(run: RunFolder) -> None:
