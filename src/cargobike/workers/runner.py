@@ -25,6 +25,7 @@ from cargobike.workers.wire.messages import Assign, encode_message
 from cargobike.workers.wire.packets import PacketReader
 
 _LIBRARIES = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")})
+_INSTALLED = tuple(f"{os.sep}{name}{os.sep}" for name in ("site-packages", "dist-packages"))
 _MOST_NAMES = 4000
 _LEAVE = encode_message(Leave())
 _NOTHING = bytes(4)
@@ -160,12 +161,16 @@ def _tell_imports(seat: Seat, before: Set[str]) -> None:
 
 
 def is_library(name: str) -> bool:
-    """Tell whether a module is installed or ours: the user's may compute at import, and must not run before a fork."""
+    """Tell whether a module is installed or ours: the user's may compute at import, and must not run before a fork.
+
+    Installed are also those that a virtual environment takes from the system, of the user's home, and on paths that
+    were added: all lie in folders with such names.
+    """
     if name.startswith("cargobike."):  # under development it may lie anywhere
         return True
     module = sys.modules.get(name)
     origin = getattr(getattr(module, "__spec__", None), "origin", None)
-    return isinstance(origin, str) and origin.startswith(_LIBRARIES)
+    return isinstance(origin, str) and (origin.startswith(_LIBRARIES) or any(part in origin for part in _INSTALLED))
 
 
 def _leave() -> None:

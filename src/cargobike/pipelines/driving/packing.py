@@ -69,10 +69,23 @@ class Packing:
 
 
 def _libraries(function: Callable[..., Any]) -> list[str]:
-    """Return the installed libraries that the file of a function has imported, so that all its steps find them."""
-    names = getattr(inspect.unwrap(function), "__globals__", {})
-    modules = {value.__name__ for value in list(names.values()) if isinstance(value, ModuleType)}
-    modules |= {getattr(value, "__module__", None) or "" for value in list(names.values()) if callable(value)}
-    return sorted(
-        name for name in modules if name in sys.modules and name not in sys.builtin_module_names and is_library(name)
-    )
+    """Return the installed libraries that the file of a function has imported, so that all its steps find them.
+
+    So do those that the user's own modules have imported that this file uses: every step would import them again.
+    """
+    libraries: set[str] = set()
+    seen = {"__main__"}
+    to_read = [getattr(inspect.unwrap(function), "__globals__", {})]
+    while to_read:
+        values = list(to_read.pop().values())
+        names = {value.__name__ for value in values if isinstance(value, ModuleType)}
+        names |= {getattr(value, "__module__", None) or "" for value in values if callable(value)}
+        for name in names - seen:
+            seen.add(name)
+            if name not in sys.modules or name in sys.builtin_module_names:
+                continue
+            if is_library(name):
+                libraries.add(name)
+            else:
+                to_read.append(vars(sys.modules[name]))
+    return sorted(libraries)
