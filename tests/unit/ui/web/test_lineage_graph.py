@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from cargobike.core.registering.tracing import Edge, Thing
 from cargobike.ui.web.tracing.drawing import draw
-from cargobike.ui.web.tracing.graph import MOST_OF_A_KIND, graph_of
+from cargobike.ui.web.tracing.graph import MOST_OF_A_KIND, Graph, Link, Node, graph_of
 from support.sample_records import HOSTILE
 
 GROUP, VIEW, DATASET = Thing("group", "teams", "1"), Thing("view", "value", "1"), Thing("dataset", "season", "1")
@@ -61,6 +61,27 @@ def test_boxes_are_links_and_names_are_text() -> None:
     assert draw(graph_of([], MODEL), MODEL, {}) == ""
 
 
+def _check_inside(drawn: str) -> None:
+    """Check that the drawing is as large as what is in it."""
+    found = re.findall(r'<rect x="(\d+)" y="(\d+)" width="(\d+)" height="(\d+)"', drawn)
+    boxes = [tuple(map(int, box)) for box in found]
+    width, height = map(int, re.findall(r'viewBox="0 0 (\d+) (\d+)"', drawn)[0]) if drawn else (0, 0)
+    assert all(x + across <= width and y + down <= height for x, y, across, down in boxes)
+
+
+def test_columns_without_boxes_take_no_room_and_what_is_asked_for_is_named_where_it_is() -> None:
+    nodes = [Node(GROUP, 0, 0, 0), Node(VIEW, 0, 1, 0), Node(MODEL, 4, 0, 0), Node(SERVED, 9, 0, 0)]
+    drawn = draw(Graph(nodes, [Link(0, 2, "made from", ""), Link(2, 3, "serves", "")], 9), SERVED, {})
+    _check_inside(drawn)
+    lefts = [int(x) for x in re.findall(r'<rect x="(\d+)"', drawn)]
+    assert lefts[2] - lefts[1] == lefts[3] - lefts[2] == lefts[2] - lefts[0]
+    middle = ElementTree.fromstring(drawn).find(".//g[@class='kind-deployment middle']/rect")
+    this = ElementTree.fromstring(drawn).find(".//text[@class='small here']")
+    assert middle is not None
+    assert this is not None
+    assert int(this.attrib["y"]) == int(middle.attrib["y"]) - 4
+
+
 things = st.builds(Thing, st.sampled_from(["group", "model"]), st.sampled_from("abcdef"), st.sampled_from(["", "1"]))
 
 
@@ -71,4 +92,4 @@ def test_every_graph_can_be_drawn_and_lines_lead_to_the_right(edges: list[Edge],
     assert any(node.thing == middle and node.column == graph.middle for node in graph.nodes)
     for link in graph.links:
         assert graph.nodes[link.source].column < graph.nodes[link.made].column
-    draw(graph, middle, {})
+    _check_inside(draw(graph, middle, {}))

@@ -96,6 +96,13 @@ export function localTimes(within = document) {
   }
 }
 localTimes();
+
+/* A large graph opens with what it was asked for in view, not with its upper left corner. */
+for (const middle of document.querySelectorAll(".scroll .lineage-graph .middle")) {
+  const frame = middle.closest(".scroll"), around = frame.getBoundingClientRect(), box = middle.getBoundingClientRect();
+  frame.scrollLeft += box.left + box.width / 2 - around.left - around.width / 2;
+  frame.scrollTop += box.top + box.height / 2 - around.top - around.height / 2;
+}
 export const ride = (isRunning) => document.body.classList.toggle("running-somewhere", isRunning);
 
 /* Replaces those parts of a place that have changed, and no others: what is being clicked or read stays where it is. */

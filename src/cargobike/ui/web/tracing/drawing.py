@@ -26,32 +26,33 @@ def draw(graph: Graph, thing: Thing, titles: Mapping[Thing, str]) -> str:
     for node in graph.nodes:
         rows[node.column] = max(rows.get(node.column, 0), node.row + 1)
     tallest = max(rows.values())
-    places = [_place(node, rows[node.column], tallest) for node in graph.nodes]
+    columns = {column: number for number, column in enumerate(sorted(rows))}  # some may have no boxes: long ways pass
+    places = [_place(columns[node.column], node.row, rows[node.column], tallest) for node in graph.nodes]
     width = _EDGE + len(rows) * (_BOX[0] + _GAP[0]) - _GAP[0] + _EDGE
     height = _HEAD + tallest * (_BOX[1] + _GAP[1]) - _GAP[1] + 2 * _EDGE
     lines = "".join(_line(link, places) for link in graph.links)
     boxes = "".join(_box(node, place, thing, titles) for node, place in zip(graph.nodes, places, strict=True))
+    here = next((place for node, place in zip(graph.nodes, places, strict=True) if node.thing == thing), (0, _HEAD))
     name = f"Lineage of {thing}: {len(graph.nodes)} boxes, sources left, uses right"
     return (
         f'<svg class="graph lineage-graph" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
-        f'role="group" aria-label="{text(name)}">{_heads(graph, width)}{lines}{boxes}</svg>'
+        f'role="group" aria-label="{text(name)}">{_heads(graph, width, here)}{lines}{boxes}</svg>'
     )
 
 
-def _heads(graph: Graph, width: int) -> str:
-    middle = _EDGE + graph.middle * (_BOX[0] + _GAP[0])
+def _heads(graph: Graph, width: int, here: tuple[int, int]) -> str:
     left = f'<text class="small" x="{_EDGE}" y="14">came from</text>' if graph.middle else ""
     has_uses = any(node.column > graph.middle for node in graph.nodes)
     x = width - _EDGE
     right = f'<text class="small" x="{x}" y="14" text-anchor="end">used by</text>' if has_uses else ""
-    here = f'<text class="small here" x="{middle + _BOX[0] // 2}" y="14" text-anchor="middle">this</text>'
-    return left + here + right
+    this = f'<text class="small here" x="{here[0] + _BOX[0] // 2}" y="{here[1] - 4}" text-anchor="middle">this</text>'
+    return left + this + right
 
 
-def _place(node: Node, rows: int, tallest: int) -> tuple[int, int]:
+def _place(column: int, row: int, rows: int, tallest: int) -> tuple[int, int]:
     """Return the upper left corner of a box; shorter columns stand in the middle."""
     offset = (tallest - rows) * (_BOX[1] + _GAP[1]) // 2
-    return _EDGE + node.column * (_BOX[0] + _GAP[0]), _HEAD + offset + node.row * (_BOX[1] + _GAP[1])
+    return _EDGE + column * (_BOX[0] + _GAP[0]), _HEAD + offset + row * (_BOX[1] + _GAP[1])
 
 
 def _line(link: Link, places: list[tuple[int, int]]) -> str:
