@@ -37,9 +37,10 @@ def listed(models: Sequence[tuple[Model, int, bytes]], words: str, offset: int, 
     if not (wanted := words.strip().lower()):
         shown = [_line(model, decode_summary(data)) for model, _, data in models[offset : offset + limit]]
         return ModelPage(shown, len(models), offset, limit)
-    lines = (_line(model, decode_summary(data)) for model, _, data in models)
-    fitting = [line for line in lines if wanted in _words(line)]
-    return ModelPage(fitting[offset : offset + limit], len(fitting), offset, limit)
+    summaries = ((model, decode_summary(data)) for model, _, data in models)
+    fitting = [(model, summary) for model, summary in summaries if wanted in _words(model, summary)]
+    shown = [_line(model, summary) for model, summary in fitting[offset : offset + limit]]
+    return ModelPage(shown, len(fitting), offset, limit)
 
 
 def details(project: ProjectFolder, name: str, offset: int, limit: int) -> ModelDetails:
@@ -170,8 +171,10 @@ def _line(model: Model, summary: Summary) -> VersionLine:
     )
 
 
-def _words(line: VersionLine) -> str:
-    return " ".join([line.name, line.description, line.flavour, line.user, *line.tags, *line.aliases]).lower()
+def _words(model: Model, summary: Summary) -> str:
+    version, state = summary.version, model.state
+    marks = (*state.tags_of(version, summary.tags), *state.aliases_of(version))
+    return " ".join([model.name, summary.description, summary.flavour, summary.user, *marks]).lower()
 
 
 def _move(move: AliasMoved | AliasRemoved) -> AliasMove:
