@@ -153,7 +153,7 @@ def _slug(name: str) -> str:
 _SHARED = ("optimizer", "space", "parameter", "scales", "randomsearch", "sobol", "encoding", "standing")
 _AUTO = (
     *("asha", "rungs", "sampler", "bohb", "levels", "contrast", "parzen"),
-    *("tpe", "auto", "gaussian", "improvement", "foresight"),
+    *("tpe", "auto", "gaussian", "improvement", "foresight", "prospects"),
 )
 _PARTS: dict[str, tuple[str, ...]] = {
     "randomsearch": (),

@@ -1,32 +1,32 @@
-"""Foresight: where trials will end, told by how they fell so far and by those that were trained to their end.
+"""Foresight: where trials will end, told by how they stand and fell so far and by those that were trained to their end.
 
-A curve that falls steeply has more to come than a flat one: a part of each fall, from one rung to the next, repeats
-itself. How large a part is learned from trials that got further, and how well that tells the end from those that got
-there. All of it is in losses, the less the better, and in plain numbers: a search of a few trials does without NumPy.
+A curve that falls steeply has more to come than a flat one. How much a score and the last fall tell about the end is
+learned, for each rung, from the trials that ended. All of it is in losses, the less the better, and in plain numbers: a
+search of a few trials does without NumPy.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 _REPEATED = 0.5
-"""How much of a fall repeats itself up to the next rung, before anything is known."""
-_BELIEVED = 4
-"""That counts as so many trials which showed it."""
+"""How much of a change repeats itself up to the next rung, before anything is known."""
+_BELIEVED = 8
+"""That, and that a trial ends as it stands, count as so many trials which showed it."""
 _ENOUGH_ENDS = 3
 """So many trials must have ended before they say how well an end can be told."""
-_CAPPED_FROM = 0.75
-"""A fall counts from where three quarters of the others are better: one from far above says nothing about the rest."""
 _UNSURE = (0.7, 0.5, 0.25, 0.15)
 """Deviation of what is foreseen at each rung, as a share of that of the ends, before anything is known."""
 _UNSURE_BELIEVED = 2
-"""That, and that ends follow what is foreseen, count as so many trials."""
+"""That counts as so many trials."""
 _CHANCE = 1.25
 """A trial may still win if it is so many times as many deviations from the best as an unknown trial, or less."""
 _GROWTH, _GROWTH_OF_MANY = 1.1, 1.5
 """Learned anew when so many times more trials have ended; each time all that is known is gone through."""
 _MANY_ENDS = 200
+_NEAR = 0.1
+"""Below this share of the way from the best to the median differences count in full, above it by their ratio."""
 
 
 class Foresight:
@@ -36,8 +36,6 @@ class Foresight:
         self._reached: dict[int, list[float]] = {}
         self._ends: dict[int, float] = {}
         self._rungs: int | None = None
-        self._repeated: dict[int, float] = {}
-        self._caps: dict[int, float] = {}
         self._fits: dict[int, _Fit] = {}
         self._scale = _Scale((0.0, 1.0))
         self._reach = 0.0
@@ -71,15 +69,18 @@ class Foresight:
         if len(self._ends) >= self._learns_at:
             growth = _GROWTH if len(self._ends) < _MANY_ENDS else _GROWTH_OF_MANY
             self._learns_at = max(len(self._ends) + 1, int(growth * len(self._ends)))
-            self._learn()
+            self._learn(rungs)
             has_changed = True
         return has_changed
 
     def foreseen(self, trial: int, rung: int) -> float:
-        """Return the loss that a trial is foreseen to end with, as far as it can be told at a rung that it got to."""
-        losses = self._reached[trial]
-        fall = self._fall(losses, rung) if rung else 0.0
-        return losses[rung] + self._to_come(rung) * fall if math.isfinite(fall) else losses[rung]
+        """Return what trials that got to a rung are ranked by there, the less the better.
+
+        It is where a trial is foreseen to end, on a scale of its own; at the first rung, and before enough have ended,
+        it is the loss there.
+        """
+        fit = self._fits.get(rung) if rung else None
+        return self._reached[trial][rung] if fit is None else fit.end(*self._stand(trial, rung))
 
     def may_win(self, trial: int, rung: int) -> bool:
         """Tell whether a trial may end better than the best so far, about as likely as one of which nothing is known.
@@ -88,94 +89,72 @@ class Foresight:
         known.
         """
         fit = self._fits.get(rung)
-        if fit is None or not math.isfinite(loss := self.foreseen(trial, rung)):
+        if fit is None or not math.isfinite(score := fit.end(*self._stand(trial, rung))):
             return False
-        return fit.end(self._scale(loss)) <= self._reach * fit.deviation
+        return score <= self._reach * fit.deviation
 
     def expected(self) -> dict[int, tuple[float, float]]:
         """Return for each trial what it is expected to end with, on a scale of its own, and the variance of that."""
         top = self._rungs
         last = {
-            trial: (top if trial in self._ends else len(losses) - 1 if top is None else min(len(losses), top) - 1)
+            trial: len(losses) - 1 if top is None else min(len(losses), top) - 1
             for trial, losses in self._reached.items()
         }
-        losses = {
-            trial: self._ends[trial] if trial in self._ends else self.foreseen(trial, rung or 0)
-            for trial, rung in last.items()
-        }
-        known = sorted(loss for loss in losses.values() if math.isfinite(loss))
-        if not known:
-            return {}
-        scale = self._scale if self._fits else _Scale(known)
-        spread = _deviation([scale(loss) for loss in (self._ends.values() if self._fits else known)])
-        worst = known[-1]
+        if not self._fits:
+            standing = {
+                trial: self._ends.get(trial, self._reached[trial][max(rung, 0)]) for trial, rung in last.items()
+            }
+            known = sorted(loss for loss in standing.values() if math.isfinite(loss))
+            if not known:
+                return {}
+            scale = _Scale(known)
+            spread = _deviation([scale(loss) for loss in known])
+            return {
+                trial: (
+                    scale(loss if math.isfinite(loss) else known[-1]),
+                    0.0 if trial in self._ends else (_unsure(last[trial]) * spread) ** 2,
+                )
+                for trial, loss in standing.items()
+            }
         found = dict[int, tuple[float, float]]()
         for trial, rung in last.items():
-            score = scale(losses[trial] if math.isfinite(losses[trial]) else worst)
-            fit = self._fits.get(rung or 0)
+            fit = self._fits.get(rung)
             if trial in self._ends:
-                found[trial] = score, 0.0
+                found[trial] = self._scale(self._ends[trial]), 0.0
             elif fit is not None:
-                found[trial] = fit.end(score), fit.deviation**2
-            else:
-                found[trial] = score, _unsure(rung or 0) * spread**2
+                score = fit.end(*self._stand(trial, rung))
+                found[trial] = score if math.isfinite(score) else fit.worst, fit.deviation**2
         return found
 
-    def _fall(self, losses: Sequence[float], rung: int) -> float:
-        """Return by how much a trial fell from the rung before; one that rose is not foreseen to go on with that."""
-        return min(losses[rung] - min(losses[rung - 1], self._caps.get(rung - 1, math.inf)), 0.0)
+    def _stand(self, trial: int, rung: int) -> tuple[float, float]:
+        """Return the score of a trial at a rung, and by how much that differs from the one at the rung before."""
+        losses = self._reached[trial]
+        score = self._scale(losses[rung])
+        change = score - self._scale(losses[rung - 1]) if rung else 0.0
+        return score, change if math.isfinite(change) else 0.0
 
-    def _to_come(self, rung: int) -> float:
-        """Return how often the fall before a rung repeats itself until the end."""
-        if self._rungs is None:
-            return self._repeated.get(rung, _REPEATED)
-        more = 0.0
-        for other in range(self._rungs - 1, rung - 1, -1):
-            more = self._repeated.get(other, _REPEATED) * (1 + more)
-        return more
-
-    def _learn(self) -> None:
-        assert self._rungs is not None
-        for rung in range(self._rungs):
-            here = sorted(
-                losses[rung] for losses in self._reached.values() if len(losses) > rung and math.isfinite(losses[rung])
-            )
-            if here:
-                self._caps[rung] = here[int(_CAPPED_FROM * len(here))]
-        for rung in range(1, self._rungs):
-            pairs = list(self._falls(rung, self._rungs))
-            if len(pairs) >= _ENOUGH_ENDS:
-                self._repeated[rung] = min(max(_Fit(pairs, _REPEATED, _BELIEVED).slope, 0.0), 1.0)
+    def _learn(self, rungs: int) -> None:
         ends = sorted(self._ends.values())
         self._scale = _Scale(ends)
         scores = [self._scale(end) for end in ends]
         spread = _deviation(scores)
         self._reach = _CHANCE * sum(scores) / len(scores) / spread
-        for rung in range(self._rungs):
+        for rung in range(rungs):
+            known = [trial for trial in self._ends if len(self._reached[trial]) > rung]
+            stands = [self._stand(trial, rung) for trial in known]
             pairs = [
-                (self._scale(loss), self._scale(end))
-                for trial, end in self._ends.items()
-                if len(self._reached[trial]) > rung and math.isfinite(loss := self.foreseen(trial, rung))
+                (stand, self._scale(self._ends[trial]))
+                for trial, stand in zip(known, stands, strict=True)
+                if math.isfinite(stand[0])
             ]
             if len(pairs) >= _ENOUGH_ENDS - 1:
-                unsure = _UNSURE[min(rung, len(_UNSURE) - 1)] * spread
-                self._fits[rung] = _Fit(pairs, 1.0, _UNSURE_BELIEVED, unsure, (0.0, 1.5))
-
-    def _falls(self, rung: int, rungs: int) -> Iterable[tuple[float, float]]:
-        """Yield by how much trials fell up to a rung, and from there to the next one or to the end."""
-        for trial, losses in self._reached.items():
-            after = self._ends.get(trial) if rung + 1 == rungs else losses[rung + 1] if len(losses) > rung + 1 else None
-            if after is None or len(losses) <= rung:
-                continue
-            fall = self._fall(losses, rung)
-            if math.isfinite(fall) and math.isfinite(after):
-                yield fall, after - losses[rung]
+                self._fits[rung] = _Fit(pairs, 1 - _REPEATED ** (rungs - rung), _unsure(rung) * spread)
 
 
 class _Scale:
-    """Losses as multiples of the way from the best to the median; what is worse is pressed together.
+    """Losses as multiples of the way from the best to the median, on a logarithm that is straight near the best.
 
-    How bad the bad ones are says little about where the best lie.
+    How bad the bad ones are says little about where the best lie, and small differences among the best say much.
 
     Args:
         losses: In order, the best first.
@@ -183,49 +162,48 @@ class _Scale:
 
     def __init__(self, losses: Sequence[float]) -> None:
         self._low = losses[0]
-        self._way = losses[len(losses) // 2] - self._low or losses[-1] - self._low or 1.0
+        self._unit = _NEAR * (losses[len(losses) // 2] - self._low or losses[-1] - self._low or 1.0)
 
     def __call__(self, loss: float) -> float:
-        units = (loss - self._low) / self._way
-        return 1 + math.log(units) if units > 1 else units
+        units = (loss - self._low) / self._unit
+        return math.log1p(units) if units > 0 else units
 
 
 class _Fit:
-    """A straight line through some pairs, and how far from it they lie.
+    """How trials end, told by their score at a rung and by the last change of that, and how far off that is.
 
     Args:
-        pairs: What was seen, and what came of it.
-        slope: What the slope is believed to be.
-        believed: That, and the deviation, counts as so many pairs.
+        pairs: Score and change of some trials, and how they ended.
+        repeated: How much of the change is believed to be still to come.
         deviation: What the deviation is believed to be.
-        slopes: The least and the greatest slope.
     """
 
-    def __init__(
-        self,
-        pairs: Sequence[tuple[float, float]],
-        slope: float,
-        believed: int,
-        deviation: float = 0.0,
-        slopes: tuple[float, float] = (-math.inf, math.inf),
-    ) -> None:
+    def __init__(self, pairs: Sequence[tuple[tuple[float, float], float]], repeated: float, deviation: float) -> None:
         count = len(pairs)
-        self._x, self._y = sum(x for x, _ in pairs) / count, sum(y for _, y in pairs) / count
-        squares = sum((x - self._x) ** 2 for x, _ in pairs)
-        products = sum((x - self._x) * (y - self._y) for x, y in pairs)
-        prior = believed * max(squares / count, 1e-12)
-        self.slope = min(max((prior * slope + products) / (prior + squares), slopes[0]), slopes[1])
-        away = sum((y - self.end(x)) ** 2 for x, y in pairs)
-        self.deviation = math.sqrt((believed * deviation**2 + away) / (believed + count))
+        self._x = sum(x for (x, _), _ in pairs) / count
+        self._z = sum(z for (_, z), _ in pairs) / count
+        self._y = sum(y for _, y in pairs) / count
+        moved = [(x - self._x, z - self._z, y - self._y) for (x, z), y in pairs]
+        xx, zz, xz = sum(x * x for x, _, _ in moved), sum(z * z for _, z, _ in moved), sum(x * z for x, z, _ in moved)
+        # Least squares, drawn to what is believed: a slope of 1 for the score, and what repeats itself of the change.
+        prior_x, prior_z = (_BELIEVED * max(squares / count, 1e-12) for squares in (xx, zz))
+        xy = sum(x * y for x, _, y in moved) + prior_x
+        zy = sum(z * y for _, z, y in moved) + prior_z * repeated
+        xx, zz = xx + prior_x, zz + prior_z
+        area = xx * zz - xz * xz
+        self._slopes = (zz * xy - xz * zy) / area, (xx * zy - xz * xy) / area
+        away = sum((y - self.end(x, z)) ** 2 for (x, z), y in pairs)
+        self.deviation = math.sqrt((_UNSURE_BELIEVED * deviation**2 + away) / (_UNSURE_BELIEVED + count))
+        self.worst = max(y for _, y in pairs)
 
-    def end(self, x: float) -> float:
-        """Return what comes of something."""
-        return self._y + self.slope * (x - self._x)
+    def end(self, score: float, change: float) -> float:
+        """Return how a trial ends that stands like this."""
+        return self._y + self._slopes[0] * (score - self._x) + self._slopes[1] * (change - self._z)
 
 
 def _unsure(rung: int) -> float:
-    """Return the variance of what is seen at a rung, as a share of that of all, while no end is known."""
-    return (1.0, 0.6, 0.3, 0.1)[min(rung, 3)]
+    """Return the deviation of what is foreseen at a rung, as a share of that of the ends, before anything is known."""
+    return _UNSURE[min(max(rung, 0), len(_UNSURE) - 1)]
 
 
 def _deviation(numbers: Sequence[float]) -> float:

@@ -30,11 +30,13 @@ class GaussianProcess:
     Args:
         encoding: Says what the columns are.
         rng: Source of randomness.
+        counts_noise: Whether improvement by luck alone does not count ("augmented" expected improvement).
     """
 
-    def __init__(self, encoding: Encoding, rng: np.random.Generator) -> None:
+    def __init__(self, encoding: Encoding, rng: np.random.Generator, *, counts_noise: bool = False) -> None:
         self._encoding = encoding
         self._rng = rng
+        self._counts_noise = counts_noise
         width = encoding.width
         self._typical = np.concatenate([np.full(width, math.log(0.5 * math.sqrt(max(width, 2) / 2))), [-3.5]])
         self._spreads = np.concatenate([np.full(width, _SPREAD), [1.5]])
@@ -58,16 +60,31 @@ class GaussianProcess:
         del self._explanations[:-_EXPLANATIONS]
         self._solved = [self._solve(explanation) for explanation in self._explanations]
 
-    def improvement(self, rows: Floats, best: float) -> Floats:
-        """Return the expected improvement over `best` at some rows, averaged over what might explain the scores."""
+    def improvement(self, rows: Floats, best: float, seen: tuple[Floats, Floats] | None = None) -> Floats:
+        """Return the expected improvement over `best` at some rows, averaged over what might explain the scores.
+
+        Args:
+            rows: Where.
+            best: What is to be improved.
+            seen: A score that was seen at each row and that `fit` was not given, and its variance, infinite where there
+                is none.
+        """
         gaps = self._distances(self._numbers(rows), self._rows)
         total = np.zeros(len(rows))
         for explanation, (lower, weights, variance) in zip(self._explanations, self._solved, strict=True):
             kernel = _matern(gaps @ np.exp(-2 * explanation[:-1]))
             mean = kernel @ weights
             part = _solved(lower, kernel.T)
-            deviation = np.sqrt(variance * np.maximum(1 - np.einsum("ij,ij->j", part, part), 1e-9))
-            total += deviation * _expected((best - mean) / deviation)
+            left = np.maximum(1 - np.einsum("ij,ij->j", part, part), 1e-9)
+            noise = math.exp(2 * explanation[-1]) + 1e-6
+            if seen is not None:
+                told = left / (left + noise + seen[1])
+                mean = mean + told * (seen[0] - mean)
+                left = left * (1 - told)
+            deviation = np.sqrt(variance * left)
+            # A further trial where all but noise is known teaches nothing, although it may be lucky.
+            learned = 1 - np.sqrt(noise / (left + noise)) if self._counts_noise else 1.0
+            total += learned * deviation * _expected((best - mean) / deviation)
         return total / len(self._explanations)
 
     def mean(self, rows: Floats) -> Floats:

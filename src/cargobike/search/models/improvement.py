@@ -24,12 +24,14 @@ class Improvement:
     Args:
         encoding: Says what the columns are.
         rng: Source of randomness.
+        counts_noise: Whether improvement by luck alone does not count; where most trials have not ended, the best one
+            would be repeated again and again for it.
     """
 
-    def __init__(self, encoding: Encoding, rng: np.random.Generator) -> None:
+    def __init__(self, encoding: Encoding, rng: np.random.Generator, *, counts_noise: bool = False) -> None:
         self._encoding = encoding
         self._rng = rng
-        self._process = GaussianProcess(encoding, rng)
+        self._process = GaussianProcess(encoding, rng, counts_noise=counts_noise)
         self._rows: list[Floats] = []
         self._stands: list[Standing] = []
 
@@ -48,39 +50,52 @@ class Improvement:
         Args:
             others: Rows of trials that still run: assumed to end as expected, so that no trial crowds around them.
         """
-        return self.promising(np.array(self._rows), self._losses(), None, others)
+        self.fit(np.array(self._rows), self._losses(), None, others)
+        found, gains = self.places()
+        return self._encoding.kept_first(found[np.argsort(-gains, kind="stable")])
 
-    def promising(self, rows: Floats, losses: Floats, trust: Floats | None, others: Floats | None) -> Floats:
-        """Return the same for trials that are given, of which some may not have ended.
+    def fit(
+        self, rows: Floats, losses: Floats, trust: Floats | None, others: Floats | None = None, rounds: int = 1
+    ) -> None:
+        """Learn from trials that are given, of which some may not have ended.
 
         Args:
             rows: Where they lie.
             losses: What they ended with or are expected to end with, of mean 0 and variance 1 or so.
             trust: The variance of what is expected, 0 for trials that have ended; `None`: all have.
             others: As for `candidates`.
+            rounds: How many samples of what matters to draw; none changes nothing but what is known.
         """
         process = self._process
-        process.fit(rows, losses, trust)
+        process.fit(rows, losses, trust, rounds)
         if others is not None and len(others):
             expected = process.mean(others)
             sure = None if trust is None else np.concatenate([trust, np.zeros(len(others))])
             process.fit(np.vstack([rows, others]), np.concatenate([losses, expected]), sure, rounds=0)
-        best = float(losses.min())
+        self._best = float(losses.min())
         if trust is not None:
             ended, losses = losses[trust <= 0], process.mean(rows)
-            best = min(float(losses.min()), float(ended.min(initial=np.inf)))
+            self._best = min(float(losses.min()), float(ended.min(initial=np.inf)))
+        self._good = rows[np.argsort(losses, kind="stable")[:4]]
+
+    def places(self) -> tuple[Floats, Floats]:
+        """Return places, and how much is to be gained at each over the best trial so far."""
         found = np.vstack(
             [
                 self._encoding.settle(self._rng.random((_ANYWHERE, self._encoding.width))),
-                self._near(rows[np.argsort(losses, kind="stable")[:4]], _NEAR_BEST),
+                self._near(self._good, _NEAR_BEST),
             ]
         )
-        gains = process.improvement(found, best)
+        gains = self.gains(found)
         for _ in range(3):
             more = self._near(found[np.argsort(-gains, kind="stable")[:6]], _REFINED)
             found = np.vstack([found, more])
-            gains = np.concatenate([gains, process.improvement(more, best)])
-        return self._encoding.kept_first(found[np.argsort(-gains, kind="stable")])
+            gains = np.concatenate([gains, self.gains(more)])
+        return found, gains
+
+    def gains(self, rows: Floats, seen: tuple[Floats, Floats] | None = None) -> Floats:
+        """Return how much is to be gained at some rows; `seen` is what `fit` was not told about them."""
+        return self._process.improvement(rows, self._best, seen)
 
     def _losses(self) -> Floats:
         """Return losses of mean 0 and variance 1, in which the bad half is pressed together.
@@ -108,4 +123,10 @@ class Improvement:
         moves = self._rng.random((count, width)) < 1.5 / width
         moves[np.arange(count), self._rng.integers(0, width, size=count)] = True
         strides = self._rng.choice(_STRIDES, size=(count, 1)) * self._rng.normal(size=(count, width))
-        return self._encoding.settle(np.where(moves, source + strides, source))
+        # On a lattice a stride leads to another value, or it would lead nowhere; choices have no neighbours.
+        strides = np.copysign(np.maximum(np.abs(strides), 1 / self._encoding.counts), strides)
+        moved = np.where(moves, source + strides, source)
+        is_drawn = np.isnan(source) | (moves & self._encoding.is_choice)
+        if is_drawn.any():
+            moved = np.where(is_drawn, self._rng.random((count, width)), moved)
+        return self._encoding.settle(moved)

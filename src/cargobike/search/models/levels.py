@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from cargobike.core.records import Direction, Params, Trial
 from cargobike.search.models.contrast import Contrast
 from cargobike.search.models.foresight import Foresight
 from cargobike.search.models.improvement import MOST_TRIALS, Improvement
+from cargobike.search.models.prospects import MOST_KNOWN, Prospects
 from cargobike.search.models.standing import LAST, loss_of, standing
 from cargobike.search.spaces.encoding import Encoding, Floats
 from cargobike.search.spaces.smooth import is_smooth
@@ -21,11 +22,6 @@ _GOOD_SHARE = 0.15
 """Of all trials with a score, so many count as good, if that many got far enough; and at most half of those."""
 
 
-_MOST_FORESEEN = 200
-"""Where trials are halved a Gaussian process suggests as long as no more are known; densities cost less."""
-_MOST_ASKED = 60
-"""So many of them are shown to the process: those that were trained longest, and of the others some."""
-_SURELY_ASKED = 45
 _MOST_RUNNING = 40
 """So many of those that run are kept apart from: a process takes time with the cube of what it is shown."""
 
@@ -127,15 +123,16 @@ class SmoothLevelModel(LevelModel):
         self._minds_reports = minds_reports
         self.looks_around = False
         self._improvement = Improvement(self._encoding, self._generator) if is_smooth(space) else None
-        self._foreseen: Improvement | None = None
-        self._row_of: dict[int, Floats] = {}
+        self._prospects = Prospects(self._encoding, self._generator)
+        self._found: Floats | None = None
 
     def learn(self, trial: Trial, resource: int, value: float) -> None:
         """Learn what a trial had reached at a level."""
         super().learn(trial, resource, value)
         row = self._encoding.try_row(trial.params)
-        if row is not None and len(self._row_of) <= _MOST_FORESEEN:
-            self._row_of[trial.number] = row
+        self._found = None
+        if row is not None:
+            self._prospects.note(trial.number, row)
         if self._improvement is None or row is None:
             return
         if (self._minds_reports and len(trial.curve)) or len(self._improvement) >= MOST_TRIALS:
@@ -159,7 +156,7 @@ class SmoothLevelModel(LevelModel):
     @property
     def foresees(self) -> bool:
         """Whether a process of what trials are foreseen to end with suggests."""
-        return self.foresight is not None and self._useful_from < len(self.foresight) <= _MOST_FORESEEN
+        return self.foresight is not None and self._useful_from < len(self.foresight) <= MOST_KNOWN
 
     def candidates(self) -> Iterator[Params]:
         """Yield parameters from which most is to be expected, the most promising first."""
@@ -167,33 +164,38 @@ class SmoothLevelModel(LevelModel):
             if self.looks_around and len(self._levels) > 1:
                 return
             if self.foresees:
-                yield from self._foreseen_candidates()
+                found, self._found = self._search(), None
+                yield from map(self._encoding.params, found)
             yield from super().candidates()
         elif len(self._improvement) >= self._useful_from:
             for row in self._improvement.candidates(self._running()):
                 yield self._encoding.params(row)
 
-    def _foreseen_candidates(self) -> Iterator[Params]:
+    def rather(self, waiting: Mapping[int, float], *, searches: bool) -> int | None:
+        """Return which of the trials that wait promises more than a new one, if any does.
+
+        Args:
+            waiting: Their numbers, and what it costs to train them to their end, as a multiple of what a new one costs.
+            searches: Whether new places are looked for; without, the last ones that were found are compared with.
+        """
         assert self.foresight is not None
-        expected = [
-            (variance, score, trial)
-            for trial, (score, variance) in self.foresight.expected().items()
-            if trial in self._row_of
-        ]
-        if len(expected) <= self._useful_from:
-            return
-        expected.sort()
-        if len(expected) > _MOST_ASKED:
-            rest, places = expected[_SURELY_ASKED:], _MOST_ASKED - _SURELY_ASKED
-            expected[_SURELY_ASKED:] = [rest[place * len(rest) // places] for place in range(places)]
-        rows = np.array([self._row_of[trial] for _, _, trial in expected])
-        variances, scores = (np.array(column) for column in list(zip(*expected, strict=True))[:2])
-        spread = float(scores.std()) or 1.0
-        if self._foreseen is None:
-            self._foreseen = Improvement(self._encoding, self._generator)
-        scores = (scores - scores.mean()) / spread
-        for row in self._foreseen.promising(rows, scores, variances / spread**2, self._running()):
-            yield self._encoding.params(row)
+        if searches:
+            self._search()
+        return self._prospects.best_of(waiting, self.foresight, self._running())
+
+    def promises_more(self, trial: int, price: float) -> bool | None:
+        """Tell whether a trial promises more, for its price, than a new one; `None` if too little is known to tell."""
+        assert self.foresight is not None
+        if not self._prospects.knows(trial):
+            return None
+        return self._prospects.best_of({trial: price}, self.foresight, self._running()) is not None
+
+    def _search(self) -> Floats:
+        assert self.foresight is not None
+        if self._found is None:
+            known = self._rows[: len(self._index)]
+            self._found = self._prospects.search(self.foresight, known, self._running())
+        return self._found
 
     def _running(self) -> Floats:
         """Return the rows of trials that run and of which nothing is known; of very many, the latest."""

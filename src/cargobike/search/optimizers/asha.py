@@ -124,8 +124,10 @@ class ASHA(AbstractOptimizer):
         """
         for rung, ladder in self._from_the_top:
             number = rung.best_waiting()
-            if number is not None and (self._is_beyond(rung) or self._may_go_on(number, rung)):
+            if number is not None and (self._is_beyond(rung) or self._may_resume(number, rung)):
                 return self._resume(number, rung, ladder)
+        if (rather := self._rather_than_new()) is not None:
+            return self._resume(*rather)
         params = self.sampler.suggest() if self._may_start else None
         if params is not None:
             return self._start(params)
@@ -157,6 +159,10 @@ class ASHA(AbstractOptimizer):
         self._paused.remove(number)
         above = self._milestones(other for other in ladder if other.level > rung.level)
         return Suggestion(resume=number, milestones=above, info={"promoted_from": rung.level})
+
+    def _rather_than_new(self) -> tuple[int, Rung, Ladder] | None:
+        """Return a trial that waits and promises more than a new one, although it is not among the best."""
+        return None
 
     def _best_left(self) -> tuple[int, Rung, Ladder] | None:
         """Return who comes next where nothing new is left to try, but the budget allows more: the one best placed."""
@@ -230,6 +236,10 @@ class ASHA(AbstractOptimizer):
     def _may_go_on(self, number: int, rung: Rung) -> bool:
         """Tell whether a trial that could be resumed goes on from a rung."""
         return rung.is_promotable(number)
+
+    def _may_resume(self, number: int, rung: Rung) -> bool:
+        """Tell whether a trial that waits at a rung goes on from there."""
+        return self._may_go_on(number, rung)
 
     def _survives(self, number: int, rung: Rung) -> bool:
         """Tell whether a trial that could not be resumed goes on from a rung."""

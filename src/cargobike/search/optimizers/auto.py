@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import logging
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from cargobike.core.records import Decision, Direction, Params, Suggestion, Trial, TrialState
@@ -152,13 +152,14 @@ class ModelHalving(ASHA):
     """ASHA with a model and with foresight; for a function that does not report, the model alone.
 
     Trials are compared from the first rung on, as by `ASHA`, so that many are looked at. But they are ranked by what
-    they are foreseen to end with, which counts how steeply they still fall, and one that may still end better than the
-    best so far goes on whatever its rank is: where early scores tell the end well few may, and where they do not most
-    may. The first four trials, and one new trial in eleven later, are compared late or never, and teach foresight.
+    they are foreseen to end with, which counts how steeply they still fall. The first four trials, and one new trial in
+    eleven later, are compared late or never, and teach foresight.
 
     As long as not more than 200 are known, new trials come from a Gaussian process over what the known ones ended with
-    or are foreseen to end with, then from densities; some are points where none has been yet. When nothing new is left,
-    those that wait go on: in turns the one best placed and the one that the model likes best.
+    or are foreseen to end with, and a trial that promises more than a new one goes on whatever its rank is. Then new
+    ones come from densities, and one that may still end better than the best so far goes on. Some are points where none
+    has been yet. When nothing new is left, those that wait go on: in turns the one best placed and the one that the
+    model likes best.
 
     Args:
         halves: Whether trials are compared at all; without, reports count for nothing.
@@ -188,6 +189,8 @@ class ModelHalving(ASHA):
     def _completed(self, trial: Trial) -> None:
         if self._halves:
             super()._completed(trial)
+            if self._longest is not None:
+                self._count_training(trial.number, self._longest)
             self._learn_to_foresee(trial)
             return
         self._has_completed = True
@@ -206,6 +209,8 @@ class ModelHalving(ASHA):
         self._left = 0
         self._has_past = False
         self._foresight: Foresight | None = None
+        self._trained: dict[int, int] = {}
+        self._training = 0
         self._model.foresight = None
         self._place_of = {rung.level: place for place, rung in enumerate(self._ladders[0])}
         # The ladders share their rungs: trials are compared with all that trained as long, wherever they came in.
@@ -230,6 +235,7 @@ class ModelHalving(ASHA):
         if trial.number in rung:
             return
         self._note(trial)
+        self._count_training(trial.number, rung.level)
         rung.add(trial.number, value if self.deterministic else self._foreseen(rung, trial.number))
         self.sampler.observe(trial, rung.level, value)
 
@@ -269,12 +275,37 @@ class ModelHalving(ASHA):
         return loss if self.direction == "min" else -loss
 
     def _may_go_on(self, number: int, rung: Rung) -> bool:
-        return super()._may_go_on(number, rung) or self._may_win(number, rung)
+        return super()._may_go_on(number, rung) or self._promises_more(number, rung)
 
     def _survives(self, number: int, rung: Rung) -> bool:
-        return super()._survives(number, rung) or self._may_win(number, rung)
+        return super()._survives(number, rung) or self._promises_more(number, rung)
 
-    def _may_win(self, number: int, rung: Rung) -> bool:
+    def _may_resume(self, number: int, rung: Rung) -> bool:
+        # While the process is asked, it weighs all that wait at once: see below.
+        return super()._may_go_on(number, rung) if self._model.foresees else self._may_go_on(number, rung)
+
+    def _rather_than_new(self) -> tuple[int, Rung, Ladder] | None:
+        if not self._model.foresees:  # there may be very many that wait
+            return None
+        waiting = {number: (rung, ladder) for rung, ladder in self._from_the_top for number in rung.waiting()}
+        prices = {number: self._price(rung) for number, (rung, _) in waiting.items()}
+        number = self._model.rather(prices, may_start=self._may_start) if waiting else None
+        return None if number is None else (number, *waiting[number])
+
+    def _count_training(self, number: int, level: int) -> None:
+        self._training += level - self._trained.get(number, 0)
+        self._trained[number] = level
+
+    def _price(self, rung: Rung) -> float:
+        """Return what is left to train from a rung on, as a multiple of what trials have been trained on average."""
+        if self._longest is None or not self._trained:
+            return 1.0
+        return (self._longest - rung.level) * len(self._trained) / self._training
+
+    def _promises_more(self, number: int, rung: Rung) -> bool:
+        """Tell whether more is to be expected of a trial than of a new one."""
+        if (promises_more := self._model.promises_more(number, self._price(rung))) is not None:
+            return promises_more
         return self._foresight is not None and self._foresight.may_win(number, self._place_of[rung.level])
 
     def _best_left(self) -> tuple[int, Rung, Ladder] | None:
@@ -319,6 +350,24 @@ class AutoSampler(ModelSampler):
             every = _LOOKS_AROUND_RARELY if model.foresees else _LOOKS_AROUND_EVERY
             model.looks_around = not self._suggested % every
         return super().suggest()
+
+    @property
+    def foresees(self) -> bool:
+        """Whether a process of what trials are foreseen to end with suggests."""
+        if self.foresight is None or self._model_if_useful() is None:
+            return False
+        self._smooth_model.foresight = self.foresight
+        return self._smooth_model.foresees
+
+    def rather(self, waiting: Mapping[int, float], *, may_start: bool) -> int | None:
+        """Return which of the trials that wait promises more than a new one, if any does."""
+        if not self.foresees or (may_start and not (self._suggested + 1) % _LOOKS_AROUND_RARELY):
+            return None
+        return self._smooth_model.rather(waiting, searches=may_start)
+
+    def promises_more(self, trial: int, price: float) -> bool | None:
+        """Tell whether a trial promises more, for its price, than a new one; `None` if too little is known to tell."""
+        return self._smooth_model.promises_more(trial, price) if self.foresees else None
 
     @property
     def _useful_from(self) -> int:

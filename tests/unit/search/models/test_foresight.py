@@ -1,4 +1,4 @@
-"""Foresight: steep curves have more to come, and how much that says is learned."""
+"""Foresight: how a trial stands and how steeply it falls tell its end, and how much they tell is learned."""
 
 from __future__ import annotations
 
@@ -25,30 +25,43 @@ def shown(curves: list[list[float]]) -> Foresight:
 
 
 def test_one_that_falls_steeply_overtakes_one_that_is_flat() -> None:
-    foresight = Foresight()
-    foresight.note(0, [0.50, 0.50])
-    foresight.note(1, [0.90, 0.55])
-    assert foresight.foreseen(0, 0) < foresight.foreseen(1, 0), "a single score says nothing about a fall"
-    assert foresight.foreseen(0, 1) == 0.50
-    assert foresight.foreseen(1, 1) < 0.50
+    rng = random.Random(1)
+    foresight = shown([halving(rng.random(), 4 * rng.random()) for _ in range(20)])
+    foresight.note(98, [0.50, 0.50])
+    foresight.note(99, [0.90, 0.55])
+    assert foresight.foreseen(98, 0) < foresight.foreseen(99, 0), "a single score says nothing about a fall"
+    assert foresight.foreseen(98, 1) > foresight.foreseen(99, 1)
 
 
-def test_one_that_rises_is_not_foreseen_to_rise_on() -> None:
-    foresight = Foresight()
-    foresight.note(0, [0.5, 0.7])
-    assert foresight.foreseen(0, 1) == 0.7
+def test_before_some_have_ended_trials_rank_as_they_stand() -> None:
+    foresight = shown([halving(0.1, 1.0), halving(0.2, 1.0)])
+    foresight.note(98, [0.50, 0.50])
+    foresight.note(99, [0.90, 0.55])
+    assert [foresight.foreseen(trial, 1) for trial in (98, 99)] == [0.50, 0.55]
 
 
 def test_how_much_of_a_fall_repeats_itself_is_learned() -> None:
     rng = random.Random(1)
-    foresight = shown([halving(rng.random(), 4 * rng.random()) for _ in range(30)])
-    curve = halving(0.2, 2.0)
-    foresight.note(99, curve[:2])
-    # From the second rung on it falls by a half and a quarter of the fall before.
-    assert foresight.foreseen(99, 1) == pytest.approx(curve[3], abs=0.15)
-    flat = shown([[end + fall, end, end, end] for end, fall in ((rng.random(), rng.random()) for _ in range(30))])
-    flat.note(99, [2.0, 1.0])
-    assert flat.foreseen(99, 1) == pytest.approx(1.0, abs=0.15)
+    ends = [(0.2, 2.0), *((rng.random(), 4 * rng.random()) for _ in range(40))]
+    falling = shown([halving(*end) for end in ends])
+    falling.note(99, halving(0.2, 2.5)[:2])
+    # At the second rung it stands at 1.45, far above the trials that have ended by then.
+    as_it_ends = falling.expected()[0][0]
+    assert falling.expected()[99][0] == pytest.approx(as_it_ends, abs=0.5)
+    flat = shown([[end + fall, end, end, end] for end, fall in ends])
+    flat.note(99, [1.0, 0.2])
+    assert flat.expected()[99][0] == pytest.approx(flat.expected()[0][0], abs=0.5)
+
+
+def test_curves_that_turn_up_are_foreseen_to_end_badly() -> None:
+    rng = random.Random(2)
+    # The quick ones are the best at the second rung, and worse from there on.
+    quick = [[0.5 + x, 0.4 + x, 0.6 + x, 0.9 + x] for x in (rng.random() / 10 for _ in range(10))]
+    slow = [[1.0 + x, 0.8 + x, 0.5 + x, 0.3 + x] for x in (rng.random() / 10 for _ in range(10))]
+    foresight = shown([*quick, *slow])
+    foresight.note(98, quick[0][:3])
+    foresight.note(99, slow[0][:3])
+    assert foresight.foreseen(98, 2) > foresight.foreseen(99, 2) + 1
 
 
 def test_who_may_win_is_strict_where_early_scores_tell_the_end() -> None:

@@ -110,3 +110,36 @@ def test_only_continuous_numbers_without_conditions_are_smooth() -> None:
     assert not is_smooth(Searchspace(x=("DOUBLE", [0, 1]), kind=["a", "b"]))
     depends = Searchspace(kind=["a", "b"], x=("DOUBLE", [0, 1], {"when": {"kind": "a"}}))
     assert not is_smooth(depends)
+
+
+def test_what_was_seen_at_a_place_counts_although_it_was_not_fitted() -> None:
+    rng = np.random.default_rng(4)
+    rows = rng.random((5, 2))
+    losses = scaled(bowl(rows))
+    process = GaussianProcess(Encoding(SQUARE), rng)
+    process.fit(rows, losses)
+    places, best = np.full((4, 2), 0.5), float(losses.min())
+    seen = np.array([0.0, best - 1, 2.0, 2.0]), np.array([np.inf, 0.01, 0.01, np.inf])
+    unknown, good, bad, unsure = process.improvement(places, best, seen)
+    assert unknown == unsure == pytest.approx(process.improvement(places, best)[0])
+    assert bad < unknown < good
+
+
+def test_neighbours_on_a_lattice_are_other_places() -> None:
+    space = Searchspace(a=("DISCRETE", [1, 2, 3]), b=("DISCRETE", [1, 2, 3]), kind=["p", "q", "r", "s"])
+    encoding = Encoding(space)
+    improvement = Improvement(encoding, np.random.default_rng(5))
+    centre = encoding.row({"a": 2, "b": 2, "kind": "q"})
+    near = improvement._near(centre[None, :], 200)
+    moved = (near != centre).any(axis=1)
+    assert moved.mean() > 0.8, "only a choice may be drawn again"
+    assert len({row[2] for row in near}) == 4
+
+
+def test_a_neighbour_with_another_choice_has_what_that_needs() -> None:
+    space = Searchspace({"model": ("CATEGORICAL", ["a", "b"]), "depth": ("INTEGER", [1, 9], {"when": {"model": "b"}})})
+    encoding = Encoding(space)
+    improvement = Improvement(encoding, np.random.default_rng(6))
+    near = improvement._near(encoding.row({"model": "a"})[None, :], 200)
+    depths = [params["depth"] for row in near if "depth" in (params := encoding.params(row))]
+    assert len(set(depths)) > 5
