@@ -8,6 +8,7 @@ the files. The first run is called by the story; the next one is set off by an a
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import time
 from datetime import UTC, datetime, timedelta
@@ -20,6 +21,7 @@ from scoring import Detector, average_precision, signals_of
 from signals import COUNTED, PAYMENT, SIGNALS, TABLE, counted_since, make_groups, make_view
 
 from cargobike import data, experiment, features, models, monitoring, pipelines, serving
+from cargobike.engines import SparkEngine
 from cargobike.errors import GateError
 from cargobike.optimizers import ASHA
 
@@ -63,6 +65,7 @@ def learn(
     groups = make_groups()
     groups["accounts"].insert(f"{delivered}/customers.parquet")
     for name in COUNTED:
+        groups[name].compact()  # what was counted hour by hour lies in as many files, which readers would all open
         commit = groups[name].insert(counted_since(name, learned_from.isoformat() if champion else ""))
         say(f"{name}: {commit.inserted:,} new rows, counted over 1 hour, 24 hours and 7 days")
 
@@ -95,23 +98,31 @@ def _search(
 ) -> dict[str, Any]:
     """Search the plain models on a grid, and the GAN with ASHA, by gangs of two ranks."""
     loader = data.Loader(honest, batch_size=8192, columns={"x": list(SIGNALS)}, shuffle=True, seed=seed)
-    launch = functools.partial(
-        experiment.launch, data=loader, metric=gan.METRIC, workers=2, engine=engine, seed=seed, quiet=True
-    )
+    launch = functools.partial(experiment.launch, data=loader, metric=gan.METRIC, workers=2, seed=seed, quiet=True)
     plain: dict[str, tuple[Any, Any]] = {
         "isolation forest": (baselines.train_forest, baselines.FOREST_SPACE),
         "autoencoder": (baselines.train_autoencoder, baselines.AUTOENCODER_SPACE),
     }
     results = {}
-    for name, (train, space) in plain.items():
-        results[name] = launch(functools.partial(train, held_out=judged), space, name=name)
-        say(f"{name}: {len(results[name].trials)} tried, best {_best(results[name]):.3f}")
-    if trials:
-        train_gan = functools.partial(gan.train, held_out=judged, epochs=epochs)
-        asha = ASHA(reduction_factor=3, resource_min=1, resource_max=epochs)
-        results["GAN"] = launch(train_gan, gan.SPACE, optimizer=asha, gang=2, num_trials=trials, name="one-class GAN")
-        say(f"GAN: {trials} tried by gangs of two ranks, best {_best(results['GAN']):.3f}")
+    with _place(engine) as place:
+        for name, (train, space) in plain.items():
+            results[name] = launch(functools.partial(train, held_out=judged), space, name=name, engine=place)
+            say(f"{name}: {len(results[name].trials)} tried, best {_best(results[name]):.3f}")
+        if trials:
+            train_gan = functools.partial(gan.train, held_out=judged, epochs=epochs)
+            asha = ASHA(reduction_factor=3, resource_min=1, resource_max=epochs)
+            results["GAN"] = launch(
+                train_gan, gan.SPACE, optimizer=asha, gang=2, num_trials=trials, name="one-class GAN", engine=place
+            )
+            say(f"GAN: {trials} tried by gangs of two ranks, best {_best(results['GAN']):.3f}")
     return results
+
+
+def _place(engine: str) -> contextlib.AbstractContextManager[Any]:
+    """Return where trials run; a session of Spark that is made for them serves all searches of a run."""
+    if engine == "local":
+        return contextlib.nullcontext(engine)
+    return SparkEngine() if engine == "spark" else SparkEngine.at(engine)
 
 
 def _register(name: str, result: Any, honest: features.TrainingDataset, judged: features.TrainingDataset) -> float:
@@ -150,7 +161,7 @@ def _release(view: features.View, usual: features.TrainingDataset, window: int, 
     """Serve the champion, in place of what served before, and watch it: requests are compared with usual payments."""
     served, champion = pipelines.step(versions)().result()
     if not served:
-        deployment = serving.deploy(DEPLOYMENT, f"{MODEL}:{champion}", view=view, log={"flush_s": 0.2})
+        deployment = serving.deploy(DEPLOYMENT, f"{MODEL}:{champion}", view=view, log=True)
     else:
         deployment = serving.deployment(DEPLOYMENT)
         if served != champion:

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -194,6 +195,23 @@ def test_an_interrupted_story_leaves_nothing_running(tmp_path: Path) -> None:
     story.communicate(timeout=120)
     assert story.returncode == 130
     assert not left_running.wait_for_end(before, tmp_path / "story")
+
+
+@pytest.mark.timeout(1200)
+def test_the_story_runs_on_spark_with_its_project_on_s3(
+    tmp_path: Path, storage_url: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CARGOBIKE_CACHE", str(tmp_path / "here"))
+    address = storage_url("moto")
+    before = left_running.children()
+    command = ["python", str(FOLDER / "story.py"), "--quick", "--days", "1", "--engine", "spark", "--project", address]
+    output = snippets.run(command, tmp_path, snippets.environment(tmp_path), timeout_s=900)
+    assert re.search(r"run after-drift-\S+: \d+ steps, completed, because of alarm-1", output), output
+    assert len(re.findall(r"\d\d+ requests meanwhile, 0 failed", output)) == 2, output
+    assert re.search(r"fraud:\d+ serves again", output), output
+    assert "experiment" in output.partition("Where does a prediction come from?")[2]
+    assert f"--project {address} ui --port 8520\nand open http://127.0.0.1:8520/" in output
+    assert not left_running.wait_for_end(before, address), "neither Java nor workers, deployments or watchers"
 
 
 @pytest.mark.timeout(1200)

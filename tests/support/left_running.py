@@ -45,7 +45,7 @@ def children() -> set[int]:
     return found
 
 
-def wait_for_end(before: set[int], project: Path) -> list[psutil.Process]:
+def wait_for_end(before: set[int], project: Path | str) -> list[psutil.Process]:
     """Return those processes of the test that do not end by themselves within the grace period."""
     deadline = time.monotonic() + GRACE_S
     while True:
@@ -55,7 +55,7 @@ def wait_for_end(before: set[int], project: Path) -> list[psutil.Process]:
         time.sleep(0.02)
 
 
-def _ours(project: Path, before: set[int]) -> list[psutil.Process]:
+def _ours(project: Path | str, before: set[int]) -> list[psutil.Process]:
     """Return our descendants, and orphans that carry the test's project in their environment.
 
     What is below a process that was there before the test (a cluster that many tests share) is not the test's.
