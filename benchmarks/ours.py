@@ -191,8 +191,10 @@ def lost(count: str) -> None:
     answer(ms=delays, reasons=[fact.get("reason", "") for fact in noticed])
 
 
-def memory(count: str) -> None:
-    result = experiment.launch(no_op, _space(), num_trials=int(count), workers=2, isolation="reuse", quiet=True)
+def memory(count: str, optimizer: str) -> None:
+    result = experiment.launch(
+        no_op, _space(), optimizer=optimizer, num_trials=int(count), workers=2, isolation="reuse", quiet=True
+    )
     found = memory_mb()
     assert len(result.trials) == int(count)
     answer(trials=int(count), **found)

@@ -9,13 +9,15 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TextIO
 
 from rig import findings
-from rig.measuring import BENCHMARKS, ROOT, Target
+from rig.findings import Finding
+from rig.measuring import BENCHMARKS, ROOT
 
 Size = Literal["usual", "brief", "quick"]
 """How much is measured: everything, the same with fewer rounds, or only whether it works."""
@@ -45,24 +47,46 @@ class RoomProgram:
     quick: tuple[str, ...] = ()
     timeout_s: float = 1800.0
 
-    def run(self, size: Size) -> list[Target]:
-        """Run it to its end, its output passed on; returns what it found, nothing if it failed."""
+    def run(self, size: Size) -> Finding:
+        """Run it to its end, its output passed on; returns what it found, without targets if it failed."""
         shorter = self.usual if self.brief is None else self.brief
         arguments = {"usual": self.usual, "brief": shorter, "quick": self.quick}[size]
         with tempfile.TemporaryDirectory(prefix="bench-") as folder:
-            path = Path(folder) / "findings.json"
+            path, output = Path(folder) / "findings.json", Path(folder) / "output.txt"
             paths = f"{ROOT / 'src'}{os.pathsep}{BENCHMARKS}"
             environment = {**os.environ, findings.FINDINGS: str(path), "PYTHONPATH": paths}
             environment.pop("PYTHONDONTWRITEBYTECODE", None)
             command = [sys.executable, str(BENCHMARKS / self.program), *arguments]
-            try:
-                done = subprocess.run(command, env=environment, cwd=ROOT, check=False, timeout=self.timeout_s)
-            except subprocess.TimeoutExpired:
-                print(f"{self.name} did not end within {self.timeout_s:.0f} s", file=sys.stderr, flush=True)
-                return []
-            if done.returncode:
-                print(f"{self.name} ended with {done.returncode}", file=sys.stderr, flush=True)
-            return findings.read_handed_on(path)
+            # Into a file and not a pipe: a pipe stays open as long as anything that the program has started.
+            with output.open("w", encoding="utf-8") as written, output.open(encoding="utf-8") as seen:
+                process = subprocess.Popen(command, env=environment, cwd=ROOT, stdout=written)
+                ended = _pass_on(process, seen, self.timeout_s)
+            if ended:
+                print(f"{self.name} {ended}", file=sys.stderr, flush=True)
+            return Finding(findings.read_handed_on(path), findings.report_of(output.read_text(encoding="utf-8")))
+
+
+def _pass_on(process: subprocess.Popen[bytes], output: TextIO, timeout_s: float) -> str:
+    """Print what a program writes until it ends; returns what went wrong, empty if nothing did."""
+    deadline = time.monotonic() + timeout_s
+    try:
+        while True:
+            code = _end_of(process)
+            print(output.read(), end="", flush=True)
+            if code is not None:
+                return f"ended with {code}" if code else ""
+            if time.monotonic() > deadline:
+                return f"did not end within {timeout_s:.0f} s"
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _end_of(process: subprocess.Popen[bytes]) -> int | None:
+    try:
+        return process.wait(timeout=1.0)
+    except subprocess.TimeoutExpired:
+        return None
 
 
 ROOMS: Sequence[RoomProgram] = (

@@ -16,13 +16,15 @@ from typing import Any
 
 from measurements import ALL
 from rig import findings, machine, processes, table, venvs
-from rig.measuring import BENCHMARKS, ROOT, Measurement, Target, compile_own_code, measure
+from rig.findings import Finding
+from rig.measuring import BENCHMARKS, ROOT, Measurement, compile_own_code, measure
 from rooms import ROOMS, Size
 
 EXPERIMENTS = "experiments"
 FIGURES = BENCHMARKS / "figures.json"
 BRIEF_ROUNDS = 2
 PAGE = ROOT / "docs" / "benchmarks.md"
+DETAILS = ROOT / "docs" / "benchmarks-details.md"
 
 
 def main() -> int:
@@ -39,16 +41,18 @@ def main() -> int:
         "measurements": {},
     }
     print(_heading(report), flush=True)
-    found: dict[tuple[str, str], list[Target]] = {}
+    found: dict[tuple[str, str], Finding] = {}
     took: dict[str, float] = {}
     size: Size = "quick" if arguments.quick else "brief" if arguments.brief else "usual"
     for measurement in chosen:
         began = time.monotonic()
         samples = measure(measurement, quick=arguments.quick, most_rounds=BRIEF_ROUNDS if arguments.brief else 100)
         targets = list(measurement.targets(samples))
-        found[EXPERIMENTS, measurement.name] = targets
+        rendered = table.render(measurement, samples)
+        found[EXPERIMENTS, measurement.name] = Finding(targets, rendered)
         report["measurements"][measurement.name] = table.as_json(samples, targets)
-        print(table.render(measurement, samples) + "\n", flush=True)
+        print(rendered + "\n", flush=True)
+        _keep_if_asked(arguments, found, report)
         took[measurement.name] = time.monotonic() - began
     for program in ROOMS:
         if not arguments.only or program.name in arguments.only or program.room in arguments.only:
@@ -57,16 +61,25 @@ def main() -> int:
             found[program.room, program.name] = program.run(size)
             took[program.name] = time.monotonic() - began
             print(f"\n{program.name} took {took[program.name]:.0f} s\n", flush=True)
-    judged = [(f"{room}: {name}", target) for (room, name), targets in found.items() for target in targets]
+            _keep_if_asked(arguments, found, report)
+    judged = [(f"{room}: {name}", target) for (room, name), finding in found.items() for target in finding.targets]
     print(table.render_targets(judged), flush=True)
     print(f"\nTook {sum(took.values()) / 60:.1f} min: " + ", ".join(f"{name} {s:.0f} s" for name, s in took.items()))
-    if arguments.keep:
-        findings.keep(FIGURES, found, report["versions"]["cargobike"])
-        findings.write_page(FIGURES, PAGE)
     if arguments.json:
         arguments.json.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
     missed = any(target.met is False and target.kind == "gate" for _, target in judged)
     return 1 if missed and arguments.gate else 0
+
+
+def _keep_if_asked(
+    arguments: argparse.Namespace, found: dict[tuple[str, str], Finding], report: dict[str, Any]
+) -> None:
+    """Keep the newest finding, so that a run of hours that is interrupted was not in vain."""
+    if arguments.keep:
+        newest = list(found)[-1]
+        findings.keep(FIGURES, {newest: found[newest]}, report["versions"]["cargobike"])
+        findings.write_page(FIGURES, PAGE)
+        findings.write_details(FIGURES, DETAILS)
 
 
 def _parse() -> argparse.Namespace:
@@ -76,7 +89,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--brief", action="store_true", help="fewer rounds: results in a fraction of the time")
     parser.add_argument("--quick", action="store_true", help="small and few: a smoke test, not a result")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write everything to a file")
-    parser.add_argument("--keep", action="store_true", help="write what was found into docs/benchmarks.md")
+    parser.add_argument("--keep", action="store_true", help="write what was found into docs/benchmarks.md and -details")
     parser.add_argument("--gate", action="store_true", help="exit with 1 if a gate is missed")
     arguments = parser.parse_args()
     if arguments.keep and arguments.quick:

@@ -7,14 +7,16 @@ from collections.abc import Sequence
 from rig.measuring import Case, Figures, Measurement, Samples, Target, show
 from rig.processes import Run
 
-OURS = "Cargobike"
-OPTUNA = "Optuna journal"
+OURS = "Cargobike, drawn at random"
+OURS_AUTO = "Cargobike, default optimizer"
+OPTUNA = "Optuna journal, drawn at random"
 
 
 def _cases(quick: bool) -> Sequence[Case]:
     count = "1000" if quick else "10000"
     return [
-        Case(label=OURS, program="ours.py", arguments=("memory", count), timeout_s=900),
+        Case(label=OURS, program="ours.py", arguments=("memory", count, "randomsearch"), timeout_s=900),
+        Case(label=OURS_AUTO, program="ours.py", arguments=("memory", count, "auto"), timeout_s=900),
         Case(
             label=OPTUNA,
             program="peers/optuna_tasks.py",
@@ -62,6 +64,6 @@ MEASUREMENT = Measurement(
     rounds=(2, 1),
     note=(
         "Ours with the result object alive; Optuna's the smaller of its two optimizing processes, at the "
-        "end of its loop."
+        "end of its loop. The default optimizer, auto, brings NumPy and a model of what it has seen."
     ),
 )

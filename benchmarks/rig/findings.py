@@ -2,7 +2,8 @@
 
 A program of a room calls `hand_on` with its targets when it is done. It prints them; and when `run.py` has started the
 program, it reads them from the file that `FINDINGS` in the environment names. What was found is kept in
-`figures.json`, newest first served: each measurement replaces what it found before and nothing else.
+`figures.json`, with what each printed: a measurement replaces what it found before and nothing else. From that file two
+pages are written: one table of all rooms, and what each measurement has printed, the peers' figures among it.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import json
 import os
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,25 @@ from rig.measuring import show
 FINDINGS = "BENCH_FINDINGS"
 BEGIN = "<!-- figures: written by `make bench` -->"
 END = "<!-- end of figures -->"
+_TARGETS = "### Targets"
+_DETAILS = """# What each measurement printed
+
+Written by `make bench` from what it kept; [how fast it is](benchmarks.md) has one table of it, and
+[benchmarks/README.md](../benchmarks/README.md) says how each is measured and what can mislead.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a measurement has found.
+
+    Attributes:
+        targets: What was wanted, and what was found.
+        report: What it printed, with the peers' figures; lines that begin with `|` are tables.
+    """
+
+    targets: Sequence[Target]
+    report: str = ""
 
 
 def at_least(text: str, value: float | None, least: float, unit: str = "", *, gate: bool = False) -> Target:
@@ -38,7 +58,7 @@ def at_most(text: str, value: float | None, most: float, unit: str = "", *, gate
 
 def hand_on(name: str, targets: Sequence[Target]) -> None:
     """Print what a program found beside what was wanted, and hand it to the run that has started the program."""
-    print("\n" + table.render_targets([(name, target) for target in targets]), flush=True)
+    print("\n" + table.render_targets([(name, target) for target in targets], _TARGETS), flush=True)
     if path := os.environ.get(FINDINGS):
         Path(path).write_text(json.dumps([asdict(target) for target in targets]), encoding="utf-8")
 
@@ -51,22 +71,28 @@ def read_handed_on(path: Path) -> list[Target]:
         return []
 
 
-def keep(figures: Path, found: Mapping[tuple[str, str], Sequence[Target]], commit: str) -> None:
+def report_of(output: str) -> str:
+    """Return what a program has printed before the table of its targets."""
+    return output.partition(f"{_TARGETS}\n")[0].strip("\n")
+
+
+def keep(figures: Path, found: Mapping[tuple[str, str], Finding], commit: str) -> None:
     """Enter what was found, by room and measurement, in the file of figures.
 
     Args:
         figures: The file.
-        found: The targets of each measurement that was made now.
+        found: What each measurement that was made now has found.
         commit: What was measured.
     """
     kept = _read(figures)
-    for (room, name), targets in found.items():
-        if targets:
+    for (room, name), finding in found.items():
+        if finding.targets:
             kept.setdefault(room, {})[name] = {
                 "at": time.strftime("%Y-%m-%d", time.gmtime()),
                 "commit": commit,
                 "load": machine.load(),
-                "targets": [asdict(target) for target in targets],
+                "targets": [asdict(target) for target in finding.targets],
+                "report": finding.report.splitlines(),
             }
     figures.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
@@ -85,6 +111,11 @@ def write_page(figures: Path, page: Path) -> None:
     page.write_text(f"{before}{BEGIN}\n{render(figures)}\n{END}{after}", encoding="utf-8")
 
 
+def write_details(figures: Path, page: Path) -> None:
+    """Write the page of what each measurement has printed."""
+    page.write_text(f"{_DETAILS}\n{render_reports(figures)}", encoding="utf-8")
+
+
 def render(figures: Path) -> str:
     """Return all figures that are kept as a table, by room."""
     words = {True: "met", False: "**missed**", None: "not measured"}
@@ -95,6 +126,24 @@ def render(figures: Path) -> str:
         for target in at["targets"]
     ]
     return "\n".join(table.lines(["room", "measurement", "wanted", "found", "", "kind", "when, load"], rows))
+
+
+def render_reports(figures: Path) -> str:
+    """Return what each measurement has printed, by room, as Markdown."""
+    text: list[str] = []
+    for room, measurements in _read(figures).items():
+        text += [f"## {room.capitalize()}", ""]
+        for name, at in measurements.items():
+            text += [f"### {name}", "", f"{at['at']}, commit {at['commit']}, load {at['load']} at its end.", ""]
+            text += [*_as_markdown(at["report"]), ""]
+    return "\n".join(text)
+
+
+def _as_markdown(report: Sequence[str]) -> list[str]:
+    """Return printed lines as Markdown: headings one level lower, and what is neither a table nor prose as it is."""
+    if any(line.startswith("|") for line in report):
+        return [f"#{line}" if line.startswith("###") else line for line in report]
+    return ["```text", *(line.rstrip() for line in report), "```"]
 
 
 def _read(figures: Path) -> dict[str, dict[str, Any]]:

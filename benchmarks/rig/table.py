@@ -33,11 +33,11 @@ def render(measurement: Measurement, samples: Samples) -> str:
     return "\n".join(text)
 
 
-def render_targets(targets: Sequence[tuple[str, Target]]) -> str:
-    """Return the table of all promises."""
+def render_targets(targets: Sequence[tuple[str, Target]], head: str = "### Targets") -> str:
+    """Return the table of all promises, below a heading."""
     words = {True: "met", False: "MISSED", None: "not measured"}
     rows = [[name, target.text, target.found, words[target.met], target.kind] for name, target in targets]
-    return "\n".join(["### Targets", "", *lines(["measurement", "target", "found", "", "kind"], rows)])
+    return "\n".join([head, "", *lines(["measurement", "target", "found", "", "kind"], rows)])
 
 
 def as_json(samples: Samples, targets: Sequence[Target]) -> dict[str, Any]:

@@ -34,6 +34,7 @@ REQUIREMENTS: dict[str, tuple[str, ...]] = {
     "prefect": ("prefect==3.4.25 fastapi<0.119",),
     "dagster": ("dagster==1.12.2",),
     "apache-airflow": ("apache-airflow==3.3.2",),
+    "libtorrent": ("libtorrent==2.1.1",),
     "hyperopt": ("setuptools<80", "hyperopt", "pyspark==4.3.0"),
 }
 """What each needs, installed one after the other."""

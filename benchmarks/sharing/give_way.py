@@ -14,15 +14,18 @@ from __future__ import annotations
 
 import argparse
 import shutil
-import subprocess
 import sys
 import time
 from contextlib import ExitStack
 
-from backgrounds import BACKGROUNDS, LIBTORRENT, PEERS, Background
+from backgrounds import BACKGROUNDS, PEERS, Background
 from figures import STEP_S, Figures, Receiver, Times, share
-from namespaces import RECEIVER, Rig, is_possible, rig
+from namespaces import HERE, RECEIVER, Rig, is_possible, rig
 from several import limits, several
+
+sys.path.insert(0, str(HERE.parent))
+
+from rig.venvs import python_of
 
 CASES = (((0.0, 0.0), None), ((0.0, 5.0), None), ((0.0, 3.0, 6.0), 10.0), ((0.0, 2.0, 4.0, 6.0), None))
 """When transfers begin, and when the first of them leaves."""
@@ -130,9 +133,8 @@ def main() -> int:
     names = [name for name in BACKGROUNDS if given.only is None or given.only in name]
     if shutil.which("rsync") is None:
         names = [name for name in names if not name.startswith("rsync")]
-    if "one" in parts and not LIBTORRENT.exists() and any(name.startswith("libtorrent") for name in names):
-        subprocess.run([sys.executable, "-m", "venv", str(LIBTORRENT.parents[1])], check=True)
-        subprocess.run([str(LIBTORRENT), "-m", "pip", "install", "-q", "libtorrent==2.1.1"], check=True)
+    if "one" in parts and any(name.startswith("libtorrent") for name in names):
+        python_of("libtorrent", HERE.parents[1])
     print(f"link of {given.mbit:.0f} Mbit/s\n")
     if "one" in parts:
         one_by_one(given.mbit, depths, names)

@@ -22,10 +22,10 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-LIBTORRENT = ROOT / ".venvs" / "libtorrent" / "bin" / "python"
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "benchmarks")]
 
 from rig import findings  # noqa: E402
+from rig.venvs import python_of  # noqa: E402
 
 from cargobike.sharing.catalogue.entry import Question  # noqa: E402
 from cargobike.sharing.getting.front import get  # noqa: E402
@@ -107,11 +107,8 @@ def serve(folder: Path, source: str) -> None:
 def loopback(folder: Path, mb: int) -> Found:
     """Get a file over loopback, beside libtorrent's TCP; each in turn, three times."""
     text = f"{mb} MB over loopback: rate of libtorrent over TCP"
-    if not LIBTORRENT.exists():
-        print("loopback: needs libtorrent in .venvs/libtorrent, which give_way.py makes")
-        return [findings.at_least(text, None, 0.8)]
     source = write_random(folder / "source" / "file", mb).parent
-    subprocess.run([str(LIBTORRENT), "torrents.py", "make", str(folder / "torrent"), str(mb)], cwd=HERE, check=True)
+    subprocess.run([*torrents(), "make", str(folder / "torrent"), str(mb)], cwd=HERE, check=True)
     ours, theirs = [], []
     with member(folder / "seed", source) as address:
         for number in range(3):
@@ -131,9 +128,14 @@ def loopback(folder: Path, mb: int) -> Found:
     return [findings.at_least(text, ratio, 0.8, " ×", gate=True)]
 
 
+def torrents() -> list[str]:
+    """Return what starts the peer, in an environment that is made if there is none."""
+    return [str(python_of("libtorrent", ROOT)), "torrents.py"]
+
+
 def torrent_seconds(folder: Path, number: int) -> float:
     """Return how long libtorrent takes for the same, from the first byte to the last."""
-    program = [str(LIBTORRENT), "torrents.py"]
+    program = torrents()
     seed = subprocess.Popen([*program, "seed", str(folder), "tcp", "127.0.0.1", "600"], cwd=HERE)
     try:
         leech = [*program, "leech", str(folder), "tcp", "127.0.0.2", "600", "127.0.0.1"]

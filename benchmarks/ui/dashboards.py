@@ -241,7 +241,6 @@ def measure(found: list[System], rounds: int) -> dict[str, dict[str, list[float]
                 if number % 2 == 0:
                     for name, seconds in painted(system).items():
                         mine.setdefault(f"page warm: {name}", []).append(seconds)
-            table(samples)
             print(f"round {number + 1}: {system.name} done, load {os.getloadavg()[0]:.1f}", file=sys.stderr)
     return samples
 
@@ -293,7 +292,7 @@ def judged(samples: dict[str, dict[str, list[float]]]) -> list[findings.Target]:
 
 
 def table(samples: dict[str, dict[str, list[float]]]) -> None:
-    """Print what is known so far."""
+    """Print what was found."""
     print("| system | question | median s | range |\n| --- | --- | ---: | --- |")
     for system, questions in samples.items():
         for name, values in questions.items():
