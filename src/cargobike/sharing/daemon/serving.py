@@ -232,8 +232,7 @@ class Daemon:
                 _log.exception("Comparing catalogues failed")
                 self._stopping.wait(1.0)
             rounds += 1
-            if not self.membership.book.has_untried():  # others have told of a member that is new
-                self._soon.wait(self._gossip_s)
+            self._soon.wait(self._gossip_s)
 
     def _gossip(self, rounds: int) -> int:
         book = self.membership.book
@@ -249,6 +248,8 @@ class Daemon:
             elif self._problems.get(address) != str(problem):
                 self._problems[address] = str(problem)
                 _log.info("%s: %s", address, problem)
+        if book.has_untried():  # others have told of a member that is new
+            self._soon.set()
         return sum(problem is None for problem in outcome.values())
 
     def _answer(self, request: Request) -> Reply:

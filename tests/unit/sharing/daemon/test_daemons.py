@@ -39,9 +39,9 @@ def test_records_spread_to_members_that_only_know_a_third(tmp_path: Path) -> Non
     projects = [project_at(tmp_path / name) for name in ("meeting", "first", "second")]
     with contextlib.ExitStack() as stack:
         rendezvous = stack.enter_context(Daemon(projects[0], lab(), gives=False))
-        with (
-            Daemon(projects[1], lab(), peers=[rendezvous.address]) as first,
-            Daemon(projects[2], lab(), peers=[rendezvous.address]) as second,
+        with (  # which compare catalogues only when there is a reason to
+            Daemon(projects[1], lab(), peers=[rendezvous.address], gossip_s=3600) as first,
+            Daemon(projects[2], lab(), peers=[rendezvous.address], gossip_s=3600) as second,
         ):
             publish(first.membership, tmp_path / "source")
             for project in (projects[1], projects[0], projects[2]):
