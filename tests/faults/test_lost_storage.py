@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import signal
 import subprocess
@@ -275,10 +276,13 @@ def test_processes_that_were_forked_use_it_too(
     for number in range(2):
         pid = os.fork()
         if pid == 0:
-            signal.alarm(60)
-            is_fine = storage.read("a") == b"parent" and storage.create(f"child/{number}", b"x")
-            is_fine = is_fine and storage.arrow()[0] is not None
-            os._exit(0 if is_fine else 1)
+            status = 1
+            try:
+                faulthandler.dump_traceback_later(60, exit=True)  # a handler of signals would go on with the tests
+                is_fine = storage.read("a") == b"parent" and storage.create(f"child/{number}", b"x")
+                status = 0 if is_fine and storage.arrow()[0] is not None else 1
+            finally:
+                os._exit(status)
         children.append(pid)
     assert [os.waitpid(pid, 0)[1] for pid in children] == [0, 0]
     # Not tried again: nothing that they did has disturbed the connections of this process.

@@ -54,7 +54,7 @@ def test_a_call_that_raised_raises_the_same_again_on_resume(tmp_path: Path) -> N
     run = pipelines.resume("last", retrain)
 
     assert run.result == {"score": 0.5}
-    assert [step.state for step in run.steps] == [StepState.COMPLETED, StepState.FAILED, StepState.COMPLETED]
+    assert [step.state for step in run.steps] == [StepState.COMPLETED, StepState.REFUSED, StepState.COMPLETED]
 
 
 def test_a_call_whose_driver_died_is_found_again() -> None:
