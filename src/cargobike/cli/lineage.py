@@ -14,9 +14,19 @@ from cargobike.cli.printing import cell, console, print_json
 from cargobike.cli.terminal import neutralized
 from cargobike.core.errors import CargobikeError, NotFoundError
 from cargobike.core.registering.lazy import load
-from cargobike.core.registering.lineage_trees import Line, trees_of
+from cargobike.core.registering.lineage_trees import Line, tree_of
 from cargobike.core.registering.products import products
-from cargobike.core.registering.tracing import Edge, Thing, all_edges, find_things, page_of, reached_from, titles_of
+from cargobike.core.registering.tracing import (
+    Edge,
+    Thing,
+    all_edges,
+    find_things,
+    follow,
+    page_of,
+    reached_from,
+    steps_of,
+    titles_of,
+)
 from cargobike.store.files import project
 
 
@@ -58,7 +68,8 @@ def lineage(
             }
         )
         return
-    for each in trees_of(edges, things, depth):
+    sources, uses = steps_of(edges)
+    for each in [tree_of(follow(sources, uses, [thing]), thing, depth) for thing in things]:
         tree = Tree(cell(_called(each.thing, titles), "bold"), guide_style="dim")
         for word, lines in (("came from", each.sources), ("used by", each.uses)):
             branch = tree.add(cell(word if lines else f"{word}: nothing that is recorded", "dim"))

@@ -17,4 +17,4 @@ def edges(project: ProjectFolder) -> Iterator[Edge]:
             continue
         made, origin = table.origin, table.manifest.origin
         detail = f"part {origin.part}" if origin.part else ""
-        yield Edge(Thing(*made[:3]), Thing(*origin[:3]), detail=detail)
+        yield Edge(Thing(*made[:3]), Thing(*origin[:3]), detail=detail, at=table.manifest.at)

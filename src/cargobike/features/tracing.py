@@ -17,7 +17,7 @@ def edges(folder: ProjectFolder) -> Iterator[Edge]:
     """Yield what the groups, views and training datasets of a project were made from, in this order."""
     storage = storage_of(folder)
     for group, origin in group_origins(storage):
-        yield Edge(group, origin.thing, detail=f"commit {origin.commit}")
+        yield Edge(group, origin.thing, detail=f"commit {origin.commit}", at=origin.at)
     for view in read_views(storage):
         yield from _of_view(view)
     for dataset in read_datasets(storage):
@@ -41,13 +41,15 @@ def _of_view(view: ViewRecord) -> Iterator[Edge]:
     made = Thing("view", view.name, str(view.version))
     for group, version in dict.fromkeys((each.group, each.version) for each in view.features):
         names = [each.feature for each in view.features if each.group == group]
-        yield Edge(made, Thing("group", group, str(version)), detail=", ".join(names))
+        yield Edge(made, Thing("group", group, str(version)), detail=", ".join(names), at=view.at)
 
 
 def _of_dataset(dataset: DatasetRecord) -> Iterator[Edge]:
     made = Thing("dataset", dataset.name, str(dataset.version))
-    yield Edge(made, Thing("view", dataset.view, str(dataset.view_version)))
+    yield Edge(made, Thing("view", dataset.view, str(dataset.view_version)), at=dataset.at)
     for group, version in dataset.group_versions.items():
-        yield Edge(made, Thing("group", group, str(version)), detail=f"commit {dataset.commits.get(group)}")
+        yield Edge(
+            made, Thing("group", group, str(version)), detail=f"commit {dataset.commits.get(group)}", at=dataset.at
+        )
     for source in dataset.made_from:
-        yield Edge(made, Thing(*source), detail="labels")
+        yield Edge(made, Thing(*source), detail="labels", at=dataset.at)

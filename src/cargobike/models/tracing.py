@@ -18,4 +18,4 @@ def edges(project: ProjectFolder) -> Iterator[Edge]:
         made = Thing("model", model.name, str(summary.version))
         for source in summary.sources:
             thing = Thing(source.kind, source.name, source.version)
-            yield Edge(made, thing, _RELATIONS.get(source.relation, "made from"), source.detail)
+            yield Edge(made, thing, _RELATIONS.get(source.relation, "made from"), source.detail, at=summary.at)

@@ -47,12 +47,13 @@ def _edges_of(record: RunRecord) -> Iterator[Edge]:
     run = Thing("pipeline", record.pipeline, record.id)
     told = set()
     for number in sorted(record.steps):
-        for made, change in made_by(record.steps[number]):
+        step = record.steps[number]
+        for made, change in made_by(step):
             if (made, change) not in told:
                 told.add((made, change))
-                yield Edge(made, run, detail=change or f"step {number}")
+                yield Edge(made, run, detail=change or f"step {number}", at=step.started_at or step.asked_at)
     for thing, detail in _causes(record.started.cause):
-        yield Edge(run, thing, "triggered by", detail)
+        yield Edge(run, thing, "triggered by", detail, at=record.started.at)
 
 
 def _causes(cause: dict[str, Any]) -> Iterator[tuple[Thing, str]]:

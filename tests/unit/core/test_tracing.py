@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +14,16 @@ from cargobike.core.errors import NotFoundError, StoreError
 from cargobike.core.layout import ProjectFolder
 from cargobike.core.registering import tracing
 from cargobike.core.registering.products import Product
-from cargobike.core.registering.tracing import Edge, Edges, Thing, all_edges, lineage_of, page_of, users_of
+from cargobike.core.registering.tracing import (
+    Edge,
+    Edges,
+    Thing,
+    all_edges,
+    lineage_of,
+    page_of,
+    reached_from,
+    users_of,
+)
 
 PROJECT = ProjectFolder(Path("/nowhere"))
 KINDS = ("group", "view", "dataset", "table")
@@ -66,6 +76,58 @@ def test_lineage_is_what_a_plain_search_finds(edges: list[Edge], wanted: int) ->
         assert set(found.uses) == reached_plainly(edges, begins, towards_sources=False)
         assert len(found.sources) == len(set(found.sources)), "an edge is told once"
         assert sorted(users_of(PROJECT, begin)) == sorted(edge for edge in edges if edge.source == begin)
+
+
+State = tuple[Thing, float]
+
+
+def way_up(edges: list[Edge], edge: Edge, bound: float) -> float | None:
+    """Return until when its source counts, `None` if the edge or the source came later than what it leads to."""
+    then = edge.at or bound
+    born = min((one.at for one in edges if one.made == edge.source), default=0.0)
+    return then if then <= bound and born <= then else None
+
+
+def way_down(_edges: list[Edge], edge: Edge, bound: float) -> float | None:
+    return None if edge.at and edge.at < bound else edge.at or bound
+
+
+@given(graphs, st.lists(st.integers(0, 4), min_size=40, max_size=40), st.integers(0, 15))
+def test_lineage_is_right_in_time(plain: list[Edge], times: list[int], wanted: int) -> None:
+    """Compared with walking every way, with every time at which something can be reached."""
+    edges = [edge._replace(at=float(at)) for edge, at in zip(plain, times, strict=False)]
+    found = reached_from(edges, [thing(wanted)])
+    for told, way, far, up in ((found.sources, way_up, math.inf, 0), (found.uses, way_down, -math.inf, 1)):
+        states: set[State] = {(thing(wanted), far)}
+        while True:
+            walked = {
+                (edge, then)
+                for begin, bound in states
+                for edge in edges
+                if edge[up] == begin and (then := way(edges, edge, bound)) is not None
+            }
+            further: set[State] = {(edge.made if up else edge.source, then) for edge, then in walked}
+            if further <= states:
+                break
+            states |= further
+        assert set(told) == {edge for edge, _ in walked}
+
+
+def test_what_came_to_a_group_later_is_not_in_what_was_made_from_it_before() -> None:
+    group, season, digits = Thing("group", "g", "1"), Thing("dataset", "d", "1"), Thing("model", "m", "1")
+    before, after = Thing("file", "before"), Thing("file", "after")
+    edges = [
+        Edge(group, before, at=1.0),
+        Edge(season, group, at=2.0),
+        Edge(digits, season, "trained on", at=3.0),
+        Edge(group, after, at=4.0),
+    ]
+    assert {edge.source for edge in reached_from(edges, [digits]).sources} == {season, group, before}
+    assert {edge.source for edge in reached_from(edges, [group]).sources} == {before, after}
+    assert {edge.made for edge in reached_from(edges, [after]).uses} == {group}
+    assert {edge.made for edge in reached_from(edges, [before]).uses} == {group, season, digits}
+    unknown = [edge._replace(at=0.0) for edge in edges]
+    assert {edge.made for edge in reached_from(unknown, [after]).uses} == {group, season, digits}
 
 
 def test_the_nearest_come_first(monkeypatch: pytest.MonkeyPatch) -> None:

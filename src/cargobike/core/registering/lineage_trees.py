@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from cargobike.core.registering.tracing import Edge, Thing
+from cargobike.core.registering.tracing import Edge, Lineage, Thing
 
 MOST_BRANCHES: Final = 20
 """How many things are shown below one; a training dataset may have fed ten thousand experiments."""
@@ -40,23 +39,24 @@ class Trees(NamedTuple):
     uses: list[Line]
 
 
-def trees_of(edges: Sequence[Edge], things: Sequence[Thing], depth: int = 0) -> list[Trees]:
-    """Return the trees of some things, each as lines in the order in which they are read.
+def tree_of(lineage: Lineage, thing: Thing, depth: int = 0) -> Trees:
+    """Return the trees of a thing as lines, in the order in which they are read.
 
     A thing that can be reached on several ways stands in each place, and what is below it in the first one alone, so
     that circles end. At most `MOST_BRANCHES` of the same kind are shown below one thing, `MOST_LINES` in a tree.
 
     Args:
-        edges: What is known.
-        things: What to make trees of.
+        lineage: What it came from, and what came from it.
+        thing: What to make trees of.
         depth: How many steps away things may be; 0 for any number.
     """
     sources: dict[Thing, list[tuple[Edge, Thing]]] = {}
     uses: dict[Thing, list[tuple[Edge, Thing]]] = {}
-    for edge in dict.fromkeys(edges):
+    for edge in lineage.sources:
         sources.setdefault(edge.made, []).append((edge, edge.source))
+    for edge in lineage.uses:
         uses.setdefault(edge.source, []).append((edge, edge.made))
-    return [Trees(thing, _lines(sources, thing, depth), _lines(uses, thing, depth)) for thing in things]
+    return Trees(thing, _lines(sources, thing, depth), _lines(uses, thing, depth))
 
 
 def _lines(steps: dict[Thing, list[tuple[Edge, Thing]]], root: Thing, depth: int) -> list[Line]:

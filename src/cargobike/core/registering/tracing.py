@@ -7,7 +7,8 @@ product knows those of the others; they meet here, in things that have a kind, a
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, Literal, NamedTuple
 from urllib.parse import quote
 
@@ -49,6 +50,7 @@ class Edge(NamedTuple):
         relation: How.
         detail: More about it: a commit, features, a trial.
         title: What people call the thing, where its name is an id.
+        at: When that was, in seconds since 1970, if it was once and for all; 0 if that is not known.
     """
 
     made: Thing
@@ -56,6 +58,7 @@ class Edge(NamedTuple):
     relation: Relation = "made from"
     detail: str = ""
     title: str = ""
+    at: float = 0.0
 
 
 class Lineage(NamedTuple):
@@ -150,12 +153,73 @@ def in_order(things: Iterable[Thing]) -> list[Thing]:
     return sorted(things, key=lambda thing: (thing.kind, thing.name, _counted(thing.version)))
 
 
-def reached_from(edges: Sequence[Edge], things: Sequence[Thing]) -> Lineage:
-    """Return the edges that lead away from things in both directions, the nearest first."""
-    return Lineage(
-        _reached(edges, things, lambda edge: (edge.made, edge.source)),
-        _reached(edges, things, lambda edge: (edge.source, edge.made)),
-    )
+Steps = Mapping[Thing, Sequence[Edge]]
+
+
+def steps_of(edges: Iterable[Edge]) -> tuple[Steps, Steps]:
+    """Return the edges from each thing to what it came from, and those to what came from it."""
+    sources: dict[Thing, list[Edge]] = {}
+    uses: dict[Thing, list[Edge]] = {}
+    for edge in edges:
+        sources.setdefault(edge.made, []).append(edge)
+        uses.setdefault(edge.source, []).append(edge)
+    return sources, uses
+
+
+def reached_from(edges: Iterable[Edge], things: Iterable[Thing]) -> Lineage:
+    """Return the edges that lead away from things in both directions, the nearest first; see `follow`."""
+    return follow(*steps_of(edges), things)
+
+
+def follow(sources: Steps, uses: Steps, things: Iterable[Thing]) -> Lineage:
+    """Return the edges that lead away from things in both directions, the nearest first, right in time.
+
+    A group that a training dataset was made from goes on to grow: what came to it later is not in the dataset.
+
+    Args:
+        sources: The edges from each thing to what it came from.
+        uses: The edges from each thing to what came from it.
+        things: Where to begin.
+    """
+    begin = tuple(things)
+    return Lineage(_sources(sources, begin), _uses(uses, begin))
+
+
+def _sources(steps: Steps, begin: Iterable[Thing]) -> list[Edge]:
+    """Follow what each thing came from, as far as it had come by the time at which something came from the thing."""
+    until = dict.fromkeys(begin, math.inf)
+    front, found = dict(until), dict[Edge, None]()
+    while front:
+        after: dict[Thing, float] = {}
+        for thing, bound in front.items():
+            for edge in steps.get(thing, ()):
+                then = edge.at or bound
+                own = steps.get(edge.source, ())
+                if then > bound or (own and all(one.at > then for one in own)):  # the source itself came later
+                    continue
+                found[edge] = None
+                if then > until.get(edge.source, -math.inf):
+                    until[edge.source] = after[edge.source] = then
+        front = after
+    return list(found)
+
+
+def _uses(steps: Steps, begin: Iterable[Thing]) -> list[Edge]:
+    """Follow what came from each thing, from the time on at which it had come from where we began."""
+    since = dict.fromkeys(begin, -math.inf)
+    front, found = dict(since), dict[Edge, None]()
+    while front:
+        after: dict[Thing, float] = {}
+        for thing, bound in front.items():
+            for edge in steps.get(thing, ()):
+                if edge.at and edge.at < bound:
+                    continue
+                found[edge] = None
+                then = edge.at or bound
+                if then < since.get(edge.made, math.inf):
+                    since[edge.made] = after[edge.made] = then
+        front = after
+    return list(found)
 
 
 def titles_of(edges: Iterable[Edge]) -> dict[Thing, str]:
@@ -179,17 +243,3 @@ def users_of(project: ProjectFolder, thing: Thing, problems: list[str] | None = 
 
 def _counted(version: str) -> tuple[int, str]:
     return (int(version), "") if version.isdecimal() else (0, version)
-
-
-def _reached(edges: Sequence[Edge], begin: Sequence[Thing], ends: Callable[[Edge], tuple[Thing, Thing]]) -> list[Edge]:
-    """Return the edges that lead away from things, in one direction, the nearest first."""
-    leaving: dict[Thing, list[Edge]] = {}
-    for edge in edges:
-        leaving.setdefault(ends(edge)[0], []).append(edge)
-    seen, found, front = set(begin), [], list(begin)
-    while front:
-        step = [edge for thing in front for edge in leaving.get(thing, ())]
-        found += step
-        front = [thing for thing in dict.fromkeys(ends(edge)[1] for edge in step) if thing not in seen]
-        seen.update(front)
-    return found

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
@@ -31,12 +32,13 @@ _FILE: Final = re.compile(
 
 
 class GroupOrigin(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that rows of a group came from, and the first commit that had rows of it."""
+    """Something that rows of a group came from, and the first commit that had rows of it, with its time if known."""
 
     kind: str
     name: str
     version: str = ""
     commit: int = 0
+    at: float = 0.0
 
     @property
     def thing(self) -> Thing:
@@ -98,7 +100,7 @@ def remember_origins(
     own = Thing("group", definition.name, str(definition.version))
     for thing in dict.fromkeys(things):
         if thing != own and thing not in written:
-            origin = GroupOrigin(kind=thing.kind, name=thing.name, version=thing.version, commit=commit)
+            origin = GroupOrigin(kind=thing.kind, name=thing.name, version=thing.version, commit=commit, at=time.time())
             storage.create(_path(definition, thing), msgspec.json.encode(origin))
             written.add(thing)
 

@@ -111,7 +111,7 @@ def version_page(state: Server, templates: Pages, name: Name, version: Number) -
     return templates.page("models/version.html", shown=shown, card=as_html(shown.card))
 
 
-def _users(state: ServerState, name: str, version: int) -> list[Edge]:
+def _users(state: ServerState, name: str, version: int) -> Sequence[Edge]:
     return state.edges.uses_of(Thing("model", name, str(version)))
 
 

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from cargobike.core.errors import NotFoundError
 from cargobike.core.layout import ProjectFolder
-from cargobike.core.registering.tracing import Edge, Thing, all_edges, in_order, titles_of
+from cargobike.core.registering.tracing import (
+    Edge,
+    Lineage,
+    Steps,
+    Thing,
+    all_edges,
+    follow,
+    in_order,
+    steps_of,
+    titles_of,
+)
 from cargobike.ui.web.overview.refreshed import Lately
 
 _QUICK_S: Final = 0.2
@@ -27,8 +37,8 @@ class KnownEdges(NamedTuple):
 
     edges: list[Edge]
     titles: dict[Thing, str]
-    uses: dict[Thing, list[Edge]]
-    sources: dict[Thing, list[Edge]]
+    uses: Steps
+    sources: Steps
     called: dict[str, list[Thing]]
     problems: list[str]
 
@@ -45,11 +55,9 @@ class KnownEdges(NamedTuple):
             )
         return in_order(things)
 
-    def around(self, things: Sequence[Thing]) -> list[Edge]:
-        """Return the edges that can be reached from things, in either direction: all that their lineage is made of."""
-        up = _reached(self.sources, things, lambda edge: edge.source)
-        down = _reached(self.uses, things, lambda edge: edge.made)
-        return list(dict.fromkeys([*up, *down]))
+    def around(self, things: Sequence[Thing]) -> Lineage:
+        """Return what things came from, and what came from them."""
+        return follow(self.sources, self.uses, things)
 
 
 class EdgeBook:
@@ -63,30 +71,16 @@ class EdgeBook:
         """Return all edges; those of a moment ago if reading them takes long."""
         return self._known.get()
 
-    def uses_of(self, thing: Thing) -> list[Edge]:
+    def uses_of(self, thing: Thing) -> Sequence[Edge]:
         """Return the edges that lead from a thing to what was directly made from it, or serves it."""
         return self.known().uses.get(thing, [])
 
     def _read(self) -> KnownEdges:
         problems: list[str] = []
         edges = list(all_edges(self._project, problems))
-        uses: dict[Thing, list[Edge]] = {}
-        sources: dict[Thing, list[Edge]] = {}
+        sources, uses = steps_of(edges)
         called: dict[str, list[Thing]] = {}
-        for edge in edges:
-            uses.setdefault(edge.source, []).append(edge)
-            sources.setdefault(edge.made, []).append(edge)
         for thing in uses.keys() | sources.keys():
             for name in {thing.name, thing.id}:
                 called.setdefault(name, []).append(thing)
         return KnownEdges(edges, titles_of(edges), uses, sources, called, problems)
-
-
-def _reached(steps: Mapping[Thing, list[Edge]], begin: Iterable[Thing], end: Callable[[Edge], Thing]) -> list[Edge]:
-    seen, found, front = set(begin), [], list(begin)
-    while front:
-        edges = [edge for thing in front for edge in steps.get(thing, ())]
-        found += edges
-        front = [thing for thing in dict.fromkeys(map(end, edges)) if thing not in seen]
-        seen.update(front)
-    return found

@@ -5,15 +5,15 @@ What a thing came from stands left of it, what came from it right of it, each as
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from cargobike.core.registering.tracing import Edge, Thing
+from cargobike.core.registering.tracing import Edge, Lineage, Thing
 
 MOST_OF_A_KIND: Final = 8
 """How many things of one kind stand above each other; one box stands for the others."""
 MOST_STEPS: Final = 12
-"""How far away from the thing in the middle is drawn."""
+"""How far away from the thing in the middle boxes stand; what is further away stands there, too."""
 
 
 class Node(NamedTuple):
@@ -43,9 +43,10 @@ class Graph(NamedTuple):
     """The column of the thing that the graph is about."""
 
 
-def graph_of(edges: Sequence[Edge], thing: Thing) -> Graph:
+def graph_of(lineage: Lineage, thing: Thing) -> Graph:
     """Return the graph around a thing: everything that it came from, and everything that came from it."""
-    up, down = _steps(edges, lambda edge: (edge.made, edge.source)), _steps(edges, lambda edge: edge[1::-1])
+    up = _steps((edge.made, edge.source) for edge in lineage.sources)
+    down = _steps((edge.source, edge.made) for edge in lineage.uses)
     far = {one: -depth for one, depth in _depths(up, thing).items() if depth}
     far |= {one: depth for one, depth in _depths(down, thing).items() if depth and one not in far}
     far[thing] = 0
@@ -54,7 +55,7 @@ def graph_of(edges: Sequence[Edge], thing: Thing) -> Graph:
     columns: dict[int, list[Thing]] = {}
     for one in sorted(shown, key=lambda one: (shown[one], one.kind, one.name, one.version)):
         columns.setdefault(shown[one] - first, []).append(one)
-    pairs = _pairs(edges, far, stands_for)
+    pairs = _pairs((*lineage.sources, *lineage.uses), far, stands_for)
     _untangle(columns, [(pair[0], pair[1]) for pair in pairs])
     nodes = [
         Node(one, column, row, _more(one)) for column in sorted(columns) for row, one in enumerate(columns[column])
@@ -64,23 +65,38 @@ def graph_of(edges: Sequence[Edge], thing: Thing) -> Graph:
     return Graph(nodes, links, -first)
 
 
-def _steps(edges: Iterable[Edge], ends: Callable[[Edge], Sequence[object]]) -> dict[Thing, list[Thing]]:
+def _steps(pairs: Iterable[tuple[Thing, Thing]]) -> dict[Thing, list[Thing]]:
     steps: dict[Thing, dict[Thing, None]] = {}
-    for edge in edges:
-        begin, end = ends(edge)
-        steps.setdefault(begin, {})[end] = None  # type: ignore[index, arg-type]
+    for begin, end in pairs:
+        steps.setdefault(begin, {})[end] = None
     return {begin: list(ends) for begin, ends in steps.items()}
 
 
 def _depths(steps: dict[Thing, list[Thing]], begin: Thing) -> dict[Thing, int]:
-    """Return how far away everything is by its longest way, in rounds; circles end at `MOST_STEPS`."""
-    depths, front = {begin: 0}, [begin]
-    for depth in range(1, MOST_STEPS + 1):
-        front = list(dict.fromkeys(end for one in front for end in steps.get(one, ()) if end != begin))
-        if not front:
-            break
-        depths |= dict.fromkeys(front, depth)
-    return depths
+    """Return how far away everything is by its longest way; a step that closes a circle does not count."""
+    is_done = {begin: False}
+    order: list[Thing] = []
+    closing: set[tuple[Thing, Thing]] = set()
+    way = [(begin, iter(steps.get(begin, ())))]
+    while way:
+        one, ends = way[-1]
+        for end in ends:
+            if end not in is_done:
+                is_done[end] = False
+                way.append((end, iter(steps.get(end, ()))))
+                break
+            if not is_done[end]:
+                closing.add((one, end))
+        else:
+            is_done[one] = True
+            order.append(one)
+            way.pop()
+    depths = dict.fromkeys(reversed(order), 0)
+    for one in depths:
+        for end in steps.get(one, ()):
+            if (one, end) not in closing:
+                depths[end] = max(depths[end], depths[one] + 1)
+    return {one: min(depth, MOST_STEPS) for one, depth in depths.items()}
 
 
 def _thinned(far: dict[Thing, int]) -> tuple[dict[Thing, int], dict[Thing, Thing]]:

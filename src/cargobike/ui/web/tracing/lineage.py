@@ -9,7 +9,7 @@ from fastapi import APIRouter, Path, Query
 from starlette.responses import Response
 
 from cargobike.core.errors import NotFoundError
-from cargobike.core.registering.lineage_trees import trees_of
+from cargobike.core.registering.lineage_trees import tree_of
 from cargobike.core.registering.tracing import Edge, Thing, find_things, page_of, reached_from
 from cargobike.ui.answers import KeptThing, LineageAnswer, Step, Use
 from cargobike.ui.web.answering import REFUSALS, sends
@@ -46,7 +46,7 @@ def lineage(state: Server, kind: Kind, name: Name, version: Version = "", limit:
         things = known.find(Thing(kind, name, version).id, kind)
     except NotFoundError:
         things = find_things(known.edges, Thing(kind, name, version).id, kind)  # says which names are near
-    found, titles = reached_from(known.around(things), things), known.titles
+    found, titles = known.around(things), known.titles
     return LineageAnswer(
         things=[kept_thing(thing, titles.get(thing, "")) for thing in things],
         came_from=[_step(edge, titles) for edge in found.sources[:limit]],
@@ -72,16 +72,17 @@ def lineage_page(state: Server, templates: Pages, kind: Kind, name: Name, versio
         things = [wanted]
         problems.append(str(error))
     middle = things[-1]  # the newest version
-    edges = known.around(things[-_MOST_TREES:])
-    found = reached_from(edges, [middle])
+    found = known.around([middle])
+    # A model that was trained because of an alarm need not be trained again when what raised it was wrong.
+    kept = [edge for edge in found.uses if edge.relation != "triggered by"]
     return templates.page(
         "lineage.html",
         wanted=wanted,
         middle=middle,
-        graph=draw(graph_of(edges, middle), middle, known.titles),
+        graph=draw(graph_of(found, middle), middle, known.titles),
         inputs=_by_kind(edge.source for edge in found.sources),
-        affected=_by_kind(edge.made for edge in found.uses),
-        trees=trees_of(edges, things[-_MOST_TREES:]),
+        affected=_by_kind(edge.made for edge in reached_from(kept, [middle]).uses),
+        trees=[tree_of(known.around([thing]), thing) for thing in things[-_MOST_TREES:]],
         others=things[:-1],
         titles=known.titles,
         page_of=page_of,
