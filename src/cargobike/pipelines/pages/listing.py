@@ -98,7 +98,8 @@ class Runs:
             started = read_header(folder.journal, RUN_FACTS)
         except CargobikeError:
             started = None
-        started = started or RunStarted(at=_changed_at(folder), id=name, pipeline="")
+        if started is None:  # the driver may be about to write its first line: this is not remembered
+            return RunStarted(at=_changed_at(folder), id=name, pipeline="")
         self._started[name] = started
         return started
 

@@ -102,6 +102,18 @@ def test_runs_are_listed_the_newest_first_and_found(client: TestClient) -> None:
     assert page.index("later") < page.index("run-1")
 
 
+def test_a_run_that_was_seen_before_its_first_line_was_written_is_found_by_its_pipeline(client: TestClient) -> None:
+    folder = folder_of(project.prepare(), "fresh")
+    folder.root.mkdir(parents=True)
+    folder.journal.touch()
+    listed = {one["run"]: one["pipeline"] for one in client.get("/api/v1/pipelines/runs").json()["runs"]}
+    assert listed == {"run-1": "retrain", "fresh": ""}
+    with JournalWriter(folder.journal) as journal:
+        journal.append([RunStarted(at=500.0, id="fresh", pipeline="retrain")])
+    found = client.get("/api/v1/pipelines/runs", params={"pipeline": "retrain"}).json()["runs"]
+    assert [one["run"] for one in found] == ["fresh", "run-1"]
+
+
 def test_a_run_that_changed_is_read_again_and_a_damaged_one_is_said(client: TestClient, run: RunFolder) -> None:
     running = write_run("now", step(1, "waits")[:2], at=400.0)
     with DriverLock(running):
