@@ -17,7 +17,7 @@ def edges(folder: ProjectFolder) -> Iterator[Edge]:
     """Yield what the groups, views and training datasets of a project were made from, in this order."""
     storage = storage_of(folder)
     for group, origin in group_origins(storage):
-        yield Edge(group, origin.thing, detail=f"commit {origin.commit}", at=origin.at)
+        yield Edge(group, origin.thing, detail=f"commit {origin.commit}", at=origin.at, goes_on=True)
     for view in read_views(storage):
         yield from _of_view(view)
     for dataset in read_datasets(storage):
@@ -41,7 +41,7 @@ def _of_view(view: ViewRecord) -> Iterator[Edge]:
     made = Thing("view", view.name, str(view.version))
     for group, version in dict.fromkeys((each.group, each.version) for each in view.features):
         names = [each.feature for each in view.features if each.group == group]
-        yield Edge(made, Thing("group", group, str(version)), detail=", ".join(names), at=view.at)
+        yield Edge(made, Thing("group", group, str(version)), detail=", ".join(names), at=view.at, goes_on=True)
 
 
 def _of_dataset(dataset: DatasetRecord) -> Iterator[Edge]:

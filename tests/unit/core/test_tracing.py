@@ -83,19 +83,25 @@ State = tuple[Thing, float]
 
 def way_up(edges: list[Edge], edge: Edge, bound: float) -> float | None:
     """Return until when its source counts, `None` if the edge or the source came later than what it leads to."""
-    then = edge.at or bound
     born = min((one.at for one in edges if one.made == edge.source), default=0.0)
-    return then if then <= bound and born <= then else None
+    if edge.at > bound or (not edge.at and born > bound):
+        return None
+    return bound if edge.goes_on or not edge.at else edge.at
 
 
 def way_down(_edges: list[Edge], edge: Edge, bound: float) -> float | None:
-    return None if edge.at and edge.at < bound else edge.at or bound
+    if not edge.at:
+        return bound
+    return max(edge.at, bound) if edge.goes_on or edge.at >= bound else None
 
 
-@given(graphs, st.lists(st.integers(0, 4), min_size=40, max_size=40), st.integers(0, 15))
-def test_lineage_is_right_in_time(plain: list[Edge], times: list[int], wanted: int) -> None:
+times = st.lists(st.tuples(st.integers(0, 4), st.booleans()), min_size=40, max_size=40)
+
+
+@given(graphs, times, st.integers(0, 15))
+def test_lineage_is_right_in_time(plain: list[Edge], times: list[tuple[int, bool]], wanted: int) -> None:
     """Compared with walking every way, with every time at which something can be reached."""
-    edges = [edge._replace(at=float(at)) for edge, at in zip(plain, times, strict=False)]
+    edges = [edge._replace(at=float(at), goes_on=on) for edge, (at, on) in zip(plain, times, strict=False)]
     found = reached_from(edges, [thing(wanted)])
     for told, way, far, up in ((found.sources, way_up, math.inf, 0), (found.uses, way_down, -math.inf, 1)):
         states: set[State] = {(thing(wanted), far)}
@@ -117,10 +123,10 @@ def test_what_came_to_a_group_later_is_not_in_what_was_made_from_it_before() -> 
     group, season, digits = Thing("group", "g", "1"), Thing("dataset", "d", "1"), Thing("model", "m", "1")
     before, after = Thing("file", "before"), Thing("file", "after")
     edges = [
-        Edge(group, before, at=1.0),
+        Edge(group, before, at=1.0, goes_on=True),
         Edge(season, group, at=2.0),
         Edge(digits, season, "trained on", at=3.0),
-        Edge(group, after, at=4.0),
+        Edge(group, after, at=4.0, goes_on=True),
     ]
     assert {edge.source for edge in reached_from(edges, [digits]).sources} == {season, group, before}
     assert {edge.source for edge in reached_from(edges, [group]).sources} == {before, after}
@@ -128,6 +134,20 @@ def test_what_came_to_a_group_later_is_not_in_what_was_made_from_it_before() -> 
     assert {edge.made for edge in reached_from(edges, [before]).uses} == {group, season, digits}
     unknown = [edge._replace(at=0.0) for edge in edges]
     assert {edge.made for edge in reached_from(unknown, [after]).uses} == {group, season, digits}
+
+
+def test_what_comes_to_a_group_goes_on_to_those_that_are_fed_from_it() -> None:
+    raw, counted, view = Thing("group", "raw", "1"), Thing("group", "counted", "1"), Thing("view", "v", "1")
+    late = Thing("file", "late")
+    edges = [
+        Edge(counted, raw, at=1.0, goes_on=True),
+        Edge(view, counted, at=2.0, goes_on=True),
+        Edge(raw, late, at=3.0, goes_on=True),
+    ]
+    assert {edge.source for edge in reached_from(edges, [view]).sources} == {counted, raw, late}
+    assert {edge.made for edge in reached_from(edges, [late]).uses} == {raw, counted, view}
+    empty = [Edge(view, raw, at=1.0, goes_on=True), Edge(raw, late, at=3.0, goes_on=True)]
+    assert {edge.source for edge in reached_from(empty, [view]).sources} == {raw, late}, "a view of a group yet to fill"
 
 
 def test_the_nearest_come_first(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,7 +50,8 @@ class Edge(NamedTuple):
         relation: How.
         detail: More about it: a commit, features, a trial.
         title: What people call the thing, where its name is an id.
-        at: When that was, in seconds since 1970, if it was once and for all; 0 if that is not known.
+        at: When that was, in seconds since 1970; 0 if it is not known, or is so now and was otherwise before.
+        goes_on: Whether more may have come since, as rows come to a group again and again.
     """
 
     made: Thing
@@ -59,6 +60,7 @@ class Edge(NamedTuple):
     detail: str = ""
     title: str = ""
     at: float = 0.0
+    goes_on: bool = False
 
 
 class Lineage(NamedTuple):
@@ -193,15 +195,19 @@ def _sources(steps: Steps, begin: Iterable[Thing]) -> list[Edge]:
         after: dict[Thing, float] = {}
         for thing, bound in front.items():
             for edge in steps.get(thing, ()):
-                then = edge.at or bound
-                own = steps.get(edge.source, ())
-                if then > bound or (own and all(one.at > then for one in own)):  # the source itself came later
+                if edge.at > bound or (not edge.at and _came_later(steps.get(edge.source, ()), bound)):
                     continue
                 found[edge] = None
+                then = bound if edge.goes_on else edge.at or bound
                 if then > until.get(edge.source, -math.inf):
                     until[edge.source] = after[edge.source] = then
         front = after
     return list(found)
+
+
+def _came_later(own: Sequence[Edge], bound: float) -> bool:
+    """Tell whether a thing was made later, by the edges to what it came from: a deployment serves another one now."""
+    return bool(own) and all(edge.at > bound for edge in own)
 
 
 def _uses(steps: Steps, begin: Iterable[Thing]) -> list[Edge]:
@@ -212,10 +218,10 @@ def _uses(steps: Steps, begin: Iterable[Thing]) -> list[Edge]:
         after: dict[Thing, float] = {}
         for thing, bound in front.items():
             for edge in steps.get(thing, ()):
-                if edge.at and edge.at < bound:
+                if edge.at and edge.at < bound and not edge.goes_on:
                     continue
                 found[edge] = None
-                then = edge.at or bound
+                then = max(edge.at or bound, bound)
                 if then < since.get(edge.made, math.inf):
                     since[edge.made] = after[edge.made] = then
         front = after
