@@ -69,7 +69,8 @@ def lineage(
         )
         return
     sources, uses = steps_of(edges)
-    for each in [tree_of(follow(sources, uses, [thing]), thing, depth) for thing in things]:
+    for thing in things:
+        each = tree_of(follow(sources, uses, [thing]), thing, depth)
         tree = Tree(cell(_called(each.thing, titles), "bold"), guide_style="dim")
         for word, lines in (("came from", each.sources), ("used by", each.uses)):
             branch = tree.add(cell(word if lines else f"{word}: nothing that is recorded", "dim"))

@@ -26,7 +26,7 @@ OLDEST: Final = "cargobike.oldest"
 
 @dataclass(frozen=True, slots=True)
 class Standstill:
-    """A group as it is now, for who asks about it several times: commits that come meanwhile change nothing.
+    """A group as it is now, for callers that ask about it several times: commits that come meanwhile change nothing.
 
     Attributes:
         log: The log of the group.

@@ -82,7 +82,7 @@ def lineage_page(state: Server, templates: Pages, kind: Kind, name: Name, versio
         graph=draw(graph_of(found, middle), middle, known.titles),
         inputs=_by_kind(edge.source for edge in found.sources),
         affected=_by_kind(edge.made for edge in reached_from(kept, [middle]).uses),
-        trees=[tree_of(known.around([thing]), thing) for thing in things[-_MOST_TREES:]],
+        trees=[*(tree_of(known.around([thing]), thing) for thing in things[-_MOST_TREES:-1]), tree_of(found, middle)],
         others=things[:-1],
         titles=known.titles,
         page_of=page_of,
