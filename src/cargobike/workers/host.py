@@ -22,13 +22,14 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from cargobike.core.running.ending import process_ending
+from cargobike.core.running.forks import fork
 from cargobike.core.running.hosting import Begin, Fork, Forked, Gone, HostNews, HostOrder, Warm, decode_order
 from cargobike.core.running.inherited import DRIVER_FD
 from cargobike.core.settings import PROJECT
 from cargobike.workers.agent_loop import AgentLoop, Below, run_agent
 from cargobike.workers.processes import adopt_orphans, await_ends, end_descendants, volunteer
 from cargobike.workers.program import MakeProgram, Program, Seat
-from cargobike.workers.runner import open_stream
+from cargobike.workers.runner import open_stream, settle
 from cargobike.workers.template_ends import TemplateBelow, TemplateEnd, TemplateHere
 from cargobike.workers.template_loop import serve
 from cargobike.workers.whereabouts import host_of
@@ -129,7 +130,7 @@ class Host:
         self._send(Warm(failed))
 
     def _fork(self, order: Fork, config_fd: int, wire_fd: int = -1) -> None:
-        pid = os.fork()
+        pid = fork()
         if pid == 0:
             status = 1
             try:
@@ -230,16 +231,18 @@ def become_agent(
             if line is not None:
                 line[0].close()
             _redirect(*pipes)
+            settle(seat)
 
         connection = PairConnection(wire_fd)
-        template = TemplateHere(program, seat_of(_settings_of(config)), connection.poller, leave_behind)
+        seat = seat_of(_settings_of(config))
+        template = TemplateHere(program, seat, connection.poller, leave_behind)
         run_agent(AgentLoop(config, connection, below(template), gpus=gpus, version=version))
         return
 
     agent_end, template_end = _pair()
     settings_read, settings_write = os.pipe()
     me = os.getpid()
-    template_pid = os.fork()
+    template_pid = fork()
     if template_pid == 0:
         try:
             for fd in (wire_fd if config is not None else config_fd, settings_write, *mine):

@@ -117,7 +117,8 @@ class Program(Protocol):
     def run(self, seat: Seat, packet: bytes) -> Ended[Any]:
         """Work on an assignment, the encoded `Assign`; returns how that ended.
 
-        A process that ends instead, by an exception or otherwise, is reported to the driver as `Died`.
+        A process that ends instead, by an exception or otherwise, is reported to the driver as `Died`. All runners
+        begin with the same state of `random`: one that draws something seeds it.
         """
 
     def leave(self, seat: Seat) -> None:

@@ -14,7 +14,8 @@ import sys
 import sysconfig
 import termios
 import time
-from collections.abc import Set
+from _signal import signal as set_handler  # type: ignore[import-not-found] # `signal` wraps it in enumerations
+from collections.abc import Callable, Set
 from typing import TextIO
 
 from cargobike.core.running.forks import end_copy, flush_streams
@@ -36,38 +37,59 @@ STACK_SIGNAL = signal.SIGRTMIN + 7
 """The signal that makes a runner write the stacks of its threads."""
 
 
-def main(
-    program: Program, seat: Seat, inbox: socket.socket, parent_pid: int, modules: Set[str], *, is_spare: bool
-) -> None:
-    """Wait for an assignment, work on it and, if runners are reused, on those that follow; never returns.
+def settle(seat: Seat) -> None:
+    """Prepare a process for runners: what a template does once, none of its runners has to do.
 
-    Args:
-        program: What to run.
-        seat: Where this runner sits.
-        inbox: Where its first assignment comes from.
-        parent_pid: The template.
-        modules: The names of those that the template has imported.
-        is_spare: Whether there is time until it comes.
+    Each line that a forked process is the first to run copies pages that it shares with its parent.
     """
-    os.setpgid(0, 0)
-    die_with_parent(parent_pid)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     if seat.stack_fd >= 0:  # answered even if the interpreter does not respond
         faulthandler.register(STACK_SIGNAL, file=seat.stack_fd, all_threads=True)
     faulthandler.enable(file=2, all_threads=True)  # a crash in compiled code shows which line of Python led to it
     for variable in ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"):
         os.environ[variable] = ",".join(seat.gpus)
-    streams = (sys.stdout, sys.stderr)
+
+
+def wait_for_first(program: Program, seat: Seat, inbox: socket.socket, *, is_spare: bool) -> bytes:
+    """Wait for the first assignment of a runner that was forked before there was one.
+
+    Args:
+        program: What to run.
+        seat: Where this runner sits.
+        inbox: Where the assignment comes from.
+        is_spare: Whether there is time until it comes.
+
+    Returns:
+        The assignment, empty if it was a spare that was not needed.
+    """
     if is_spare:
         program.rehearse(seat)
     with inbox:
-        packet = PacketReader(inbox).receive(wait=True)  # empty if it was a spare that was not needed
+        return PacketReader(inbox).receive(wait=True) or b""
+
+
+def main(program: Program, seat: Seat, first: Callable[[], bytes], parent_pid: int, modules: Set[str]) -> None:
+    """Work on an assignment and, if runners are reused, on those that follow; never returns.
+
+    Args:
+        program: What to run.
+        seat: Where this runner sits.
+        first: Returns its first assignment, empty if there is none.
+        parent_pid: The template.
+        modules: The names of those that the template has imported.
+    """
+    os.setpgid(0, 0)
+    die_with_parent(parent_pid)
+    set_handler(signal.SIGINT, signal.default_int_handler)
+    streams = (sys.stdout, sys.stderr)
+    packet: bytes | None = first()
     has_worked = bool(packet)
     line = _Line(seat.line, seat.agent) if seat.line is not None else None
     packets = PacketReader(seat.agent) if seat.reuse and line is None else None
     while packet:
         _work(program, seat, packet, modules)
+        if not seat.reuse:
+            break
         _restore(streams)
         packet = line.next() if line is not None else _next(packets) if packets is not None else None
     _leave()

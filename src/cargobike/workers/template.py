@@ -45,14 +45,19 @@ Event = Heard | Ended | Unread | Rested
 
 
 class Fork(msgspec.Struct, gc=False):
-    """Fork a runner that is called by this number from now on."""
+    """Fork a runner that is called by this number from now on.
+
+    It is born with its first assignment, `packet`, or waits for it: as a spare, for which there is time to rehearse, or
+    not.
+    """
 
     runner: int
-    is_spare: bool
+    packet: bytes = b""
+    is_spare: bool = False
 
 
 class Give(msgspec.Struct, gc=False):
-    """Give a runner its first assignment."""
+    """Give a runner that waits its first assignment."""
 
     runner: int
     packet: bytes
@@ -140,24 +145,28 @@ class Template:
             self._unread(event.packets)
         elif self.spare_is_due:
             self.spare_is_due = False
-            self._spare = self._fork(is_spare=True)
+            self._spare = self._next_number()
+            commands.append(Fork(self._spare, is_spare=True))
         elif self._reuse and not self._last_number:
-            self._spare = self._fork(is_spare=False)  # the first runner: it will be needed, and need not be rehearsed
+            self._spare = self._next_number()  # the first runner: it will be needed, and need not be rehearsed
+            commands.append(Fork(self._spare))
         if self._working is None and self._waiting:
             self._begin(self._waiting.popleft())
         return commands
 
-    def _fork(self, *, is_spare: bool) -> int:
+    def _next_number(self) -> int:
         self._last_number += 1
-        self._commands.append(Fork(self._last_number, is_spare))
         return self._last_number
 
     def _begin(self, packet: bytes) -> None:
-        is_spare = self._spare is not None
-        number = self._spare if self._spare is not None else self._fork(is_spare=False)
-        self._spare = None
+        number, self._spare = self._spare, None
+        is_spare = number is not None
+        if number is None:
+            number = self._next_number()
+            self._commands.append(Fork(number, packet))
+        else:
+            self._commands.append(Give(number, packet))
         self._working = _Working(number, is_spare, packet)
-        self._commands.append(Give(number, packet))
         self._begun += 1
         self.spare_is_due = not self._reuse and self._begun >= _SPARE_FROM
 

@@ -15,10 +15,11 @@ import socket
 import sys
 import traceback
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 import msgspec
 
+from cargobike.core.running.forks import fork
 from cargobike.workers import runner, template
 from cargobike.workers.processes import die_with_parent, volunteer
 from cargobike.workers.program import Program, Seat
@@ -36,6 +37,7 @@ def serve(channel: socket.socket, program: Program, seat: Seat, parent_pid: int)
     die_with_parent(parent_pid)
     volunteer()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    runner.settle(seat)
     poller = select.poll()
     poller.register(channel, select.POLLIN)
     surroundings = Surroundings(poller, lambda message: channel.send(encode_message(message)), channel.close)
@@ -68,16 +70,17 @@ class Surroundings(msgspec.Struct, frozen=True):
 
 
 class _Runner(msgspec.Struct):
-    """A runner that waits for its first assignment, or works."""
+    """A runner that waits for its first assignment, or works; one that was born with it has no inbox."""
 
     number: int
     pid: int
     fd: int
-    inbox: socket.socket
+    inbox: socket.socket | None
     was_there: bool = True
 
     def begin(self, assignment: bytes) -> None:
         """Give it its first assignment."""
+        assert self.inbox is not None
         try:
             self.inbox.send(assignment)
         except ConnectionError:
@@ -85,6 +88,8 @@ class _Runner(msgspec.Struct):
 
     def has_begun(self) -> bool:
         """Tell whether a dead runner had taken its assignment: the kernel knows if it was left unread."""
+        if self.inbox is None:
+            return True
         try:
             return self.was_there and not self.inbox.recv(1, socket.MSG_DONTWAIT)
         except OSError:
@@ -100,7 +105,8 @@ class _Runner(msgspec.Struct):
     def forget(self) -> None:
         """Close our ends."""
         os.close(self.fd)
-        self.inbox.close()
+        if self.inbox is not None:
+            self.inbox.close()
 
 
 class TemplateLoop:
@@ -184,24 +190,44 @@ class TemplateLoop:
         if not self._seat.reuse and len(self._modules) != len(sys.modules):
             # Not in the runner: to count a reference to each name there would copy the page that the name lies on.
             self._modules = frozenset(sys.modules)
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, LARGEST)
-        pid = os.fork()
+        ours, theirs = (None, None) if command.packet else _pair()
+        pid = fork()
         if pid == 0:
-            try:
-                self._surroundings.leave_behind()
-                ours.close()
-                for other in self._runners.values():
-                    other.forget()
-                runner.main(self._program, self._seat, theirs, me, self._modules, is_spare=command.is_spare)
-            except BaseException:  # noqa: BLE001 - no exception may leave a forked child, only its exit status
-                traceback.print_exc()
-            finally:
-                os._exit(_FAILED)
-        theirs.close()
+            self._be_runner(command, ours, theirs, me)
         forked = _Runner(command.runner, pid, os.pidfd_open(pid), ours)
         self._runners[forked.number] = self._by_fd[forked.fd] = forked
         self._surroundings.poller.register(forked.fd, select.POLLIN)
+        if theirs is not None:
+            theirs.close()
+        else:
+            self._surroundings.tell(Started(pid))
+
+    def _be_runner(
+        self, command: template.Fork, ours: socket.socket | None, theirs: socket.socket | None, parent_pid: int
+    ) -> NoReturn:
+        try:
+            self._surroundings.leave_behind()
+            for other in self._runners.values():
+                other.forget()
+            if ours is not None:
+                ours.close()
+
+            def first() -> bytes:
+                if theirs is None:
+                    return command.packet
+                return runner.wait_for_first(self._program, self._seat, theirs, is_spare=command.is_spare)
+
+            runner.main(self._program, self._seat, first, parent_pid, self._modules)
+        except BaseException:  # noqa: BLE001 - no exception may leave a forked child, only its exit status
+            traceback.print_exc()
+        finally:
+            os._exit(_FAILED)
+
+
+def _pair() -> tuple[socket.socket, socket.socket]:
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, LARGEST)
+    return ours, theirs
 
 
 def _import_modules(command: template.ImportModules) -> None:

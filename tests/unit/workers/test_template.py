@@ -46,6 +46,8 @@ class World:
         for command in commands:
             if isinstance(command, Fork):
                 self.living[command.runner] = command.is_spare
+                if command.packet:
+                    self.given[command.runner] = command.packet
             elif isinstance(command, Give):
                 assert command.runner in self.living
                 assert command.runner not in self.given, "a runner gets one first assignment"
@@ -66,7 +68,7 @@ class World:
 
 def test_the_first_assignment_gets_a_fresh_runner_and_no_spare() -> None:
     world = World()
-    assert world.happen(start(b"\x07")) == [Fork(1, False), Give(1, b"\x07")]
+    assert world.happen(start(b"\x07")) == [Fork(1, b"\x07")]
     assert not world.template.spare_is_due
     world.end(1)
     assert world.exits == [Exited(0, 1000)]
@@ -78,7 +80,7 @@ def test_from_the_second_on_a_spare_is_forked_when_there_is_time() -> None:
     world.end(1)
     world.happen(start())
     assert world.template.spare_is_due
-    assert world.happen(Rested()) == [Fork(3, True)]
+    assert world.happen(Rested()) == [Fork(3, is_spare=True)]
     world.end(2)
     assert world.happen(start(b"\x09")) == [Give(3, b"\x09")]
 
@@ -94,19 +96,19 @@ def test_a_reused_runner_needs_no_spare() -> None:
 
 def test_the_first_of_reused_runners_may_be_forked_before_it_is_needed() -> None:
     world = World(reuse=True)
-    assert world.happen(Rested()) == [Fork(1, False)]
+    assert world.happen(Rested()) == [Fork(1)]
     assert world.happen(Rested()) == []
     assert world.happen(start(b"\x07")) == [Give(1, b"\x07")]
     world.end(1, -signal.SIGKILL)
     assert world.exits[-1].code == -signal.SIGKILL
-    assert world.happen(start(b"\x08")) == [Fork(2, False), Give(2, b"\x08")]
+    assert world.happen(start(b"\x08")) == [Fork(2, b"\x08")]
 
 
 def test_a_first_runner_that_died_waiting_costs_the_assignment_nothing() -> None:
     world = World(reuse=True)
     world.happen(Rested())
     assert world.end(1, -signal.SIGKILL, has_begun=False) == []
-    assert world.happen(start(b"\x07")) == [Fork(2, False), Give(2, b"\x07")]
+    assert world.happen(start(b"\x07")) == [Fork(2, b"\x07")]
     assert world.exits == []
 
 
@@ -124,7 +126,7 @@ def test_a_spare_that_died_unread_costs_its_assignment_nothing() -> None:
     world = with_a_spare()
     world.happen(start(b"\x09"))
     exits = len(world.exits)
-    assert world.end(3, -signal.SIGKILL, has_begun=False) == [Fork(4, False), Give(4, b"\x09")]
+    assert world.end(3, -signal.SIGKILL, has_begun=False) == [Fork(4, b"\x09")]
     assert len(world.exits) == exits
     world.end(4, 1)
     assert world.exits[-1].code == 1
@@ -143,7 +145,7 @@ def test_a_spare_that_dies_waiting_is_not_replaced_at_once() -> None:
     world = with_a_spare()
     assert world.end(3, -signal.SIGKILL, has_begun=False) == []
     assert not world.template.spare_is_due
-    assert world.happen(start()) == [Fork(4, False), Give(4, b"\x01")]
+    assert world.happen(start()) == [Fork(4, b"\x01")]
 
 
 def test_what_a_runner_imported_is_learned_when_it_has_ended_and_the_spare_is_forked_anew() -> None:
@@ -176,7 +178,7 @@ def test_an_assignment_that_a_reused_runner_left_unread_goes_on_with_a_new_one()
     world.end(1, -signal.SIGKILL)
     assert world.happen(Heard(CheckUnread())) == [TakeUnread()]
     commands = world.happen(Unread([b"\x08"]))
-    assert commands == [Tell(Exited(-signal.SIGKILL, 1000, goes_on=True)), Fork(2, False), Give(2, b"\x08")]
+    assert commands == [Tell(Exited(-signal.SIGKILL, 1000, goes_on=True)), Fork(2, b"\x08")]
     world.end(2)
     world.happen(Heard(CheckUnread()))
     assert world.happen(Unread([])) == [Tell(Exited(0, 1000, goes_on=False))]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import os
+import random
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -122,6 +123,7 @@ class PredictProgram:
         return Predicted(table.num_rows)
 
     def _make(self) -> Callable[..., Any]:
+        random.seed()  # all workers were forked with the same state
         given = cloudpickle.loads(self._job.predict)
         return cast("Callable[..., Any]", given() if inspect.isclass(given) else given)
 

@@ -22,12 +22,14 @@ from cargobike.core.running.descriptors import (
     limit_before,
     out_of_descriptors,
 )
-from cargobike.core.running.forks import abandon_in_copies
+from cargobike.core.running.forks import abandon_in_copies, take_over
 from cargobike.core.running.inherited import CONTROL_FD, DRIVER_FD
 from cargobike.core.settings import MARK
 from cargobike.engines.local.leftovers import new_mark
 
-_LOAD_FIRST = f"from {load_msgspec.__module__} import load_msgspec; load_msgspec()"
+_FIRST = "; ".join(
+    f"from {step.__module__} import {step.__name__}; {step.__name__}()" for step in (take_over, load_msgspec)
+)
 
 
 class Boot:
@@ -68,7 +70,7 @@ class Boot:
     def _spawn(self, module: str, control_fd: int, driver_fd: int) -> int:
         limit = limit_before()
         go_back = f"from {go_back_to.__module__} import go_back_to; go_back_to({limit}); " if limit is not None else ""
-        program = f"{_LOAD_FIRST}; from {module} import main; main({CONTROL_FD})"
+        program = f"{_FIRST}; from {module} import main; main({CONTROL_FD})"
         start = "import gc, sys; gc.disable()"  # until all is loaded: what loading makes is there to stay
         return os.posix_spawn(
             sys.executable,

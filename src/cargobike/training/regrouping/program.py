@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import sys
 import traceback
 from collections.abc import Sequence
@@ -83,6 +84,7 @@ class RegroupingProgram:
         return Ended(assign.task, assign.attempt, outcome, failed=bool(outcome.code))
 
     def _call(self) -> Outcome:
+        random.seed()  # all ranks were forked with the same state
         try:
             cloudpickle.loads(self._job.function)()
         except SystemExit as leaving:
