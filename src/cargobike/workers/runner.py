@@ -84,7 +84,7 @@ def main(program: Program, seat: Seat, first: Callable[[], bytes], parent_pid: i
     streams = (sys.stdout, sys.stderr)
     packet: bytes | None = first()
     has_worked = bool(packet)
-    line = _Line(seat.line, seat.agent) if seat.line is not None else None
+    line = _Line(seat.line) if seat.line is not None else None
     packets = PacketReader(seat.agent) if seat.reuse and line is None else None
     while packet:
         _work(program, seat, packet, modules)
@@ -106,8 +106,20 @@ def _work(program: Program, seat: Seat, packet: bytes, modules: Set[str]) -> Non
         end_copy(None)  # the original speaks for both
     if not seat.reuse:
         _tell_imports(seat, modules)
+    elif seat.line is not None:
+        _forget_rest(seat.agent)
     with contextlib.suppress(BrokenPipeError, ConnectionError):
         seat.send(ended)
+
+
+def _forget_rest(agent: socket.socket) -> None:
+    """Read what was left unread of what the agent has said: before the end is told, it is meant for this assignment.
+
+    Afterwards it may be meant for the next one, which a program tells from its own by its number.
+    """
+    with contextlib.suppress(BlockingIOError):
+        while agent.recv(1, socket.MSG_DONTWAIT):
+            pass
 
 
 class _Line:
@@ -115,21 +127,15 @@ class _Line:
 
     Args:
         source: Carries assignments and nothing else.
-        agent: Carries everything else.
     """
 
-    def __init__(self, source: socket.socket, agent: socket.socket) -> None:
+    def __init__(self, source: socket.socket) -> None:
         self._packets = PacketReader(source)
-        self._source = source
-        self._agent = agent
 
     def next(self) -> bytes | None:
         """Return the next assignment, `None` if there is none any more; nobody may be blamed for earlier output."""
         if _has_printed():  # the agent could not tell whose it is
             self._await_reading()
-        with contextlib.suppress(BlockingIOError):
-            while self._agent.recv(1, socket.MSG_DONTWAIT):  # what is left was meant for the last one
-                pass
         packet = self._packets.receive(wait=False)
         if packet is None:
             packet = self._packets.receive(wait=True)
