@@ -197,7 +197,7 @@ def become_agent(
         return Seat(
             agent=runner_end,
             flags=flags,
-            folder=Path(settings.folder),
+            folder=settings.folder,
             project=Path(settings.project),
             gpus=gpus,
             reuse=settings.reuse,

@@ -14,14 +14,15 @@ from pathlib import Path
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
+_SIGKILL = int(signal.SIGKILL)
 TICKS = os.sysconf("SC_CLK_TCK")
-_libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
+_prctl = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
 
 
 def die_with_parent(parent_pid: int) -> None:
     """Make the kernel kill this process when its parent dies, and die now if that has already happened."""
-    if _libc is not None:
-        _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if _prctl is not None:
+        _prctl(_PR_SET_PDEATHSIG, _SIGKILL, 0, 0, 0)
     if os.getppid() != parent_pid:
         os._exit(1)
 
@@ -39,17 +40,17 @@ def volunteer() -> None:
 
 def adopt_orphans() -> None:
     """Make orphaned descendants children of this process, so that it can end them."""
-    if _libc is not None:
-        _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    if _prctl is not None:
+        _prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def children_of(pid: int, proc: Path = Path("/proc")) -> list[int]:
     """Return the pids of the direct children of a process."""
     pids: list[int] = []
     with contextlib.suppress(OSError):
-        for task in (proc / str(pid) / "task").iterdir():
-            with contextlib.suppress(OSError):
-                pids += [int(word) for word in (task / "children").read_text().split()]
+        for task in os.listdir(f"{proc}/{pid}/task"):
+            with contextlib.suppress(OSError), open(f"{proc}/{pid}/task/{task}/children", "rb", buffering=0) as file:
+                pids += map(int, file.read().split())
     return pids
 
 

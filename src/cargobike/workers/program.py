@@ -41,7 +41,7 @@ class Seat(msgspec.Struct):
 
     agent: socket.socket
     flags: mmap.mmap
-    folder: Path
+    folder: str
     project: Path
     gpus: tuple[str, ...] = ()
     reuse: bool = False

@@ -15,7 +15,7 @@ import sysconfig
 import termios
 import time
 from _signal import signal as set_handler  # type: ignore[import-not-found] # `signal` wraps it in enumerations
-from collections.abc import Callable, Set
+from collections.abc import Callable, Set, Sized
 from typing import TextIO
 
 from cargobike.core.running.forks import end_copy, flush_streams
@@ -32,6 +32,9 @@ _LEAVE = encode_message(Leave())
 _NOTHING = bytes(4)
 _LOOK_AGAIN_S = 0.0002
 _READ_WITHIN_S = 1.0
+
+_handlers: Sized | None = getattr(logging, "_handlerList", None)
+_HANDLERS_AT_FIRST = len(_handlers) if _handlers is not None else 0
 
 STACK_SIGNAL = signal.SIGRTMIN + 7
 """The signal that makes a runner write the stacks of its threads."""
@@ -108,8 +111,10 @@ def _work(program: Program, seat: Seat, packet: bytes, modules: Set[str]) -> Non
         _tell_imports(seat, modules)
     elif seat.line is not None:
         _forget_rest(seat.agent)
-    with contextlib.suppress(BrokenPipeError, ConnectionError):
+    try:
         seat.send(ended)
+    except ConnectionError:
+        pass  # the agent has ended, and so shall we
 
 
 def _forget_rest(agent: socket.socket) -> None:
@@ -203,7 +208,10 @@ def is_library(name: str) -> bool:
 
 def _leave() -> None:
     """Run what user code registered for the end, but no destructors: some of them deadlock."""
-    logging.shutdown()
+    if (
+        _handlers is not None and len(_handlers) == _HANDLERS_AT_FIRST
+    ):  # the program has no handler of its own: nothing waits to be written
+        atexit.unregister(logging.shutdown)
     with contextlib.suppress(BaseException):
         atexit._run_exitfuncs()
     flush_streams()

@@ -117,10 +117,12 @@ class TemplateHere:
     def tell(self, message: ToTemplate) -> None:
         """Do what is asked."""
         self._loop.hear(message)
+        self._loop.tell_start()
 
     def attend(self, ready: Mapping[Any, int]) -> list[FromTemplate]:
         """Take care of runners that have ended; returns what there is to say."""
         self._loop.attend(ready)
+        self._loop.tell_start()
         news = self._news[:]
         self._news.clear()
         return news

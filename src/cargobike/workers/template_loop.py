@@ -29,7 +29,7 @@ from cargobike.workers.wire.packets import LARGEST
 from cargobike.workers.wire.ways import Poller
 
 _FAILED = 70  # the exit code of a program that raised instead of returning how it ended
-_SPARE_AFTER_MS = 5  # by then the runner that just got its assignment is on its way
+_REST_AFTER_MS = 5  # by then the runner that just got its assignment is on its way
 
 
 def serve(channel: socket.socket, program: Program, seat: Seat, parent_pid: int) -> None:
@@ -43,7 +43,7 @@ def serve(channel: socket.socket, program: Program, seat: Seat, parent_pid: int)
     surroundings = Surroundings(poller, lambda message: channel.send(encode_message(message)), channel.close)
     loop = TemplateLoop(program, seat, surroundings)
     while True:
-        ready = dict(poller.poll(_SPARE_AFTER_MS if loop.spare_is_due else None))
+        ready = dict(poller.poll(_REST_AFTER_MS if loop.rest_is_due else None))
         if not ready:
             loop.rest()
         if channel.fileno() in ready:
@@ -120,6 +120,7 @@ class TemplateLoop:
         self._runners: dict[int, _Runner] = {}
         self._by_fd: dict[int, _Runner] = {}
         self._modules = frozenset[str]()
+        self._unsaid: Started | None = None
         self._actions: dict[type, Callable[[Any], object]] = {
             template.Fork: self._fork,
             template.Give: self._give,
@@ -127,14 +128,14 @@ class TemplateLoop:
             template.Drop: self._drop,
             template.AskForStack: lambda command: os.kill(self._runners[command.runner].pid, runner.STACK_SIGNAL),
             template.TakeUnread: lambda _: self._happen(template.Unread(_unread(self._seat.agent))),
-            template.Tell: lambda command: surroundings.tell(command.exited),
+            template.Tell: self._tell_end,
             template.ImportModules: _import_modules,
         }
 
     @property
-    def spare_is_due(self) -> bool:
-        """Whether to call `rest` when nothing happens for `_SPARE_AFTER_MS`."""
-        return self._template.spare_is_due
+    def rest_is_due(self) -> bool:
+        """Whether to call `rest` when nothing happens for `_REST_AFTER_MS`."""
+        return self._unsaid is not None or self._template.spare_is_due
 
     @property
     def pids(self) -> list[int]:
@@ -147,7 +148,7 @@ class TemplateLoop:
 
     def attend(self, ready: Mapping[Any, int]) -> None:
         """Take care of runners that have ended."""
-        for dead in [self._by_fd[fd] for fd in ready if fd in self._by_fd]:
+        for dead in [*filter(None, map(self._by_fd.get, ready))]:
             if dead.number not in self._runners:
                 continue  # it was a spare, and dropped because of another's end
             has_begun = dead.has_begun()
@@ -156,7 +157,18 @@ class TemplateLoop:
 
     def rest(self) -> None:
         """Use a moment in which nothing happens."""
+        self.tell_start()
         self._happen(template.Rested())
+
+    def tell_start(self) -> None:
+        """Tell which runner has begun, if that was not told: its end would say so too, and mostly comes first."""
+        started, self._unsaid = self._unsaid, None
+        if started is not None:
+            self._surroundings.tell(started)
+
+    def _tell_end(self, command: template.Tell) -> None:
+        self._unsaid = None
+        self._surroundings.tell(command.exited)
 
     def kill_all(self) -> None:
         """End all runners."""
@@ -170,7 +182,7 @@ class TemplateLoop:
     def _give(self, command: template.Give) -> None:
         chosen = self._runners[command.runner]
         chosen.begin(command.packet)
-        self._surroundings.tell(Started(chosen.pid))
+        self._unsaid = Started(chosen.pid)
 
     def _drop(self, command: template.Drop) -> None:
         spare = self._runners[command.runner]
@@ -200,7 +212,7 @@ class TemplateLoop:
         if theirs is not None:
             theirs.close()
         else:
-            self._surroundings.tell(Started(pid))
+            self._unsaid = Started(pid)
 
     def _be_runner(
         self, command: template.Fork, ours: socket.socket | None, theirs: socket.socket | None, parent_pid: int

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,11 +22,10 @@ class Idle:
 
 
 @pytest.fixture
-def ends() -> tuple[socket.socket, Seat]:
+def ends() -> Iterator[tuple[socket.socket, Seat]]:
     agent, mine = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    line = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)[0]
-    seat = Seat(agent=mine, flags=mmap.mmap(-1, 1), folder=Path(), project=Path(), reuse=True, line=line)
-    return agent, seat
+    with agent, mine:
+        yield agent, Seat(agent=mine, flags=mmap.mmap(-1, 1), folder="", project=Path(), reuse=True, line=mine)
 
 
 def test_what_was_said_before_the_end_is_not_left_to_the_next_assignment(ends: tuple[socket.socket, Seat]) -> None:
@@ -39,9 +39,10 @@ def test_what_was_said_before_the_end_is_not_left_to_the_next_assignment(ends: t
 def test_what_is_said_once_the_end_was_told_reaches_the_next_assignment(ends: tuple[socket.socket, Seat]) -> None:
     agent, seat = ends
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    runner._work(Idle(), seat, b"packet", frozenset())  # type: ignore[arg-type]
-    assert agent.recv(1000), "the agent hears of the end, and begins the next one"
-    agent.send(b"for the next one")
-    ours.send(b"assignment")
-    assert runner._Line(theirs).next() == b"assignment"
+    with ours, theirs:
+        runner._work(Idle(), seat, b"packet", frozenset())  # type: ignore[arg-type]
+        assert agent.recv(1000), "the agent hears of the end, and begins the next one"
+        agent.send(b"for the next one")
+        ours.send(b"assignment")
+        assert runner._Line(theirs).next() == b"assignment"
     assert seat.agent.recv(100, socket.MSG_DONTWAIT) == b"for the next one"

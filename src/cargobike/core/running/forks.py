@@ -122,6 +122,14 @@ def fork() -> int:
         _is_ours = False
 
 
+def before_copies(hook: Hook) -> None:
+    """Have a hook called before every fork but ours."""
+    if os.register_at_fork is _keep:
+        _before.append(hook)
+    else:
+        os.register_at_fork(before=hook)
+
+
 def _keep(
     *, before: Hook | None = None, after_in_child: Hook | None = None, after_in_parent: Hook | None = None
 ) -> None:

@@ -7,7 +7,7 @@ here. Outside of any it is what a launcher such as `torchrun` wrote into the env
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
@@ -205,19 +205,28 @@ def read_environment(variables: Mapping[str, str]) -> Launched:
 
 
 _current: Member | None = None
+_find: Callable[[], Member] | None = None
 
 
 def current() -> Member:
     """Return what this process is: the member that entered, or what the environment says outside any trial."""
-    return read_environment(os.environ) if _current is None else _current
+    if _current is not None:
+        return _current
+    return read_environment(os.environ) if _find is None else _find()
 
 
 def is_inside() -> bool:
     """Tell whether this process works on a trial."""
-    return _current is not None
+    return _current is not None or _find is not None
 
 
 def enter(member: Member | None) -> None:
-    """Make a member current; `None` to leave."""
-    global _current
-    _current = member
+    """Make a member current; `None` to leave it."""
+    global _current, _find
+    _current, _find = member, None
+
+
+def enter_later(find: Callable[[], Member]) -> None:
+    """Have a member be current that is made when it is first asked for."""
+    global _current, _find
+    _current, _find = None, find

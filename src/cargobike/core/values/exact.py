@@ -55,10 +55,11 @@ def unpack_exactly(value: Any) -> Any:
         return value
     if len(value) == 1:
         [(mark, content)] = value.items()
-        try:
-            return _MARKED[mark](content)
-        except (KeyError, TypeError, ValueError):
-            pass  # a dict like any other
+        if (read := _MARKED.get(mark)) is not None:
+            try:
+                return read(content)
+            except (KeyError, TypeError, ValueError):
+                pass  # a dict like any other
     return {key: unpack_exactly(item) for key, item in value.items()}
 
 

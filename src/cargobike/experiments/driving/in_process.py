@@ -95,7 +95,7 @@ class InProcess:
         self._seat = _HereSeat(
             agent=runner_end,
             flags=mmap.mmap(-1, mmap.PAGESIZE),
-            folder=parts.folder.root,
+            folder=str(parts.folder.root),
             project=self._project,
             reuse=True,
             hear=self._hear,

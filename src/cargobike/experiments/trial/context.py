@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 import time
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeGuard
@@ -14,6 +15,7 @@ from cargobike.core.errors import StoreError, TrialPaused, TrialStopped, WaitErr
 from cargobike.core.records import Direction
 from cargobike.core.registering.feeding import Placed
 from cargobike.core.running import member
+from cargobike.core.running.forks import before_copies
 from cargobike.core.running.member import Alone, Gang, Role
 from cargobike.core.values.exact import unpack_exactly
 from cargobike.core.values.numbers import FIRST_STEP, LAST_STEP, read_metrics, read_whole, step_out_of_range
@@ -108,7 +110,7 @@ class Context:
     @property
     def id(self) -> str:
         """The trial's name."""
-        return f"{self.number:04d}"
+        return name_of(self.number)
 
     @property
     def meeting(self) -> str:
@@ -275,8 +277,8 @@ class TrialContext(Context):
         self._saves = 0
         self._saves_first = False
         self._is_pausing = False
-        self._mailbox: Mailbox[ForRunner] = Mailbox(seat.agent, decode_for_runner)
-        self._sent = SentReports(self.number, self.attempt, self._say, self._mailbox)
+        self._letters: Mailbox[ForRunner] | None = None
+        self._sent = SentReports(self.number, self.attempt, self._say, lambda: self._mailbox)
         self.options = MappingProxyType(dict(options or {}))
         membership = self.membership = assignment.membership
         if membership is not None:
@@ -285,6 +287,14 @@ class TrialContext(Context):
             self.local_world_size = membership.local_world_size
             self.num_servers = len(membership.roles) - assignment.world_size
             self.secret = membership.secret
+
+    @property
+    def _mailbox(self) -> Mailbox[ForRunner]:
+        """What the driver says; made when it is first needed, for most trials of a random search never hear of it."""
+        with self._sent.lock:
+            if self._letters is None:
+                self._letters = Mailbox(self._seat.agent, decode_for_runner)
+            return self._letters
 
     def _meet(self) -> Gang:
         from cargobike.experiments.trial.gang import Together  # noqa: PLC0415
@@ -312,7 +322,7 @@ class TrialContext(Context):
     def folder(self) -> Path:
         """The trial's own folder."""
         if self._folder is None:
-            self._folder = self._seat.folder / layout.TRIALS / self.id
+            self._folder = Path(self._seat.folder, layout.TRIALS, self.id)
         return self._folder
 
     @property
@@ -435,20 +445,48 @@ class TrialContext(Context):
 
 _outside = Context()
 _current: Context | None = None
+_make: Callable[[], Context] | None = None
+_making = threading.Lock()
 
 
 def current() -> Context:
     """Return the context of the trial that runs in this process, or the one for code outside any trial."""
+    if _current is None and _make is not None:
+        _make_now()
     return _outside if _current is None else _current
+
+
+def _make_now() -> None:
+    with _making:  # several threads may be the first to ask
+        if _current is None and _make is not None:
+            enter(_make())
 
 
 def is_inside() -> bool:
     """Tell whether a trial runs in this process."""
-    return _current is not None
+    return _current is not None or _make is not None
 
 
 def enter(context: Context | None) -> None:
     """Make a context, and the member that this process is, the current one; `None` to leave it."""
-    global _current
-    _current = context
+    global _current, _make
+    _current, _make = context, None
     member.enter(context)
+
+
+def enter_later(make: Callable[[], Context]) -> None:
+    """Have a context be the current one that is made when it is first asked for, or before a process is forked.
+
+    A copy of the process that reports, and the process itself, then count their reports together.
+    """
+    global _current, _make
+    _current, _make = None, make
+    member.enter_later(current)
+
+
+def name_of(trial: int) -> str:
+    """Return the name of a trial by its number."""
+    return f"{trial:04d}"
+
+
+before_copies(current)

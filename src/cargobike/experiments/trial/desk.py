@@ -10,6 +10,7 @@ import time
 from cargobike.core.errors import WaitError
 
 _TRIES = 1000
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY
 _PAUSE_S = 0.001
 
 
@@ -37,13 +38,14 @@ class Desk:
         """
         target = f"{self._root}/{trial}"
         if with_others or not self._has_moved_along(target):
-            self.clear()
+            if self._handle is not None:
+                self.clear()
             self._handle = _enter(target)
         self._path = target
 
     def _has_moved_along(self, target: str) -> bool:
         """Rename an empty directory that is of no use any more, and work there; tell whether that was possible."""
-        if self._handle is None or os.path.lexists(target) or not _is_alone_in(self._handle):
+        if self._handle is None or os.path.lexists(target) or not _is_locked(self._handle, fcntl.LOCK_EX):
             return False
         try:
             if os.listdir(self._path):
@@ -51,7 +53,7 @@ class Desk:
             os.rename(self._path, target)
         except OSError:  # train functions may do anything to it
             return False
-        _is_shared(self._handle)
+        _is_locked(self._handle, fcntl.LOCK_SH)
         os.chdir(target)
         return True
 
@@ -60,7 +62,7 @@ class Desk:
         os.chdir("/")
         if self._handle is None:
             return
-        if _is_alone_in(self._handle):
+        if _is_locked(self._handle, fcntl.LOCK_EX):
             with contextlib.suppress(OSError):
                 os.rmdir(self._path)
         os.close(self._handle)
@@ -78,10 +80,10 @@ def _enter(target: str) -> int:
             os.makedirs(os.path.dirname(target), exist_ok=True)
             continue
         try:
-            handle = os.open(target, os.O_RDONLY | os.O_DIRECTORY)
+            handle = os.open(target, _FOLDER)
         except FileNotFoundError:  # an earlier attempt has just left, and removed it
             continue
-        if _is_shared(handle) and _is_at(handle, target):
+        if _is_locked(handle, fcntl.LOCK_SH) and _is_at(handle, target):
             os.fchdir(handle)
             return handle
         os.close(handle)
@@ -91,22 +93,14 @@ def _enter(target: str) -> int:
 
 def _is_at(handle: int, path: str) -> bool:
     try:
-        return os.path.samestat(os.fstat(handle), os.stat(path))
+        here, there = os.fstat(handle), os.stat(path)
     except FileNotFoundError:
         return False
-
-
-def _is_alone_in(handle: int) -> bool:
-    """Tell whether nobody else works in a directory, and keep others out of it."""
-    return _is_locked(handle, fcntl.LOCK_EX)
-
-
-def _is_shared(handle: int) -> bool:
-    """Let others work in a directory too; tell whether they let us."""
-    return _is_locked(handle, fcntl.LOCK_SH)
+    return here.st_ino == there.st_ino and here.st_dev == there.st_dev
 
 
 def _is_locked(handle: int, how: int) -> bool:
+    """Lock a directory, for us alone or with others who work there; tell whether they let us."""
     try:
         fcntl.flock(handle, how | fcntl.LOCK_NB)
     except BlockingIOError:

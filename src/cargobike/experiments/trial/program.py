@@ -10,13 +10,14 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import msgspec
+from msgspec.structs import replace
 
 from cargobike.core import layout
 from cargobike.core.errors import InvalidInputError, MissingLibraryError, TrialPaused, TrialStopped
 from cargobike.core.registering.feeding import Feed, Opener
 from cargobike.core.running.forks import end_copy
 from cargobike.core.running.member import Role
+from cargobike.core.values.exact import unpack_exactly
 from cargobike.experiments.trial import context
 from cargobike.experiments.trial.context import TrialContext
 from cargobike.experiments.trial.desk import Desk
@@ -54,6 +55,9 @@ class TrialProgram:
         self._passes_on = passes_on
         self._desk: Desk | None = None
         self._names: ReportNames | None = None
+        self._trial: TrialContext | None = None
+        # Then it must be known whether the function reports, or its context has a part in what it is called with.
+        self._is_watched = payload.judged_by_reports or payload.wants_reporter or payload.data is not None
 
     @staticmethod
     def decode(payload: bytes) -> TrialProgram:
@@ -86,30 +90,43 @@ class TrialProgram:
         me, began = os.getpid(), time.perf_counter()
         payload = self._payload
         assign = decode_assign(packet)
-        trial = self._context(seat, assign)
-        context.enter(trial)
+        membership = assign.body.membership
+        self._trial = None
+
+        def open_context() -> TrialContext:
+            self._trial = trial = self._context(seat, assign)
+            return trial
+
+        if self._is_watched or membership is not None:
+            context.enter(open_context())
+        else:
+            context.enter_later(open_context)
         try:
             if payload.own_directory:
-                self._desk = self._desk or Desk(str(seat.folder / layout.FILES))
-                self._desk.move_to(trial.id, with_others=trial.membership is not None)
+                self._desk = self._desk or Desk(f"{seat.folder}/{layout.FILES}")
+                self._desk.move_to(context.name_of(assign.task), with_others=membership is not None)
             else:
                 os.chdir(payload.launch_dir)
-            end = self._call(seat, trial)
+            end = self._call(seat, assign)
         except BaseException as error:
             if os.getpid() != me:
                 end_copy(error, lambda error: describe_exception(error, payload.launch_dir)[0])
             if isinstance(error, self._passes_on):
-                trial.settle()
+                self._settle()
                 raise
             end = _failure(assign.body, error, payload.launch_dir)
         finally:
             context.enter(None)
         if os.getpid() != me:
             end_copy(None)
-        trial.settle()
+        self._settle()
         took_s = time.perf_counter() - began
-        end = msgspec.structs.replace(end, peak_memory_bytes=peak_memory_bytes(), took_s=took_s)
+        end = replace(end, peak_memory_bytes=peak_memory_bytes(), took_s=took_s)
         return Ended(assign.task, assign.attempt, end, failed=end.outcome == "failed")
+
+    def _settle(self) -> None:
+        if self._trial is not None:
+            self._trial.settle()
 
     def _context(self, seat: Seat, assign: Assign[Assignment]) -> TrialContext:
         payload = self._payload
@@ -119,20 +136,23 @@ class TrialProgram:
         trial.force_checkpoints_every_s = payload.force_checkpoints_every_s
         return trial
 
-    def _call(self, seat: Seat, trial: TrialContext) -> AttemptEnd:
-        payload = self._payload
+    def _call(self, seat: Seat, assign: Assign[Assignment]) -> AttemptEnd:
+        payload, trial = self._payload, self._trial
         try:
-            is_member = trial.membership is not None
-            returned = self._call_member(seat, trial) if is_member else self._call_function(seat, trial)
+            if trial is not None and trial.membership is not None:
+                returned = self._call_member(seat, assign, trial)
+            else:
+                returned = self._call_function(seat, assign)
         except TrialPaused:
             return AttemptEnd("paused")
         except TrialStopped:
             return AttemptEnd("stopped")
-        if trial.role == Role.SERVER:
+        if trial is not None and trial.role == Role.SERVER:
             return AttemptEnd("completed")
         try:
             outcome = read_outcome(returned, payload.metric, optional=payload.value_is_optional)
-            check_names(outcome, payload.needed_metrics)
+            if needed := payload.needed_metrics:
+                check_names(outcome, needed)
             if self._names is not None and not payload.wants_reporter:
                 self._names.check_returned(outcome.metrics)
         except InvalidInputError as error:
@@ -140,22 +160,18 @@ class TrialProgram:
             return AttemptEnd("failed", error=str(error), alike="returned value")
         end = AttemptEnd("completed", value=outcome.value, metrics=outcome.metrics, extras=outcome.extras)
         is_named = outcome.metrics or outcome.extras
-        size = len(encode_message(Ended(trial.number, trial.attempt, end))) if is_named else 0
+        size = len(encode_message(Ended(assign.task, assign.attempt, end))) if is_named else 0
         if size > LARGEST - ROOM:
             refusal = too_large("What the train function returned", size)
             return AttemptEnd("failed", error=str(refusal), alike="returned value")
         return end
 
-    def _call_function(self, seat: Seat, trial: TrialContext) -> object:
-        arguments = dict(trial.params)
+    def _call_function(self, seat: Seat, assign: Assign[Assignment]) -> object:
+        arguments = unpack_exactly(assign.body.params)
         function = self._load()
-        seed_everything(trial.seed)
-        if self._payload.data is not None:
-            feed = self._payload.data
-            data = arguments["data"] = load_opener(feed)(feed, seat.project, trial.rank, trial.world_size, trial.bring)
-            trial.feed(data)
-        if self._payload.wants_reporter:
-            arguments["reporter"] = Reporter(trial, self._payload.metric or UNNAMED)
+        seed_everything(assign.body.seed)
+        if self._trial is not None:
+            self._hand_in(arguments, seat, self._trial)
         me = os.getpid()
         try:
             return function(**arguments)
@@ -165,12 +181,21 @@ class TrialProgram:
                 raise
             return clean_exit
 
+    def _hand_in(self, arguments: dict[str, Any], seat: Seat, trial: TrialContext) -> None:
+        """Add the arguments that are not hyperparameters."""
+        if self._payload.data is not None:
+            feed = self._payload.data
+            data = arguments["data"] = load_opener(feed)(feed, seat.project, trial.rank, trial.world_size, trial.bring)
+            trial.feed(data)
+        if self._payload.wants_reporter:
+            arguments["reporter"] = Reporter(trial, self._payload.metric or UNNAMED)
+
     def _load(self) -> Callable[..., Any]:
         if self._function is None:
             self._function = self._payload.load()
         return self._function
 
-    def _call_member(self, seat: Seat, trial: TrialContext) -> object:
+    def _call_member(self, seat: Seat, assign: Assign[Assignment], trial: TrialContext) -> object:
         """Meet the other members of the gang, then train or serve."""
         # Only gangs have members to meet, and every import delays every worker.
         from cargobike.experiments.trial.rendezvous import meet  # noqa: PLC0415
@@ -182,7 +207,7 @@ class TrialProgram:
             return serve()
         self._load()
         meeting = meet(trial, seat.gpus)
-        returned = self._call_function(seat, trial)
+        returned = self._call_function(seat, assign)
         trial.finish()
         meeting.leave(trial)
         return returned

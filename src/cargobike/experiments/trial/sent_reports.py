@@ -84,13 +84,15 @@ class SentReports:
         trial: Number of the trial.
         attempt: Which attempt of the trial it is.
         say: Sends a report to the driver.
-        mailbox: Where confirmations come in.
+        mailbox: Returns where confirmations come in; not asked before there may be some.
 
     Attributes:
         lock: Held while a report gets its number and leaves: threads report one after the other.
     """
 
-    def __init__(self, trial: int, attempt: int, say: Callable[[Point], None], mailbox: Mailbox[ForRunner]) -> None:
+    def __init__(
+        self, trial: int, attempt: int, say: Callable[[Point], None], mailbox: Callable[[], Mailbox[ForRunner]]
+    ) -> None:
         self.lock = threading.RLock()
         self._count = _counters.next()
         self._trial = trial
@@ -116,7 +118,7 @@ class SentReports:
 
     def _hear(self) -> None:
         """Forget the reports that the driver has confirmed meanwhile."""
-        for message in self._mailbox.take(self._is_confirmation):
+        for message in self._mailbox().take(self._is_confirmation):
             if isinstance(message, Tell) and isinstance(message.body, Confirmed):
                 self.confirmed(message.body.number)
 

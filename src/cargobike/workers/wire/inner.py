@@ -44,7 +44,7 @@ ToTemplate = Start | Kill | ShowStack | Import | CheckUnread
 
 
 class Started(Message, frozen=True, tag="started"):
-    """A runner has been given the assignment."""
+    """A runner has been given the assignment; not said of one that has ended before there was time to say it."""
 
     pid: int = 0
 
