@@ -89,6 +89,7 @@ INNER: dict[str, list[set[str]]] = {
         {"template_loop"},
         {"template_ends"},
         {"agent_loop"},
+        {"rehearsal"},
         {"host"},
     ],
 }

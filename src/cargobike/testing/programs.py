@@ -79,6 +79,9 @@ class CalculatorProgram:
     def rehearse(self, seat: Seat) -> None:
         """Nothing takes time."""
 
+    def understudy(self) -> None:
+        """There is none: few workers run this."""
+
     def run(self, seat: Seat, packet: bytes) -> Ended[Answer]:
         """Answer questions until there are no more, or until asked to stop."""
         assign = _decode_assign(packet)

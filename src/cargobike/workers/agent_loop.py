@@ -20,7 +20,7 @@ import msgspec
 
 from cargobike.workers import agent_events as ev
 from cargobike.workers.agent import Agent
-from cargobike.workers.processes import end_descendants, processor_seconds
+from cargobike.workers.processes import IGNORED, end_descendants, processor_seconds, set_handler
 from cargobike.workers.template_ends import TemplateEnd
 from cargobike.workers.usage import GpuMeter, measure
 from cargobike.workers.whereabouts import name_of_machine
@@ -374,7 +374,7 @@ class AgentLoop:
 
 def run_agent(loop: AgentLoop) -> None:
     """Run an agent to its end, then end the processes below it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    set_handler(signal.SIGINT, IGNORED)
     try:
         loop.serve()
     finally:

@@ -27,8 +27,17 @@ from cargobike.core.running.hosting import Begin, Fork, Forked, Gone, HostNews, 
 from cargobike.core.running.inherited import DRIVER_FD
 from cargobike.core.settings import PROJECT
 from cargobike.workers.agent_loop import AgentLoop, Below, run_agent
-from cargobike.workers.processes import adopt_orphans, await_ends, end_descendants, volunteer
+from cargobike.workers.processes import (
+    DEFAULT,
+    IGNORED,
+    adopt_orphans,
+    await_ends,
+    end_descendants,
+    set_handler,
+    volunteer,
+)
 from cargobike.workers.program import MakeProgram, Program, Seat
+from cargobike.workers.rehearsal import rehearse
 from cargobike.workers.runner import open_stream, settle
 from cargobike.workers.template_ends import TemplateBelow, TemplateEnd, TemplateHere
 from cargobike.workers.template_loop import serve
@@ -41,6 +50,9 @@ if TYPE_CHECKING:
 
 _encode = msgspec.msgpack.encode
 
+_PIECE = 1 << 20
+_MANY = 8
+"""From so many workers on, a rehearsal costs less than it saves them together."""
 _FAREWELL_S = 1.0
 """For agents to end what is below them, when the driver is gone."""
 
@@ -59,7 +71,7 @@ class Host:
         self._wake_fd, wake = os.pipe()
         os.set_blocking(wake, False)
         signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
-        signal.signal(signal.SIGCHLD, lambda *_: None)
+        set_handler(signal.SIGCHLD, lambda *_: None)
         order, descriptors = self._first_order()
         if not isinstance(order, Begin):
             raise SystemExit  # the engine was closed before it sent any work, or its process has ended
@@ -69,6 +81,7 @@ class Host:
         payload_fd, liveness_fd = descriptors
         self._liveness_fds = (liveness_fd, DRIVER_FD)
         self._program = make(_read_all(payload_fd))
+        self._workers = order.workers
 
     def serve(self) -> None:
         """Fork agents on demand until the driver is gone."""
@@ -118,6 +131,8 @@ class Host:
 
     def _warm_up(self) -> None:
         self._program.prepare()
+        if self._workers >= _MANY:
+            self._rehearse()
         failed: dict[str, str] = {}
         for name in self._program.preload:
             try:
@@ -129,6 +144,12 @@ class Host:
         gc.enable()
         self._send(Warm(failed))
 
+    def _rehearse(self) -> None:
+        try:
+            rehearse(self._program.understudy())
+        except Exception:  # noqa: BLE001 - workers do without, and take more memory
+            traceback.print_exc()
+
     def _fork(self, order: Fork, config_fd: int, wire_fd: int = -1) -> None:
         pid = fork()
         if pid == 0:
@@ -137,7 +158,7 @@ class Host:
                 self._control.close()
                 os.close(signal.set_wakeup_fd(-1))
                 os.close(self._wake_fd)
-                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                set_handler(signal.SIGCHLD, DEFAULT)
                 become_agent(self._program, (config_fd, wire_fd), order.gpus, self._liveness_fds, self._version)
                 status = 0
             except BaseException:  # noqa: BLE001 - no exception may leave a forked child, only its exit status
@@ -198,7 +219,7 @@ def become_agent(
             agent=runner_end,
             flags=flags,
             folder=settings.folder,
-            project=Path(settings.project),
+            project=settings.project,
             gpus=gpus,
             reuse=settings.reuse,
             driver_host=settings.driver_host,
@@ -329,10 +350,15 @@ def _redirect(stdout_fd: int, stderr_fd: int) -> None:
 
 def _read_all(fd: int) -> bytes:
     """Read a descriptor from its beginning (where it has one) to its end, and close it."""
-    with os.fdopen(fd, "rb") as file:
-        if file.seekable():
-            file.seek(0)
-        return file.read()
+    try:
+        with contextlib.suppress(OSError):  # a pipe has no beginning
+            os.lseek(fd, 0, os.SEEK_SET)
+        pieces: list[bytes] = []
+        while piece := os.read(fd, _PIECE):
+            pieces.append(piece)
+        return b"".join(pieces)
+    finally:
+        os.close(fd)
 
 
 def main(control_fd: int, make: MakeProgram) -> None:
@@ -342,7 +368,7 @@ def main(control_fd: int, make: MakeProgram) -> None:
         control_fd: The connection to the engine.
         make: Makes the program from its payload.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    set_handler(signal.SIGINT, IGNORED)
     os.closerange(DRIVER_FD + 1, os.sysconf("SC_OPEN_MAX"))  # what user code may have left open for its children
     for fd in (control_fd, DRIVER_FD):
         os.set_inheritable(fd, False)

@@ -6,23 +6,33 @@ import contextlib
 import ctypes
 import os
 import select
-import signal
 import sys
 import time
-from collections.abc import Collection, Iterator
+from _signal import (  # type: ignore[import-not-found] # `signal` wraps it in enumerations
+    SIG_DFL,
+    SIG_IGN,
+    SIGKILL,
+    signal,
+)
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
+from typing import Any
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
-_SIGKILL = int(signal.SIGKILL)
 TICKS = os.sysconf("SC_CLK_TCK")
 _prctl = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
+
+set_handler: Callable[[int, Callable[[int, Any], Any] | int], object] = signal
+"""What `signal.signal` does, without lines of Python that each new process would be the first to run."""
+DEFAULT: int = SIG_DFL
+IGNORED: int = SIG_IGN
 
 
 def die_with_parent(parent_pid: int) -> None:
     """Make the kernel kill this process when its parent dies, and die now if that has already happened."""
     if _prctl is not None:
-        _prctl(_PR_SET_PDEATHSIG, _SIGKILL, 0, 0, 0)
+        _prctl(_PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0)
     if os.getppid() != parent_pid:
         os._exit(1)
 
@@ -95,7 +105,7 @@ def end_descendants(spare: Collection[int] = (), patience_s: float = 2.0) -> Non
         for child in children:
             for pid in _tree(child):
                 with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.kill(pid, signal.SIGKILL)
+                    os.kill(pid, SIGKILL)
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(child, os.WNOHANG)
         now = time.monotonic()

@@ -10,7 +10,6 @@ import errno
 import mmap
 import socket
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any, Protocol
 
 import msgspec
@@ -42,7 +41,7 @@ class Seat(msgspec.Struct):
     agent: socket.socket
     flags: mmap.mmap
     folder: str
-    project: Path
+    project: str
     gpus: tuple[str, ...] = ()
     reuse: bool = False
     driver_host: str = ""
@@ -112,6 +111,12 @@ class Program(Protocol):
         """Do what every assignment begins with, without side effects, in a runner that waits for its first one.
 
         Writing to a page that is shared with the template copies it first, which takes longer than the write itself.
+        """
+
+    def understudy(self) -> tuple[Program, bytes] | None:
+        """Return a program that works as this one does but runs no user code, and an assignment for it, if possible.
+
+        It runs in the host, where nothing may be computed: a rehearsal for all workers (`rehearsal.py`).
         """
 
     def run(self, seat: Seat, packet: bytes) -> Ended[Any]:

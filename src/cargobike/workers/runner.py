@@ -14,12 +14,11 @@ import sys
 import sysconfig
 import termios
 import time
-from _signal import signal as set_handler  # type: ignore[import-not-found] # `signal` wraps it in enumerations
 from collections.abc import Callable, Set, Sized
 from typing import TextIO
 
 from cargobike.core.running.forks import end_copy, flush_streams
-from cargobike.workers.processes import die_with_parent
+from cargobike.workers.processes import DEFAULT, die_with_parent, set_handler
 from cargobike.workers.program import Program, Seat
 from cargobike.workers.wire.inner import Imported, Leave, decode_for_runner
 from cargobike.workers.wire.messages import Assign, encode_message
@@ -45,7 +44,7 @@ def settle(seat: Seat) -> None:
 
     Each line that a forked process is the first to run copies pages that it shares with its parent.
     """
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    set_handler(signal.SIGTERM, DEFAULT)
     if seat.stack_fd >= 0:  # answered even if the interpreter does not respond
         faulthandler.register(STACK_SIGNAL, file=seat.stack_fd, all_threads=True)
     faulthandler.enable(file=2, all_threads=True)  # a crash in compiled code shows which line of Python led to it
@@ -84,9 +83,25 @@ def main(program: Program, seat: Seat, first: Callable[[], bytes], parent_pid: i
     os.setpgid(0, 0)
     die_with_parent(parent_pid)
     set_handler(signal.SIGINT, signal.default_int_handler)
+    packet = first()
+    work_on_all(program, seat, packet, modules)
+    _leave()
+    if packet:
+        program.leave(seat)
+    os._exit(0)
+
+
+def work_on_all(program: Program, seat: Seat, first: bytes, modules: Set[str]) -> None:
+    """Work on an assignment and on those that follow, if there are any.
+
+    Args:
+        program: What to run.
+        seat: Where this runner sits.
+        first: The first assignment, empty if there is none.
+        modules: The names of those that the template has imported.
+    """
+    packet: bytes | None = first
     streams = (sys.stdout, sys.stderr)
-    packet: bytes | None = first()
-    has_worked = bool(packet)
     line = _Line(seat.line) if seat.line is not None else None
     packets = PacketReader(seat.agent) if seat.reuse and line is None else None
     while packet:
@@ -95,10 +110,6 @@ def main(program: Program, seat: Seat, first: Callable[[], bytes], parent_pid: i
             break
         _restore(streams)
         packet = line.next() if line is not None else _next(packets) if packets is not None else None
-    _leave()
-    if has_worked:
-        program.leave(seat)
-    os._exit(0)
 
 
 def _work(program: Program, seat: Seat, packet: bytes, modules: Set[str]) -> None:

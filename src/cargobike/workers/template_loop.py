@@ -21,7 +21,7 @@ import msgspec
 
 from cargobike.core.running.forks import fork
 from cargobike.workers import runner, template
-from cargobike.workers.processes import die_with_parent, volunteer
+from cargobike.workers.processes import IGNORED, die_with_parent, set_handler, volunteer
 from cargobike.workers.program import Program, Seat
 from cargobike.workers.wire.inner import FromTemplate, Started, ToTemplate, decode_for_runner, decode_for_template
 from cargobike.workers.wire.messages import Assign, encode_message
@@ -36,7 +36,7 @@ def serve(channel: socket.socket, program: Program, seat: Seat, parent_pid: int)
     """Fork runners on demand until the agent is gone; never returns."""
     die_with_parent(parent_pid)
     volunteer()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    set_handler(signal.SIGINT, IGNORED)
     runner.settle(seat)
     poller = select.poll()
     poller.register(channel, select.POLLIN)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import functools
 import socket
 import struct
 
@@ -27,6 +28,7 @@ def address_towards(host: str) -> str:
         return LOOPBACK
 
 
+@functools.cache
 def name_of_machine(driver: str) -> str:
     """Return what distinguishes this machine from others: its name, and its address where the driver may be elsewhere.
 

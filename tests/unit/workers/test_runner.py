@@ -5,7 +5,6 @@ from __future__ import annotations
 import mmap
 import socket
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -25,7 +24,7 @@ class Idle:
 def ends() -> Iterator[tuple[socket.socket, Seat]]:
     agent, mine = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with agent, mine:
-        yield agent, Seat(agent=mine, flags=mmap.mmap(-1, 1), folder="", project=Path(), reuse=True, line=mine)
+        yield agent, Seat(agent=mine, flags=mmap.mmap(-1, 1), folder="", project="", reuse=True, line=mine)
 
 
 def test_what_was_said_before_the_end_is_not_left_to_the_next_assignment(ends: tuple[socket.socket, Seat]) -> None:

@@ -28,11 +28,13 @@ class Begin(msgspec.Struct, frozen=True, tag="begin"):
     """First order to a host; the descriptors of the payload and of the liveness socket come with it.
 
     The engine shuts the liveness socket down when it is closed, while its process may go on.
-    `environment` holds what is set unless the user has set it, before any library is loaded.
+    `environment` holds what is set unless the user has set it, before any library is loaded; `workers` is how many
+    there will be.
     """
 
     version: str
     environment: dict[str, str] = {}
+    workers: int = 1
 
 
 class Fork(msgspec.Struct, frozen=True, tag="fork"):

@@ -95,6 +95,9 @@ class PredictProgram:
     def rehearse(self, seat: Seat) -> None:
         """Nothing takes time."""
 
+    def understudy(self) -> None:
+        """There is none: few workers run this."""
+
     def leave(self, seat: Seat) -> None:
         """Nothing is left."""
 

@@ -265,7 +265,7 @@ class _HostProcess:
             return
         with _memory_file(spec.payload) as payload_fd:
             self._has_begun = True
-            self.order(Begin(spec.version, self._environment), [payload_fd, self._their_liveness.fileno()])
+            self.order(Begin(spec.version, self._environment, spec.peers), [payload_fd, self._their_liveness.fileno()])
 
     def order(self, order: HostOrder, descriptors: list[int]) -> None:
         """Send an order; a host that is dead is found out by `poll`."""

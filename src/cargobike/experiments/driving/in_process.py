@@ -96,7 +96,7 @@ class InProcess:
             agent=runner_end,
             flags=mmap.mmap(-1, mmap.PAGESIZE),
             folder=str(parts.folder.root),
-            project=self._project,
+            project=str(self._project),
             reuse=True,
             hear=self._hear,
         )

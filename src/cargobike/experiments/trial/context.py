@@ -267,7 +267,7 @@ class TrialContext(Context):
         self._seat = seat
         self._direction = direction
         if assignment.start_from is not None:
-            self._start_from = str(seat.project / assignment.start_from)
+            self._start_from = f"{seat.project}/{assignment.start_from}"
         milestones = assignment.milestones
         self._every = milestones == "every"
         self._milestones: list[int] = [] if isinstance(milestones, str) else sorted(milestones, reverse=True)

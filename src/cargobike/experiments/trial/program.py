@@ -8,8 +8,10 @@ import resource
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import cloudpickle
 from msgspec.structs import replace
 
 from cargobike.core import layout
@@ -79,6 +81,15 @@ class TrialProgram:
         trial = self._context(seat, decode_assign(packet))
         if "cargobike.experiments.trial.checkpoints.checkpoint" in sys.modules:
             trial.checkpoint.load()
+
+    def understudy(self) -> tuple[TrialProgram, bytes]:
+        """Return a program for a train function that does nothing, and a trial of it."""
+
+        def train(x: float) -> float:
+            return x
+
+        payload = Payload(function=cloudpickle.dumps(train), sys_path=[], launch_dir=os.curdir, own_directory=False)
+        return TrialProgram(payload), encode_message(Assign(0, 1, Assignment(params={"x": 0.5}, seed=0)))
 
     def leave(self, seat: Seat) -> None:
         """Remove an empty working directory."""
@@ -185,7 +196,9 @@ class TrialProgram:
         """Add the arguments that are not hyperparameters."""
         if self._payload.data is not None:
             feed = self._payload.data
-            data = arguments["data"] = load_opener(feed)(feed, seat.project, trial.rank, trial.world_size, trial.bring)
+            data = arguments["data"] = load_opener(feed)(
+                feed, Path(seat.project), trial.rank, trial.world_size, trial.bring
+            )
             trial.feed(data)
         if self._payload.wants_reporter:
             arguments["reporter"] = Reporter(trial, self._payload.metric or UNNAMED)

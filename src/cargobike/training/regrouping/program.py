@@ -70,6 +70,9 @@ class RegroupingProgram:
     def rehearse(self, seat: Seat) -> None:
         """Nothing takes time."""
 
+    def understudy(self) -> None:
+        """There is none: few workers run this."""
+
     def leave(self, seat: Seat) -> None:
         """Nothing is left."""
 
