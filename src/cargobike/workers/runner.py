@@ -11,7 +11,6 @@ import os
 import signal
 import socket
 import sys
-import sysconfig
 import termios
 import time
 from collections.abc import Callable, Set, Sized
@@ -24,7 +23,7 @@ from cargobike.workers.wire.inner import Imported, Leave, decode_for_runner
 from cargobike.workers.wire.messages import Assign, encode_message
 from cargobike.workers.wire.packets import PacketReader
 
-_LIBRARIES = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")})
+_STANDARD = os.path.dirname(os.__file__) + os.sep  # `sysconfig` says so, too, and reads a hundred kilobytes for it
 _INSTALLED = tuple(f"{os.sep}{name}{os.sep}" for name in ("site-packages", "dist-packages"))
 _MOST_NAMES = 4000
 _LEAVE = encode_message(Leave())
@@ -214,7 +213,7 @@ def is_library(name: str) -> bool:
         return True
     module = sys.modules.get(name)
     origin = getattr(getattr(module, "__spec__", None), "origin", None)
-    return isinstance(origin, str) and (origin.startswith(_LIBRARIES) or any(part in origin for part in _INSTALLED))
+    return isinstance(origin, str) and (origin.startswith(_STANDARD) or any(part in origin for part in _INSTALLED))
 
 
 def _leave() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.machinery
 import sys
 from types import ModuleType
@@ -35,3 +36,9 @@ def test_the_standard_library_and_our_own_modules_are() -> None:
     assert is_library("json")
     assert is_library("cargobike.experiment")
     assert not is_library("no_such_module")
+
+
+@pytest.mark.parametrize("name", ["array", "_struct", "email.message", "numpy"])
+def test_so_is_what_is_compiled_and_what_lies_in_packages(name: str) -> None:
+    importlib.import_module(name)
+    assert is_library(name)
