@@ -40,7 +40,8 @@ Understudy = tuple[Program, bytes]
 def rehearse(understudy: Understudy | None) -> None:
     """Let a worker of each kind live through some assignments, in this process.
 
-    It must have one thread, and no library that computes: its children could not use that any more.
+    It must have one thread and no children, for an agent ends what is below it; and no library that computes, for its
+    children could not use that any more.
 
     Args:
         understudy: What runners run, and an assignment for it; without, runners are not rehearsed.
