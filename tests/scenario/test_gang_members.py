@@ -62,26 +62,26 @@ def test_servers_serve_without_a_gpu_until_all_workers_have_returned(monkeypatch
 
 
 class _Crowded(LocalEngine):
-    """An engine that has room for one worker less until somebody leaves it a message."""
+    """An engine that cannot start its third worker until the process is resumed that would fork it."""
 
-    def __init__(self, stop_late_ones: list[int]) -> None:
+    def __init__(self, stopped: list[int]) -> None:
         super().__init__()
-        self._late = stop_late_ones
+        self._stopped = stopped
 
     def start_worker(self, spec):  # type: ignore[no-untyped-def]
-        handle = super().start_worker(spec)
-        if spec.name in {"w2"}:
-            self._hold(handle)
-        return handle
+        if spec.name == "w2":
+            self._stop_host()
+        return super().start_worker(spec)
 
-    def _hold(self, handle) -> None:  # type: ignore[no-untyped-def]
-        """Stop the worker's agent as soon as it is born: for the driver it is still on its way."""
+    def _stop_host(self) -> None:
+        """Stop the host once the others are born: an agent that is stopped itself may have arrived just before."""
         deadline = time.monotonic() + 60
-        while handle.pid is None and time.monotonic() < deadline:
+        while any(handle.pid is None for handle in self._handles.values()) and time.monotonic() < deadline:
             self._hear()
             time.sleep(0.005)
-        os.kill(handle.pid, signal.SIGSTOP)
-        self._late.append(handle.pid)
+        assert self._host is not None
+        os.kill(self._host.process._pid, signal.SIGSTOP)
+        self._stopped.append(self._host.process._pid)
 
 
 def _grow(late: int) -> dict[str, float]:
@@ -93,7 +93,7 @@ def _grow(late: int) -> dict[str, float]:
         if trial.world_size == 3:
             break
         if trial.rank == 0 and step == 1:
-            for process in psutil.process_iter():  # let the one that was held up come
+            for process in psutil.process_iter():  # let the one come that is still missing
                 if process.status() == psutil.STATUS_STOPPED and _is_ours(process):
                     process.resume()
         time.sleep(0.02)
