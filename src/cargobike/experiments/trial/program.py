@@ -11,7 +11,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import cloudpickle
 from msgspec.structs import replace
 
 from cargobike.core import layout
@@ -26,7 +25,7 @@ from cargobike.experiments.trial.desk import Desk
 from cargobike.experiments.trial.failure import describe_exception, is_symptom
 from cargobike.experiments.trial.messages import Assignment, AttemptEnd, decode_assign
 from cargobike.experiments.trial.outcome import CleanExit, check_names, read_outcome
-from cargobike.experiments.trial.payload import Payload
+from cargobike.experiments.trial.payload import Payload, idle_payload
 from cargobike.experiments.trial.report_names import ReportNames
 from cargobike.experiments.trial.reporter import UNNAMED, Reporter
 from cargobike.experiments.trial.seeding import seed_everything
@@ -84,12 +83,7 @@ class TrialProgram:
 
     def understudy(self) -> tuple[TrialProgram, bytes]:
         """Return a program for a train function that does nothing, and a trial of it."""
-
-        def train(x: float) -> float:
-            return x
-
-        payload = Payload(function=cloudpickle.dumps(train), sys_path=[], launch_dir=os.curdir, own_directory=False)
-        return TrialProgram(payload), encode_message(Assign(0, 1, Assignment(params={"x": 0.5}, seed=0)))
+        return TrialProgram(idle_payload()), encode_message(Assign(0, 1, Assignment(params={"x": 0.5}, seed=0)))
 
     def leave(self, seat: Seat) -> None:
         """Remove an empty working directory."""
