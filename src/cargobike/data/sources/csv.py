@@ -18,6 +18,7 @@ from cargobike.data.sources.listing import File
 from cargobike.data.sources.mistakes import OnError, arrow_types, checked_choice
 from cargobike.data.sources.ranges import Ranges, open_ranges
 from cargobike.data.sources.splitting import LONGEST_RECORD, RecordEnds
+from cargobike.store.files.in_memory import in_memory
 
 ENDINGS = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 _MARK = b"\xef\xbb\xbf"
@@ -132,7 +133,7 @@ class CsvFormat(LineFormat):
 
     def _read(self, text: bytes, columns: Sequence[str] | None, types: dict[str, pa.DataType]) -> pa.Table:
         return pc.read_csv(
-            pa.BufferReader(text),
+            in_memory(text),
             pc.ReadOptions(column_names=self.names, use_threads=False, block_size=len(text) + 1),
             pc.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
             pc.ConvertOptions(

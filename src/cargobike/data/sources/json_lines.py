@@ -16,6 +16,7 @@ from cargobike.data.sources.lines import GROUP_BYTES, LineFormat, LinesSource, R
 from cargobike.data.sources.listing import File
 from cargobike.data.sources.mistakes import OnError, arrow_types, checked_choice
 from cargobike.data.sources.ranges import Ranges
+from cargobike.store.files.in_memory import in_memory
 
 ENDINGS = (".jsonl", ".ndjson", ".json", ".jsonl.gz", ".ndjson.gz", ".json.gz")
 _MARK = b"\xef\xbb\xbf"
@@ -70,7 +71,7 @@ class JsonLines(LineFormat):
         _check_depth(text)
         _check_objects(text)
         return pj.read_json(
-            pa.BufferReader(text),
+            in_memory(text),
             pj.ReadOptions(use_threads=False, block_size=len(text) + 1),
             pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior=unexpected),
         )

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 
 from cargobike.core.errors import StoreError
 from cargobike.features.delta.actions import Add, MetaData, Protocol, checked, log_path
+from cargobike.store.files.in_memory import in_memory
 from cargobike.store.files.storage import Storage
 
 LAST: Final = "_last_checkpoint"
@@ -102,7 +103,7 @@ def read_checkpoint(storage: Storage, place: str, version: int) -> tuple[list[Ad
         return None
     where = f"{storage}/{path}"
     try:
-        table = pq.read_table(pa.BufferReader(data))
+        table = pq.read_table(in_memory(data))
         adds = [checked(_add(row), where) for row in _rows(table, "add")]
         metas = [_meta(row) for row in _rows(table, "metaData")]
         for row in _rows(table, "protocol"):

@@ -23,6 +23,7 @@ from cargobike.features.delta.log import now_ms
 from cargobike.features.groups.columns import identity_of, schema_of
 from cargobike.features.hashing import Hashes, hash_rows
 from cargobike.features.statistics.states import TableState, make_state
+from cargobike.store.files.in_memory import in_memory
 from cargobike.store.files.storage import Storage
 
 STATE: Final = b"cargobike.statistics"
@@ -133,7 +134,7 @@ def _opened(storage: Storage, folder: str, file: Add) -> pq.ParquetFile:
             data = storage.read(f"{folder}/{file.path}")
             if data is None:
                 raise FileNotFoundError("there is no such file")
-            return pq.ParquetFile(pa.BufferReader(data))
+            return pq.ParquetFile(in_memory(data))
         filesystem, root = storage.arrow()
         place = "/".join(part for part in (root, folder, file.path) if part)
         return pq.ParquetFile(filesystem.open_input_file(place))

@@ -11,6 +11,7 @@ from cargobike.core.errors import InvalidInputError, StoreError, nearest
 from cargobike.core.layout import ProjectFolder
 from cargobike.monitoring.kind import MONITORS
 from cargobike.store.assets.numbering import create_next, newest_number
+from cargobike.store.files.in_memory import in_memory
 from cargobike.store.files.storages import storage_of
 
 ID: Final = "request_id"
@@ -67,7 +68,7 @@ def read_labels(project: ProjectFolder, name: str, number: int) -> pa.Table:
     if data is None:
         raise StoreError(f"{storage}/{_path(name, number)} is not there any more.")
     try:
-        return pq.read_table(pa.BufferReader(data))
+        return pq.read_table(in_memory(data))
     except (pa.ArrowException, OSError) as error:
         raise StoreError(f"{storage}/{_path(name, number)} is damaged: {error}") from error
 

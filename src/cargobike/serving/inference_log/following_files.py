@@ -22,6 +22,7 @@ from cargobike.serving.inference_log.columns import HEAD
 from cargobike.serving.inference_log.pieces import Piece, Pieces, cut, pieces_in
 from cargobike.serving.inference_log.places import Day, LogFile, list_days
 from cargobike.serving.inference_log.upkeep import Merges, read_merges, visible
+from cargobike.store.files.in_memory import in_memory
 from cargobike.store.files.storage import Storage
 from cargobike.store.files.storages import open_storage
 
@@ -214,7 +215,7 @@ class FileFollower:
             if data is None:
                 raise StoreError(f"{self._place(file)} was deleted before it was read.")
             try:
-                table = pq.read_table(pa.BufferReader(data))
+                table = pq.read_table(in_memory(data))
             except (pa.ArrowException, OSError) as error:
                 raise StoreError(f"{self._place(file)} is damaged, move it away to go on: {error}") from error
             pieces = pieces_in(file, table, self._place(file))

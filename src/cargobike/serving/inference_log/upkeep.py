@@ -22,6 +22,7 @@ from cargobike.core.errors import StoreError
 from cargobike.serving.inference_log.parquet import dropped_in, encode
 from cargobike.serving.inference_log.pieces import PIECES, Piece, Pieces, pieces_in, set_of
 from cargobike.serving.inference_log.places import MERGED, MERGES, Day, LogFile, file_name, list_days, new_writer
+from cargobike.store.files.in_memory import in_memory
 from cargobike.store.files.storage import Storage
 
 GRACE_S: Final = 600.0
@@ -190,7 +191,7 @@ def _merge(storage: Storage, place: str, files: Sequence[LogFile]) -> tuple[str,
         data = storage.read(f"{place}/{file.name}")
         if data is None:
             raise StoreError(f"{storage}/{place}/{file.name} was deleted while it was merged with others.")
-        table = pq.read_table(pa.BufferReader(data))
+        table = pq.read_table(in_memory(data))
         pieces += pieces_in(file, table, f"{storage}/{place}/{file.name}")
         tables.append(table)
     rows = pa.concat_tables([table.replace_schema_metadata() for table in tables], promote_options="default")

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 from cargobike.features.delta.log import Log
 from cargobike.features.groups.commits import commit_of
 from cargobike.features.groups.files import new_name
+from cargobike.store.files.in_memory import in_memory
 
 REASON: Final = "_reason"
 
@@ -64,7 +65,7 @@ def _files(log: Log) -> list[tuple[str, pa.Table]]:
     for name in names:
         data = log.storage.read(_path(log, name)) if name and "/" not in name else None
         if data is not None:
-            found.append((name, pq.read_table(pa.BufferReader(data))))
+            found.append((name, pq.read_table(in_memory(data))))
     return found
 
 
