@@ -39,6 +39,7 @@ class Foresight:
         self._fits: dict[int, _Fit] = {}
         self._scale = _Scale((0.0, 1.0))
         self._reach = 0.0
+        self._spread = 1.0
         self._learns_at = _ENOUGH_ENDS
 
     def __len__(self) -> int:
@@ -93,6 +94,11 @@ class Foresight:
             return False
         return score <= self._reach * fit.deviation
 
+    def left_open(self, rung: int) -> float | None:
+        """Return which share of the variance of ends is not told at a rung, `None` before enough have ended."""
+        fit = self._fits.get(rung)
+        return None if fit is None else min((fit.deviation / self._spread) ** 2, 1.0)
+
     def expected(self) -> dict[int, tuple[float, float]]:
         """Return for each trial what it is expected to end with, on a scale of its own, and the variance of that."""
         top = self._rungs
@@ -137,7 +143,7 @@ class Foresight:
         ends = sorted(self._ends.values())
         self._scale = _Scale(ends)
         scores = [self._scale(end) for end in ends]
-        spread = _deviation(scores)
+        self._spread = spread = _deviation(scores)
         self._reach = _CHANCE * sum(scores) / len(scores) / spread
         for rung in range(rungs):
             known = [trial for trial in self._ends if len(self._reached[trial]) > rung]

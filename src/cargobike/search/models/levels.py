@@ -183,10 +183,14 @@ class SmoothLevelModel(LevelModel):
             self._search()
         return self._prospects.best_of(waiting, self.foresight, self._running())
 
+    def knows(self, trial: int) -> bool:
+        """Tell whether a trial can be compared with new places."""
+        return self._prospects.knows(trial)
+
     def promises_more(self, trial: int, price: float) -> bool | None:
         """Tell whether a trial promises more, for its price, than a new one; `None` if too little is known to tell."""
         assert self.foresight is not None
-        if not self._prospects.knows(trial):
+        if not self.knows(trial):
             return None
         return self._prospects.best_of({trial: price}, self.foresight, self._running()) is not None
 

@@ -4,6 +4,9 @@ A Gaussian process over all parameters sees where trials ended and what the othe
 variance that foresight has at their rung. What it expects of a trial that waits counts both: how the trial itself did,
 and how its neighbours ended. So a trial goes on as long as more is to be expected of it than of a new one: where early
 scores tell the end few do, and where they say nothing it is their neighbours that decide.
+
+What tells little about ends is not shown to the process. Neighbours are misjudged alike, so that many of them do not
+make up for it: where the best start slowly, all of their places would look bad for sure.
 """
 
 from __future__ import annotations
@@ -21,6 +24,10 @@ MOST_KNOWN = 200
 _MOST_SHOWN = 60
 """So many of them are shown to the process: those that were trained longest, and of the others some."""
 _SURELY_SHOWN = 45
+_TELLING = 0.5
+"""What is foreseen is shown if at most such a share of the variance of the ends is left open by it."""
+_FEW_ENDS = 4
+"""Before so many have ended all of it is shown."""
 _KEPT = 24
 """So many of the best new places are kept to compare running trials with."""
 
@@ -98,6 +105,10 @@ class Prospects:
         )
         if len(ranking) < 2:
             return False
+        ends = [score for variance, score, _ in ranking if variance <= 0]
+        if len(ends) >= _FEW_ENDS:
+            open_at_most = _TELLING * float(np.var(ends))
+            ranking = [one for one in ranking if one[0] <= open_at_most]
         if len(ranking) > _MOST_SHOWN:
             rest, places = ranking[_SURELY_SHOWN:], _MOST_SHOWN - _SURELY_SHOWN
             ranking[_SURELY_SHOWN:] = [rest[place * len(rest) // places] for place in range(places)]

@@ -76,6 +76,10 @@ class Rung:
             self._places[trial] = self._place(trial, value)
             bisect.insort(self._order, self._places[trial])
 
+    def admit(self, share: float) -> None:
+        """Let another share of those that get here go on from now on."""
+        self._factor = 1 / share
+
     def rank_again(self, value_of: Callable[[int], float]) -> None:
         """Order the trials anew, by what is known about them now."""
         self._places = {trial: self._place(trial, value_of(trial)) for trial in self._places}

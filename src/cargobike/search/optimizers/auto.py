@@ -33,6 +33,8 @@ _PATIENT_SHARE = 8
 """But no more of those than one in so many of all trials."""
 _STAY_AT_FIRST = 0.6
 """Such a share goes on from the first rung, where nothing but a single score is known."""
+_STAY_WHERE_ALL_IS_TOLD, _STAY_WHERE_NOTHING_IS = 1 / 3, 2 / 3
+"""Such a share goes on from other rungs, by how much of the variance of ends is told there."""
 _LOOKS_AROUND_EVERY = 3
 """One new trial in so many is left to Sobol points where trials are halved."""
 _LOOKS_AROUND_RARELY = 6
@@ -156,10 +158,10 @@ class ModelHalving(ASHA):
     eleven later, are compared late or never, and teach foresight.
 
     As long as not more than 200 are known, new trials come from a Gaussian process over what the known ones ended with
-    or are foreseen to end with, and a trial that promises more than a new one goes on whatever its rank is. Then new
-    ones come from densities, and one that may still end better than the best so far goes on. Some are points where none
-    has been yet. When nothing new is left, those that wait go on: in turns the one best placed and the one that the
-    model likes best.
+    or are foreseen to end with, as far as that tells ends, and one that waits and promises more than a new one goes on
+    whatever its rank is; from a rung that tells little more go on by rank, too. Beyond that new ones come from
+    densities, and one that may still end better than the best so far goes on. Some are points where none has been yet.
+    When nothing new is left, those that wait go on: in turns the one best placed and the one that the model likes best.
 
     Args:
         halves: Whether trials are compared at all; without, reports count for nothing.
@@ -268,6 +270,14 @@ class ModelHalving(ASHA):
         if self._foresight.note_end(trial.number, loss, below) and not self.deterministic:
             for rung in self._ladders[0][1:below]:
                 rung.rank_again(functools.partial(self._foreseen, rung))
+                rung.admit(self._share_from(rung))
+
+    def _share_from(self, rung: Rung) -> float:
+        """Return which share goes on from a rung by its rank: the more, the less is told there."""
+        assert self._foresight is not None
+        left_open = self._foresight.left_open(self._place_of[rung.level]) if self._model.foresees else None
+        more = _STAY_WHERE_NOTHING_IS - _STAY_WHERE_ALL_IS_TOLD
+        return _STAY_WHERE_ALL_IS_TOLD + more * (left_open or 0.0)
 
     def _foreseen(self, rung: Rung, number: int) -> float:
         assert self._foresight is not None
@@ -275,7 +285,8 @@ class ModelHalving(ASHA):
         return loss if self.direction == "min" else -loss
 
     def _may_go_on(self, number: int, rung: Rung) -> bool:
-        return super()._may_go_on(number, rung) or self._promises_more(number, rung)
+        # The process weighs it when it waits: the worker that it frees asks at once who of all that wait promises most.
+        return super()._may_go_on(number, rung) or (not self._model.knows(number) and self._may_win(number, rung))
 
     def _survives(self, number: int, rung: Rung) -> bool:
         return super()._survives(number, rung) or self._promises_more(number, rung)
@@ -306,6 +317,9 @@ class ModelHalving(ASHA):
         """Tell whether more is to be expected of a trial than of a new one."""
         if (promises_more := self._model.promises_more(number, self._price(rung))) is not None:
             return promises_more
+        return self._may_win(number, rung)
+
+    def _may_win(self, number: int, rung: Rung) -> bool:
         return self._foresight is not None and self._foresight.may_win(number, self._place_of[rung.level])
 
     def _best_left(self) -> tuple[int, Rung, Ladder] | None:
@@ -364,6 +378,10 @@ class AutoSampler(ModelSampler):
         if not self.foresees or (may_start and not (self._suggested + 1) % _LOOKS_AROUND_RARELY):
             return None
         return self._smooth_model.rather(waiting, searches=may_start)
+
+    def knows(self, trial: int) -> bool:
+        """Tell whether the process can compare a trial with new ones."""
+        return self.foresees and self._smooth_model.knows(trial)
 
     def promises_more(self, trial: int, price: float) -> bool | None:
         """Tell whether a trial promises more, for its price, than a new one; `None` if too little is known to tell."""

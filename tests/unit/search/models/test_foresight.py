@@ -124,3 +124,17 @@ def test_equal_ends_are_no_trouble() -> None:
     foresight.note(99, [1.0])
     assert foresight.may_win(99, 0)
     assert all(math.isfinite(score) for score, _ in foresight.expected().values())
+
+
+def test_how_much_a_rung_leaves_open_is_known_when_some_have_ended() -> None:
+    rng = random.Random(1)
+    ends = [rng.random() for _ in range(40)]
+    tells = shown([[end + 1.0, end + 0.5, end + 0.2, end] for end in ends])
+    silent = shown([[rng.random(), rng.random(), rng.random(), end] for end in ends])
+    for rung in range(3):
+        few, much = tells.left_open(rung), silent.left_open(rung)
+        assert few is not None
+        assert much is not None
+        assert few < 0.2 < 0.8 < much <= 1
+    assert shown([halving(0.1, 1.0)]).left_open(1) is None
+    assert tells.left_open(7) is None

@@ -85,6 +85,15 @@ def test_where_early_scores_say_nothing_neighbours_decide(early: float) -> None:
     assert search.best_of({far: 1.0, near: 1.0}) == near
 
 
+@pytest.mark.parametrize("tells", [True, False])
+def test_a_crowd_that_looks_bad_scares_away_only_where_that_tells_ends(tells: bool) -> None:
+    search = Search(LINE, [0, 1, 3, 5, 7, 9, 10, 16, 17, 18, 19], tells=tells)
+    for _ in range(20):
+        search.wait(13, 2.0)
+    best_new = float(search.search()[0][0]) * 19
+    assert (11 < best_new < 15) is not tells
+
+
 def test_one_that_costs_much_must_promise_much() -> None:
     search = unsure(12)
     search.search()

@@ -34,3 +34,14 @@ def test_what_is_no_number_any_more_is_the_worst() -> None:
         rung.add(number, float(number))
     rung.rank_again(lambda number: math.nan if number == 0 else float(number))
     assert [rung.is_promotable(number) for number in range(4)] == [False, True, True, False]
+
+
+def test_more_or_fewer_may_go_on_from_now_on() -> None:
+    rung = Rung(3, 3, "min")
+    for number in range(6):
+        rung.add(number, float(number))
+    assert [rung.is_promotable(number) for number in range(6)] == [True, True, False, False, False, False]
+    rung.admit(2 / 3)
+    assert [rung.is_promotable(number) for number in range(6)] == [True, True, True, True, False, False]
+    rung.admit(1 / 6)
+    assert [rung.survives(number) for number in range(6)] == [True, False, False, False, False, False]

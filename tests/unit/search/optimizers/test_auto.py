@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import random
 import statistics
 
 import pytest
@@ -131,6 +132,24 @@ def test_where_early_scores_mislead_those_with_bad_ones_go_on(sign: float, misle
         assert decisions[-1] is Decision.CONTINUE, "it may win, although it is the worst of those that got here"
     else:
         assert decisions[-3:] == [Decision.PAUSE] * 3
+
+
+@pytest.mark.parametrize("direction", ["min", "max"])
+def test_more_go_on_from_a_rung_that_tells_little(direction: Direction) -> None:
+    sign = 1.0 if direction == "min" else -1.0
+
+    def share(noise: float) -> float:
+        def train(params: Params, seed: int) -> SimulatedRun:
+            end = branin(params)
+            early = random.Random(repr(sorted(params.items()))).gauss(end, noise)
+            losses = [early if epoch < 27 else end for epoch in range(1, 28)]
+            return SimulatedRun(steps=[(1.0, {"loss": sign * loss}) for loss in losses], value=sign * losses[-1])
+
+        result = simulate(train, PLANE, optimizer="auto", workers=4, direction=direction, timeout_s=270.0, seed=1)
+        lengths = [len(trial.curve) for trial in result.trials]
+        return sum(length >= 9 for length in lengths) / sum(length >= 3 for length in lengths)
+
+    assert share(0.0) + 0.1 < share(1000.0)
 
 
 @pytest.mark.parametrize("direction", ["min", "max"])
