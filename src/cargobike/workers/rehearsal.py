@@ -46,7 +46,7 @@ def rehearse(understudy: Understudy | None) -> None:
     Args:
         understudy: What runners run, and an assignment for it; without, runners are not rehearsed.
     """
-    clear = getattr(sys, "_clear_type_cache", None)
+    clear = getattr(sys, "_clear_internal_caches", getattr(sys, "_clear_type_cache", None))  # the first from 3.13 on
     if clear is not None:  # what has loaded all this would be replaced entry by entry, in each worker anew
         clear()
     for reuse in (True, False):
