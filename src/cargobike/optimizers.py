@@ -16,11 +16,11 @@ from cargobike.core.registering.lazy import lazy_names
 
 if TYPE_CHECKING:
     from cargobike.core.records import IDLE, Decision, Suggestion
-    from cargobike.search.models.sampler import RandomSampler, Sampler
+    from cargobike.search.models.sampler import ModelSampler, RandomSampler, Sampler
     from cargobike.search.optimizers.ablation import Ablation
     from cargobike.search.optimizers.asha import ASHA
     from cargobike.search.optimizers.auto import Auto
-    from cargobike.search.optimizers.bohb import BOHB, ModelSampler
+    from cargobike.search.optimizers.bohb import BOHB
     from cargobike.search.optimizers.dehb import DEHB, EvolutionSampler
     from cargobike.search.optimizers.differential_evolution import DifferentialEvolution
     from cargobike.search.optimizers.gridsearch import GridSearch
@@ -81,7 +81,7 @@ _SOURCES = {
     "GridSearch": "cargobike.search.optimizers.gridsearch",
     "Hyperband": "cargobike.search.optimizers.hyperband",
     "Listed": "cargobike.search.optimizers.listed",
-    "ModelSampler": "cargobike.search.optimizers.bohb",
+    "ModelSampler": "cargobike.search.models.sampler",
     "OptunaOptimizer": "cargobike.search.optimizers.optuna_bridge",
     "PopulationBasedTraining": "cargobike.search.optimizers.pbt",
     "RandomSampler": "cargobike.search.models.sampler",

@@ -385,8 +385,7 @@ DEFERRED: dict[tuple[str, str], str] = {
     ("experiments/asking/launching.py", "cargobike.experiments.results.result"): "must not delay the first trial",
     ("experiments/asking/launching.py", "cargobike.search.optimizers.repeated"): "most experiments repeat nothing",
     ("experiments/front.py", "cargobike.experiments.asking.resuming"): "loads while the workers boot",
-    ("search/optimizers/bohb.py", "cargobike.search.models.levels"): "NumPy must not delay the first trial",
-    ("search/optimizers/auto.py", "cargobike.search.models.levels"): "NumPy must not delay the first trial",
+    ("search/models/sampler.py", "cargobike.search.models.levels"): "NumPy must not delay the first trial",
     ("search/optimizers/auto.py", "cargobike.search.optimizers.tpe"): "NumPy must not delay the first trial",
     ("experiments/display/terminal.py", "cargobike.experiments.display.panel"): "rich must not delay the first trial",
     (

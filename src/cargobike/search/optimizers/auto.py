@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import functools
 import logging
-import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from cargobike.core.records import Decision, Direction, Params, Suggestion, Trial, TrialState
+from cargobike.core.records import Decision, Suggestion, Trial, TrialState
 from cargobike.search.models.rungs import Rung, first_point_from
+from cargobike.search.models.sampler import AutoSampler
 from cargobike.search.optimizers.asha import ASHA, Ladder
-from cargobike.search.optimizers.bohb import ModelSampler
 from cargobike.search.optimizers.optimizer import AbstractOptimizer, Suggested
 from cargobike.search.optimizers.sobol import Sobol
 from cargobike.search.spaces.smooth import is_smooth
@@ -19,7 +18,6 @@ from cargobike.search.spaces.space import Searchspace
 
 if TYPE_CHECKING:
     from cargobike.search.models.foresight import Foresight
-    from cargobike.search.models.levels import SmoothLevelModel
 
 log = logging.getLogger(__name__)
 
@@ -35,12 +33,6 @@ _STAY_AT_FIRST = 0.6
 """Such a share goes on from the first rung, where nothing but a single score is known."""
 _STAY_WHERE_ALL_IS_TOLD, _STAY_WHERE_NOTHING_IS = 1 / 3, 2 / 3
 """Such a share goes on from other rungs, by how much of the variance of ends is told there."""
-_LOOKS_AROUND_EVERY = 3
-"""One new trial in so many is left to Sobol points where trials are halved."""
-_LOOKS_AROUND_RARELY = 6
-"""The same while a Gaussian process suggests, which looks around by itself."""
-_STARTUP = 4
-"""So many scores and a Gaussian process has something to say, or densities about those that wait."""
 
 
 class Auto(AbstractOptimizer):
@@ -332,78 +324,3 @@ class ModelHalving(ASHA):
 
     def _say(self, what: str) -> None:
         """Say nothing: a function that does not report is searched well all the same."""
-
-
-class AutoSampler(ModelSampler):
-    """A model of densities; in a smooth space, and for a function that does not report, a Gaussian process.
-
-    Args:
-        minds_reports: Whether it is asked about trials that were stopped.
-
-    Attributes:
-        foresight: Says what trials will end with, where they are halved; `None`: densities alone are asked.
-    """
-
-    foresight: Foresight | None = None
-
-    def __init__(self, *, minds_reports: bool = True) -> None:
-        super().__init__()
-        self._minds_reports = minds_reports
-
-    def setup(self, space: Searchspace, *, direction: Direction, rng: random.Random) -> None:
-        """Start afresh."""
-        super().setup(space, direction=direction, rng=rng)
-        self._suggested = 0
-
-    def suggest(self) -> Params | None:
-        """Return in turns what the model likes and, if the function reports, a point where no trial has been."""
-        self._suggested += 1
-        if self._model is not None:
-            model = self._smooth_model
-            model.foresight = self.foresight if self._minds_reports else None
-            every = _LOOKS_AROUND_RARELY if model.foresees else _LOOKS_AROUND_EVERY
-            model.looks_around = not self._suggested % every
-        return super().suggest()
-
-    @property
-    def foresees(self) -> bool:
-        """Whether a process of what trials are foreseen to end with suggests."""
-        if self.foresight is None or self._model_if_useful() is None:
-            return False
-        self._smooth_model.foresight = self.foresight
-        return self._smooth_model.foresees
-
-    def rather(self, waiting: Mapping[int, float], *, may_start: bool) -> int | None:
-        """Return which of the trials that wait promises more than a new one, if any does."""
-        if not self.foresees or (may_start and not (self._suggested + 1) % _LOOKS_AROUND_RARELY):
-            return None
-        return self._smooth_model.rather(waiting, searches=may_start)
-
-    def knows(self, trial: int) -> bool:
-        """Tell whether the process can compare a trial with new ones."""
-        return self.foresees and self._smooth_model.knows(trial)
-
-    def promises_more(self, trial: int, price: float) -> bool | None:
-        """Tell whether a trial promises more, for its price, than a new one; `None` if too little is known to tell."""
-        return self._smooth_model.promises_more(trial, price) if self.foresees else None
-
-    @property
-    def _useful_from(self) -> int:
-        return _STARTUP
-
-    def _make_model(self) -> SmoothLevelModel:
-        # As in `ModelSampler`: NumPy must not delay the first trial.
-        from cargobike.search.models.levels import SmoothLevelModel  # noqa: PLC0415
-
-        self._smooth_model = SmoothLevelModel(
-            self._space,
-            self._direction,
-            self._seed,
-            useful_from=_STARTUP,
-            minds_reports=self._minds_reports,
-        )
-        return self._smooth_model
-
-    def favourite(self, choices: Sequence[Params]) -> int | None:
-        """Return which of some parameters look most like those that were good after the longest training."""
-        return None if self._model_if_useful() is None else self._smooth_model.favourite(choices)

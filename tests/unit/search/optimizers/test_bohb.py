@@ -9,8 +9,8 @@ import statistics
 import pytest
 
 from cargobike.core.records import Params, Trial, TrialState
-from cargobike.search.optimizers.auto import AutoSampler
-from cargobike.search.optimizers.bohb import BOHB, ModelSampler
+from cargobike.search.models.sampler import AutoSampler, ModelSampler
+from cargobike.search.optimizers.bohb import BOHB
 from cargobike.search.optimizers.hyperband import Hyperband
 from cargobike.search.spaces.space import Searchspace
 from cargobike.testing.drive import drive

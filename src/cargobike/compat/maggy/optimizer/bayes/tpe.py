@@ -6,8 +6,7 @@ from typing import Any
 
 from cargobike.compat.maggy.optimizer.built_in import BuiltIn
 from cargobike.core.registering.lazy import load
-from cargobike.search.models.sampler import Sampler
-from cargobike.search.optimizers.bohb import ModelSampler
+from cargobike.search.models.sampler import ModelSampler, Sampler
 from cargobike.search.optimizers.optimizer import AbstractOptimizer as Own
 
 __all__ = ["TPE"]
