@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from typing import Protocol
 
 from cargobike.core.errors import InvalidInputError
-from cargobike.core.facts import EXPERIMENT_FACTS
+from cargobike.core.facts import EXPERIMENT_FACTS, ExperimentStarted
 from cargobike.core.layout import ExperimentFolder
 from cargobike.store.files.project import current
 from cargobike.store.files.shared import shared_url
@@ -23,11 +25,14 @@ class HasId(Protocol):
 ExperimentLike = str | HasId
 """An id, the unique beginning or end of one, a name (of several, the newest), `"last"`, or anything that has an id."""
 
+_SECOND = len("20261115-220145")
+"""So many characters of an id tell when an experiment began."""
+
 
 def experiment_ids() -> list[str]:
     """Return the ids of all experiments of the project, oldest first."""
     _refresh()
-    return sorted(path.parent.name for path in current().journals)
+    return [folder.id for folder in _folders()]
 
 
 def find_experiment(
@@ -44,10 +49,9 @@ def find_experiment(
     """
     # A launch needs neither, and their import would delay its first trial.
     from cargobike.experiments.index.index import resolve  # noqa: PLC0415
-    from cargobike.store.journal.journal import read_header  # noqa: PLC0415
 
     def name_of(folder: ExperimentFolder) -> str:
-        header = read_header(folder.journal, EXPERIMENT_FACTS)
+        header = _header(folder)
         return "" if header is None else header.name
 
     text = experiment if isinstance(experiment, str) else getattr(experiment, "id", None)
@@ -58,8 +62,7 @@ def find_experiment(
         )
     project = current()
     _refresh()
-    journals = sorted(project.journals, reverse=True)  # ids sort by time
-    folders = [ExperimentFolder(journal.parent) for journal in journals]
+    folders = _folders()[::-1]
     known = {folder.id for folder in folders}
     found = (
         text
@@ -76,6 +79,27 @@ def find_experiment(
 def find_page(text: str) -> str:
     """Return the address of the page of an experiment, named as for `find_experiment`, on a server of the project."""
     return f"/experiments/{find_experiment(text).id}"
+
+
+def _folders() -> list[ExperimentFolder]:
+    """Return all experiments of the project, oldest first."""
+    ids = sorted(journal.parent for journal in current().journals)  # their time comes first, to the second
+    found = list[ExperimentFolder]()
+    for _, paths in itertools.groupby(ids, key=lambda path: path.name[:_SECOND]):
+        began = [ExperimentFolder(path) for path in paths]
+        found += began if len(began) == 1 else sorted(began, key=_began_at)
+    return found
+
+
+def _began_at(folder: ExperimentFolder) -> float:
+    header = _header(folder)
+    return math.inf if header is None else header.at
+
+
+def _header(folder: ExperimentFolder) -> ExperimentStarted | None:
+    from cargobike.store.journal.journal import read_header  # noqa: PLC0415 - as above
+
+    return read_header(folder.journal, EXPERIMENT_FACTS)
 
 
 def _refresh() -> None:

@@ -38,6 +38,15 @@ def test_summaries_are_ids(summaries: list[ExperimentSummary]) -> None:
     assert not project.current().index.exists(), "ids alone need no index"
 
 
+def test_the_last_of_those_that_began_within_a_second_is_the_one_that_began_last() -> None:
+    place = project.prepare()
+    ids = [f"20270101-000000-{end}" for end in ("bbbb", "cccc", "aaaa")]
+    for second, one in enumerate(ids):
+        JournalBuilder(place, one, name="again", start_s=2e9 + second / 10).end()
+    assert experiment.list() == ids
+    assert find_experiment("last").id == find_experiment("again").id == ids[-1]
+
+
 @pytest.mark.parametrize("has_index", [True, False])
 def test_summaries_say_what_a_list_shows(
     summaries: list[ExperimentSummary], has_index: bool, monkeypatch: pytest.MonkeyPatch
