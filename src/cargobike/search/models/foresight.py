@@ -46,6 +46,11 @@ class Foresight:
         """Return how many trials are known."""
         return len(self._reached)
 
+    @property
+    def ended(self) -> int:
+        """How many of them have ended."""
+        return len(self._ends)
+
     def note(self, trial: int, losses: Sequence[float]) -> None:
         """Note what a trial had reached at the rungs it has passed, lowest first."""
         if len(losses) > len(self._reached.get(trial, ())):

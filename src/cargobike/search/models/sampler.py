@@ -144,9 +144,11 @@ class AutoSampler(ModelSampler):
 
     Attributes:
         foresight: Says what trials will end with, where they are halved; `None`: densities alone are asked.
+        ends_first: So many trials must have ended before a Gaussian process is asked for new ones.
     """
 
     foresight: Foresight | None = None
+    ends_first: int = 0
 
     def __init__(self, *, minds_reports: bool = True) -> None:
         super().__init__()
@@ -164,8 +166,12 @@ class AutoSampler(ModelSampler):
             model = self._smooth_model
             model.foresight = self.foresight if self._minds_reports else None
             every = _LOOKS_AROUND_RARELY if model.foresees else _LOOKS_AROUND_EVERY
-            model.looks_around = not self._suggested % every
+            model.looks_around = self._knows_few_ends or not self._suggested % every
         return super().suggest()
+
+    @property
+    def _knows_few_ends(self) -> bool:
+        return self.foresees and self.foresight is not None and self.foresight.ended < self.ends_first
 
     @property
     def foresees(self) -> bool:

@@ -27,8 +27,10 @@ _PATIENT_EVERY = 11
 """One new trial in so many is compared late, or never: these tell what becomes of those that others would not be."""
 _PATIENT_AT_FIRST = 4
 """So many of the first trials are never compared: foresight begins with ends."""
-_PATIENT_SHARE = 8
-"""But no more of those than one in so many of all trials."""
+_ENDS_FIRST = 6
+"""So many trials must have ended before the process suggests: what fewer foresee leads it away from slow starters."""
+_FIRST_SHARE = 8
+"""But no more of either than one in so many of all trials."""
 _STAY_AT_FIRST = 0.6
 """Such a share goes on from the first rung, where nothing but a single score is known."""
 _STAY_WHERE_ALL_IS_TOLD, _STAY_WHERE_NOTHING_IS = 1 / 3, 2 / 3
@@ -149,11 +151,12 @@ class ModelHalving(ASHA):
     they are foreseen to end with, which counts how steeply they still fall. The first four trials, and one new trial in
     eleven later, are compared late or never, and teach foresight.
 
-    As long as not more than 200 are known, new trials come from a Gaussian process over what the known ones ended with
-    or are foreseen to end with, as far as that tells ends, and one that waits and promises more than a new one goes on
-    whatever its rank is; from a rung that tells little more go on by rank, too. Beyond that new ones come from
-    densities, and one that may still end better than the best so far goes on. Some are points where none has been yet.
-    When nothing new is left, those that wait go on: in turns the one best placed and the one that the model likes best.
+    Once six have ended, and as long as not more than 200 are known, new trials come from a Gaussian process over what
+    the known ones ended with or are foreseen to end with, as far as that tells ends, and one that waits and promises
+    more than a new one goes on whatever its rank is; from a rung that tells little more go on by rank, too. Beyond that
+    new ones come from densities, and one that may still end better than the best so far goes on. Some are points where
+    none has been yet. When nothing new is left, those that wait go on: in turns the one best placed and the one that
+    the model likes best.
 
     Args:
         halves: Whether trials are compared at all; without, reports count for nothing.
@@ -206,17 +209,18 @@ class ModelHalving(ASHA):
         self._trained: dict[int, int] = {}
         self._training = 0
         self._model.foresight = None
+        self._model.ends_first = self._of_first(_ENDS_FIRST)
         self._place_of = {rung.level: place for place, rung in enumerate(self._ladders[0])}
         # The ladders share their rungs: trials are compared with all that trained as long, wherever they came in.
         self._from_the_top = [(rung, self._ladders[0]) for rung in reversed(self._ladders[0])]
 
+    def _of_first(self, most: int) -> int:
+        return most if self.num_trials is None else min(most, self.num_trials // _FIRST_SHARE)
+
     def _next_bracket(self) -> int:
         """Return how many rungs the next new trial passes without being compared."""
         most = len(self._ladders) - 1
-        first = _PATIENT_AT_FIRST
-        if self.num_trials is not None:
-            first = min(first, self.num_trials // _PATIENT_SHARE)
-        if self._started <= first:
+        if self._started <= self._of_first(_PATIENT_AT_FIRST):
             return most
         turn, is_other = divmod(self._started, _PATIENT_EVERY)
         if is_other:
