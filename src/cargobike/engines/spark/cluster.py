@@ -147,7 +147,9 @@ class Cluster:
         """Wait until enough executors have come, or no more are coming."""
         any_core = Need(cpus=1, gpus=0)
         start = time.monotonic()
-        stable_s = _STABLE_S if self._is_new or self._has_run_s() < _NEW_S else 0.0
+        # One that was lost a moment ago may be on its way back: who is about to be refused waits as well.
+        may_change = self._is_new or enough is not None or self._has_run_s() < _NEW_S
+        stable_s = _STABLE_S if may_change else 0.0
         changed_at, before, has_said = start, -1, False
         while True:
             if self._context._jsc is None or self._context._jsc.sc().isStopped():
