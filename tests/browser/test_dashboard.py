@@ -401,7 +401,9 @@ def test_a_running_experiment_is_followed_and_stopped(page: Page, site: Site) ->
     expect(other.locator("[data-head] .badge")).to_have_text("completed")
     other.close()
     page.on("dialog", lambda dialog: dialog.accept())
-    page.get_by_role("button", name="Stop").click()
+    with page.expect_response("**/stop", timeout=60_000) as asked:
+        page.get_by_role("button", name="Stop").click()
+    assert asked.value.status == 202
     expect(head.locator(".badge")).to_have_text("interrupted", timeout=240_000)
     expect(page.get_by_role("button", name="Stop")).to_have_count(0)
     assert site.driver.wait(60) is not None
