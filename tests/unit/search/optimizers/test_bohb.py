@@ -9,6 +9,7 @@ import statistics
 import pytest
 
 from cargobike.core.records import Params, Trial, TrialState
+from cargobike.search.models.foresight import Foresight
 from cargobike.search.models.sampler import AutoSampler, ModelSampler
 from cargobike.search.optimizers.bohb import BOHB
 from cargobike.search.optimizers.hyperband import Hyperband
@@ -140,3 +141,24 @@ def test_a_model_that_is_made_late_suggests_the_same(
         return [trial.params for trial in trials]
 
     assert suggestions(late) == suggestions(eager)
+
+
+@pytest.mark.parametrize(("ends", "is_led"), [(5, False), (6, True)])
+def test_too_few_ends_do_not_lead_to_new_trials(ends: int, is_led: bool) -> None:
+    sampler, sobol, foresight = AutoSampler(), ready(ModelSampler(startup=10**6)), Foresight()
+    ready(sampler)
+    sampler.foresight, sampler.ends_first = foresight, 6
+    suggested = []
+    for number in range(16):
+        params = sampler.suggest()
+        assert params is not None
+        suggested.append(params)
+        loss = abs(params["x"] - 0.3)
+        trial = Trial(params, number=number, state=TrialState.COMPLETED, value=loss)
+        trial.curve.add(1, loss)
+        foresight.note(number, [loss])
+        sampler.observe(trial, 1, loss)
+        if number < ends:
+            foresight.note_end(number, loss, 1)
+            sampler.observe(trial, 3, loss)
+    assert (suggested != [sobol.suggest() for _ in suggested]) is is_led
