@@ -61,7 +61,7 @@ def test_two_processes_on_one_project() -> None:
     ]
     found: dict[str, Any] = dict(json.loads(process.communicate(timeout=300)[0]) for process in running)
     assert sorted(found.values()) == [[2.0, 4.0, 6.0], [3.0, 6.0, 9.0]]
-    assert experiment.list() == sorted(found)
+    assert sorted(experiment.list()) == sorted(found)
     for name, values in found.items():
         assert [ended.value for ended in experiment.load(name).trials] == values
 
