@@ -254,7 +254,13 @@ def simulate(workers: str, count: str, optimizer: str = "randomsearch") -> None:
 
     result = run_simulation(train, _space(), optimizer=optimizer, num_trials=int(count), workers=int(workers), seed=1)
     assert len(result.trials) == int(count)
-    answer(events=result.events, cpu_s=result.driver_cpu_s, whole_cpu_s=result.cpu_s, **memory_mb())
+    answer(
+        events=result.events,
+        cpu_s=result.driver_cpu_s,
+        collecting_cpu_s=result.collecting_cpu_s,
+        whole_cpu_s=result.cpu_s,
+        **memory_mb(),
+    )
 
 
 if __name__ == "__main__":

@@ -105,7 +105,7 @@ def _same(left: array[float], right: array[float]) -> bool:
     return left.tobytes() == right.tobytes() or list(left) == list(right)
 
 
-class Trial(msgspec.Struct):
+class Trial(msgspec.Struct, gc=False):  # holds nothing that holds it: collections of garbage need not walk over it
     """One set of hyperparameters and what became of it.
 
     `Trial(params)` is also what an optimizer may return from `get_suggestion`; everything else is filled in by

@@ -30,7 +30,7 @@ from cargobike.engines.simulated.world import (
 )
 
 
-class _Run(msgspec.Struct):
+class _Run(msgspec.Struct, gc=False):
     """An attempt as rank 0 of a gang goes through it; the other ranks follow."""
 
     trial: int

@@ -14,7 +14,7 @@ from cargobike.core.values.kinds import is_number
 from cargobike.core.values.times import read_seconds
 
 
-class SimulatedRun(msgspec.Struct, frozen=True, kw_only=True):
+class SimulatedRun(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What a train function would do with some parameters.
 
     Attributes:

@@ -13,7 +13,7 @@ ASKED_TO_END = 1
 KILLED = 2
 
 
-class Attempt(msgspec.Struct):
+class Attempt(msgspec.Struct, gc=False):  # as `Trial`: there may be thousands, and none is part of a circle
     """A running attempt, from its start until the last of its workers is done with it.
 
     Attributes:
