@@ -67,7 +67,7 @@ MEASUREMENT = Measurement(
     rounds=(3, 1),
     note=(
         "The scheduler and the optimizer of real experiments (random search and ASHA, trials of four reports), "
-        "driven by the simulated engine; without sockets and without the journal's disk. Collections of garbage walk over "
-        "what is simulated as well, whoever sets them off, and count by themselves."
+        "driven by the simulated engine; without sockets and without the journal's disk. Collections of garbage "
+        "walk over what is simulated as well, whoever sets them off, and count by themselves."
     ),
 )
