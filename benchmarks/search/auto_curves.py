@@ -63,8 +63,8 @@ _CLOSE = (
 )
 """Families in which twenty searches did not show whether auto is better than random search: searched more often.
 """
-_OFTEN, _VERY_OFTEN = 3, {"linear models": 9}
-"""So many times as often; that is settled before, and not by what is found."""
+_OFTEN = {**dict.fromkeys(_CLOSE, 3), "linear models": 9}
+"""How many times as often; that is settled before, and not by what is found."""
 Found = dict[str, dict[tuple[str, int], list[float]]]
 ByChance = dict[str, dict[float, Chance]]
 """By problem and share."""
@@ -163,7 +163,7 @@ def main() -> int:
             began = time.process_time()
             names.append((family, name))
             for system in who:
-                often = _VERY_OFTEN.get(family, _OFTEN) if system == "auto" and family in _CLOSE else 1
+                often = _OFTEN.get(family, 1) if system == "auto" else 1
                 seeds = range(options.first_seed, options.first_seed + often * options.seeds)
                 known = results.known(by_name[system], name, seeds)
                 if len(known) < len(seeds) and (deadline is None or time.monotonic() < deadline):

@@ -62,13 +62,10 @@ def find_experiment(
         )
     project = current()
     _refresh()
-    folders = _folders()[::-1]
-    known = {folder.id for folder in folders}
-    found = (
-        text
-        if text in known
-        else resolve(text, [(folder.id, name_of(folder)) for folder in folders], is_unique=is_unique)
-    )
+    found = text
+    if text not in {journal.parent.name for journal in project.journals}:
+        names = [(folder.id, name_of(folder)) for folder in reversed(_folders())]
+        found = resolve(text, names, is_unique=is_unique)
     if shared_url(project):
         from cargobike.store.files.mirror import fetch  # noqa: PLC0415 - only for shared storage
 
@@ -83,9 +80,9 @@ def find_page(text: str) -> str:
 
 def _folders() -> list[ExperimentFolder]:
     """Return all experiments of the project, oldest first."""
-    ids = sorted(journal.parent for journal in current().journals)  # their time comes first, to the second
+    by_id = sorted(journal.parent for journal in current().journals)
     found = list[ExperimentFolder]()
-    for _, paths in itertools.groupby(ids, key=lambda path: path.name[:_SECOND]):
+    for _, paths in itertools.groupby(by_id, key=lambda path: path.name[:_SECOND]):
         began = [ExperimentFolder(path) for path in paths]
         found += began if len(began) == 1 else sorted(began, key=_began_at)
     return found

@@ -164,14 +164,13 @@ class AutoSampler(ModelSampler):
         self._suggested += 1
         if self._model is not None:
             model = self._smooth_model
-            model.foresight = self.foresight if self._minds_reports else None
-            every = _LOOKS_AROUND_RARELY if model.foresees else _LOOKS_AROUND_EVERY
-            model.looks_around = self._knows_few_ends or not self._suggested % every
+            model.foresight = foresight = self.foresight if self._minds_reports else None
+            if foresight is not None and model.foresees:
+                knows_little = foresight.ended < self.ends_first
+                model.looks_around = knows_little or not self._suggested % _LOOKS_AROUND_RARELY
+            else:
+                model.looks_around = not self._suggested % _LOOKS_AROUND_EVERY
         return super().suggest()
-
-    @property
-    def _knows_few_ends(self) -> bool:
-        return self.foresees and self.foresight is not None and self.foresight.ended < self.ends_first
 
     @property
     def foresees(self) -> bool:
